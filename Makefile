@@ -1,0 +1,50 @@
+# make help says what there is. Paths are relative, so that a checkout may have spaces in its path,
+# and programs of .venv are run as modules, since a script's first line cannot hold a space.
+SHELL := /bin/sh
+VENV_PYTHON := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help install check test lint clean distclean
+
+help:
+	@echo "make install    make .venv with the pinned CPU packages, where that is still to be done"
+	@echo "make check      the five steps for every built-in model, and one table of verdicts"
+	@echo "make test       the whole test suite"
+	@echo "make lint       ruff, and the twins line by line"
+	@echo "make clean      remove logs and caches"
+	@echo "make distclean  remove .venv as well"
+	@echo "Another Python: make install PYTHON=/path/to/python3.12"
+
+# The first Python that will do, unless .venv is already what pyproject.toml asks for.
+install:
+	@if $(VENV_PYTHON) -I common/install.py --is-done 2>/dev/null; then exit 0; fi; \
+	for python in "$(PYTHON)" python3.11 python3.12 python3.13 python3; do \
+		if [ -n "$$python" ] && "$$python" -I common/install.py --will-do >/dev/null 2>&1; then \
+			exec "$$python" -I common/install.py; \
+		fi; \
+		if [ -n "$$python" ] && [ "$$python" = "$(PYTHON)" ]; then \
+			echo "PYTHON=$$python is not a Python 3.11 to 3.13 with venv and ensurepip" >&2; \
+			exit 2; \
+		fi; \
+	done; \
+	echo "no Python 3.11 to 3.13 with venv and ensurepip was found: install one (on Debian and" \
+		"Ubuntu python3-venv too), or name it: make install PYTHON=/path/to/python3.12" >&2; \
+	exit 2
+
+check: install
+	@$(VENV_PYTHON) -m common.check_all
+
+test: install
+	@$(VENV_PYTHON) -m pytest
+
+lint: install
+	@$(VENV_PYTHON) -m ruff check .
+	@$(VENV_PYTHON) -m ruff format --check .
+	@$(VENV_PYTHON) -m common.spelling
+
+clean:
+	@rm -rf step*/log .pytest_cache .ruff_cache
+	@find . -name .venv -prune -o -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean
+	@rm -rf .venv .venv.lock

@@ -1,0 +1,1 @@
+"""The alignment workbench: what the five steps share. README.md says where to start."""

@@ -1,0 +1,42 @@
+"""`make check`: steps 1 to 5 for every built-in model, one table, one exit status.
+
+    python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
+"""
+
+import importlib
+import sys
+
+from common import report
+from common.cli import guarded, overall_exit, parser, run_step, write_json, write_text
+from common.pairs import ROOT
+from common.steps import Step
+
+
+def all_steps() -> list[Step]:
+    """The five steps, each from its own check script."""
+    found = []
+    for path in sorted(ROOT.glob("step*/check_step*.py")):
+        found.append(importlib.import_module(f"{path.parent.name}.{path.stem}").STEP)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run every step and show the table; returns the exit status."""
+    options = parser(__doc__).parse_args(arguments)
+    return guarded(options, lambda: _check_all(options))
+
+
+def _check_all(options) -> int:
+    steps = all_steps()
+    results = []
+    with report.progress() as on_progress:
+        for step in steps:
+            results += run_step(step, options, on_progress)
+    report.show_all(steps, results, options)
+    if options.json:
+        write_json(options.json, results, options)
+    return overall_exit(results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,425 @@
+"""The command line of every check: run both twins, judge their logs, show the verdicts.
+
+`check_main` is what check_stepN.py calls; `run_step` does the work for one step.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common import report
+from common.data import make_digits, make_text
+from common.errors import UserError
+from common.judge import Judgement, check_independence, judge_logs
+from common.logs import read_sidecar
+from common.pairs import Pair, load_pairs
+from common.runner import GuideReport, Process, interpreter
+from common.steps import Step
+from common.verdict import Row, exit_code, worst
+
+TEXT_COUNT = 60  # documents of the embedded text
+TEXT_BYTES = 600  # of each at most
+
+
+@dataclass
+class Result:
+    """What one step found for one model."""
+
+    step: Step
+    model: str
+    rows: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    guide_passed: bool | None = None
+    guide_report: str = ""
+    error: str = ""  # a sentence; the model could not be compared
+    places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
+    elapsed_s: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        """The worst row's verdict; ERROR where nothing could be compared."""
+        return "ERROR" if self.error or not self.rows else worst([r.verdict for r in self.rows])
+
+    @property
+    def exit_code(self) -> int:
+        """0 aligned, 1 not aligned, 2 could not be compared."""
+        return 2 if self.error or not self.rows else exit_code([r.verdict for r in self.rows])
+
+    @property
+    def first_diverged(self) -> Row | None:
+        """The first row that is not aligned."""
+        bad = [r for r in self.rows if exit_code([r.verdict]) != 0]
+        return next((r for r in bad if r.verdict != "CARRIED"), bad[0] if bad else None)
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options that every check takes (design.md, contract 1)."""
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--model", action="append", metavar="NAME|FOLDER", help="built-in, folder, or all (default)"
+    )
+    options.add_argument("--preset", default="default", help="of the model's case.py")
+    options.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--weights", help="a torch-named .npz, or trained-like")
+    options.add_argument("--out", type=Path, help="write logs to DIR/STEP/MODEL instead")
+    options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
+    options.add_argument("--compare-only", action="store_true", help="judge logs that are there")
+    options.add_argument("--allow", action="append", choices=("precision",), default=[])
+    options.add_argument("--torch-python", metavar="PATH", help="the Python that runs that side")
+    options.add_argument("--paddle-python", metavar="PATH", help="likewise")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write every row as JSON")
+    options.add_argument("--debug", action="store_true", help="show tracebacks")
+    return options
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
+    return value
+
+
+def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
+    """One step for the models asked for; prints the table and returns the exit status."""
+    doc = sys.modules["__main__"].__doc__ or ""
+    options = parser(doc).parse_args(arguments)
+    return guarded(options, lambda: _check(step, options))
+
+
+def guarded(options: argparse.Namespace, action) -> int:
+    """Run a command; whatever goes wrong is one sentence and exit status 2."""
+    try:
+        return action()
+    except UserError as error:
+        report.say_error(str(error))
+    except KeyboardInterrupt:
+        report.say_error("interrupted; former results are as they were")
+    except BrokenPipeError:
+        sys.stderr.close()
+    except OSError as error:
+        report.say_error(f"{error.strerror or error}: {error.filename or 'no file named'}")
+    except Exception as error:
+        if options.debug:
+            raise
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        report.say_error(
+            f"internal error at {frame.filename}:{frame.lineno}: {type(error).__name__}: {error}; "
+            "--debug shows the traceback"
+        )
+    return 2
+
+
+def _check(step: Step, options: argparse.Namespace) -> int:
+    with report.progress() as on_progress:
+        results = run_step(step, options, on_progress)
+    report.show_step(step, results, options)
+    if options.json:
+        write_json(options.json, results, options)
+    return overall_exit(results)
+
+
+def overall_exit(results: Sequence[Result]) -> int:
+    """The worst exit status of all results; nothing compared is 2."""
+    return max((result.exit_code for result in results), default=2)
+
+
+def write_json(path: Path, results: Sequence[Result], options: argparse.Namespace) -> None:
+    """Write the report of design.md, contract 1; all or nothing."""
+    first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
+    guides = [r.guide_passed for r in results if r.guide_passed is not None]
+    verdicts = [r.verdict for r in results if r.verdict != "ERROR"]
+    failed = any(r.verdict == "ERROR" for r in results)
+    document = {
+        "verdict": "ERROR" if failed or not verdicts else worst(verdicts),
+        "exit_code": overall_exit(results),
+        "guide_passed": all(guides) if guides else None,
+        "first_diverged": first.key if first is not None else None,
+        "errors": {r.model: r.error for r in results if r.error},
+        "rows": [row.as_json() for result in results for row in result.rows],
+    }
+    write_text(path, json.dumps(document, indent=1, allow_nan=False))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file all or nothing; raises UserError where its folder cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(name, path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Result]:
+    """Run both sides of a step (unless --compare-only), judge, and put the logs in their place."""
+    pairs = load_pairs(options.model or ["all"])
+    base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
+    if options.compare_only:
+        return [_judged(step, pair, base / pair.name, options, None) for pair in pairs]
+    for pair in pairs:
+        if not step.data:
+            pair.config(options.preset)
+    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in _SIDES}
+    base.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(base)
+    with tempfile.TemporaryDirectory(prefix=f".work-{os.getpid()}-", dir=base) as name:
+        work = Path(name)
+        twins = _Twins(step, options, pythons, work, on_progress)
+        errors = twins.run_all(pairs)
+        results = []
+        for pair in pairs:
+            if pair.name in errors:
+                kept = base / f"{pair.name}.error.txt"
+                write_text(kept, errors[pair.name][1])
+                sentence = f"{errors[pair.name][0]} (in full: {_shown(kept)})"
+                results.append(Result(step, pair.name, error=sentence))
+                continue
+            result = _judged(step, pair, work / pair.name, options, twins)
+            result.elapsed_s += twins.elapsed_s(pair.name)
+            results.append(result)
+            _put_in_place(work / pair.name, base / pair.name)
+    return results
+
+
+_SIDES = ("torch", "paddle")
+
+
+class _Twins:
+    """The processes of one step."""
+
+    def __init__(self, step, options, pythons, work, on_progress):
+        self.step = step
+        self.options = options
+        self.pythons = pythons
+        self.work = work
+        self.on_progress = on_progress
+        self.data = work / "data"
+        if step.data:
+            self.data.mkdir()
+            make_digits(self.data / "digits.npz")
+            make_text(self.data / "text.npz", count=TEXT_COUNT, max_bytes=TEXT_BYTES)
+
+    def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
+        """Every launch for every model; returns model -> (sentence, traceback) of those that failed."""
+        errors: dict[str, tuple[str, str]] = {}
+        for launch in self.step.launches:
+            left = self._left(pairs, errors)
+            if launch.side_by_side and left:
+                paddle = self.start(launch.arguments, "paddle", left, threads=1)
+                try:
+                    for arguments in filter(None, (launch.arguments, launch.torch_then)):
+                        torch = self.start(arguments, "torch", left, threads=1)
+                        self.finish(torch, "torch", left, errors)
+                except BaseException:
+                    paddle.stop()
+                    raise
+                self.finish(paddle, "paddle", left, errors)
+                continue
+            for side in _SIDES:
+                left = self._left(pairs, errors)
+                if left:
+                    self.finish(self.start(launch.arguments, side, left), side, left, errors)
+        return errors
+
+    @staticmethod
+    def _left(pairs, errors):
+        return [pair for pair in pairs if pair.name not in errors]
+
+    def start(self, arguments, side: str, pairs, threads: int | None = None) -> Process:
+        """Start one side for some models."""
+        options = self.options
+        command = [self.pythons[side], "-W", "ignore", "-m", self.step.module(side)]
+        for pair in pairs:
+            command += ["--model", str(pair.name if pair.built_in else pair.folder)]
+        command += ["--preset", options.preset, "--seed", str(options.seed)]
+        command += ["--device", options.device, "--out", str(self.work), "--progress"]
+        if options.weights:
+            known = options.weights == "trained-like"
+            command += ["--weights", options.weights if known else os.path.abspath(options.weights)]
+        if self.step.data:
+            command += ["--data", str(self.data)]
+        if options.epochs:
+            command += ["--epochs", str(options.epochs)]
+        return Process(command + list(arguments), self._show(side), threads)
+
+    def _show(self, side: str):
+        return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")
+
+    def finish(self, process: Process, side: str, pairs, errors) -> None:
+        """Wait for a side; note which models failed, and why."""
+        try:
+            status = process.wait()
+        except BaseException:
+            process.stop()
+            raise
+        for pair in pairs:
+            path = self.work / pair.name / f"error_{side}.json"
+            if path.is_file():
+                told = json.loads(path.read_text())
+                errors.setdefault(pair.name, (told["sentence"], told["traceback"]))
+        told_of = any((self.work / p.name / f"error_{side}.json").is_file() for p in pairs)
+        if status != 0 and not told_of:
+            text = "\n".join(process.stderr)
+            last = next((line for line in reversed(process.stderr) if line.strip()), "no message")
+            for pair in pairs:
+                sentence = f"the {side} twin ended with status {status}: {last.strip()[:300]}"
+                errors.setdefault(pair.name, (sentence, text))
+
+    def single_step(self, pair: Pair) -> None:
+        """Run the Paddle side once more, each module fed with the reference's values."""
+        for launch in self.step.launches:
+            if launch.single_step:
+                arguments = (*launch.arguments, "--single-step")
+                process = self.start(arguments, "paddle", [pair])
+                self.finish(process, "paddle", [pair], {})
+
+    def elapsed_s(self, model: str) -> float:
+        """What the twins of a model took, from their logs' sidecars."""
+        total = 0.0
+        for path in (self.work / model).glob("*.json"):
+            sidecar = read_sidecar(path.with_suffix(".npy")) or {}
+            total += sidecar.get("elapsed_s", 0.0) if "log_sha256" in sidecar else 0.0
+        return total
+
+
+def _judged(step, pair, folder, options, twins) -> Result:
+    """Judge one model's logs of one step; an unreadable or refused log is the result's error."""
+    start = time.perf_counter()
+    result = Result(step, pair.name)
+    guide = None
+    try:
+        reference = folder / f"{step.guide_stem}_torch.npy"
+        candidate = folder / f"{step.guide_stem}_paddle.npy"
+        for stem in dict.fromkeys((*step.judged, step.guide_stem)):
+            _refuse_untrusted(folder, stem)
+        target = folder / f"{step.guide_stem}_diff.log"
+        guide = GuideReport(reference, candidate, step.guide_threshold, target)
+        judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
+        rows = [row for judgement in judgements for row in judgement.rows]
+        if twins is not None and not all(r.verdict in ("IDENTICAL", "ROUNDING") for r in rows):
+            twins.single_step(pair)
+            judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
+        for judgement in judgements:
+            result.rows += judgement.rows
+            result.notes += judgement.notes
+        if step.extra is not None:
+            result.rows += step.extra(folder, pair)
+        for row in result.rows:
+            row.step, row.model = step.name, pair.name
+            if row.verdict == "PRECISION" and "precision" in options.allow:
+                row.verdict, row.note = "ROUNDING", f"allowed: {row.note}"
+        result.places = {side: _places(folder, step, side) for side in _SIDES}
+        result.guide_passed = _guide_passed(step, judgements, folder)
+        reprod_log = guide.wait()
+        guide = None
+        result.guide_report = _shown(target) if reprod_log is not None else ""
+        if reprod_log is not None and reprod_log != result.guide_passed:
+            result.notes.append(
+                f"reprod_log itself says {'passed' if reprod_log else 'failed'} in {target.name}"
+            )
+    except UserError as error:
+        result.error = str(error)
+    finally:
+        if guide is not None:
+            guide.wait()
+    result.elapsed_s = time.perf_counter() - start
+    return result
+
+
+def _refuse_untrusted(folder: Path, stem: str) -> None:
+    """Raise UserError for logs that are missing or that two sides, inputs or starts contradict."""
+    for side in _SIDES:
+        if not (folder / f"{stem}_{side}.npy").is_file():
+            raise UserError(
+                f"{_shown(folder / f'{stem}_{side}.npy')} is missing: run this check without "
+                "--compare-only"
+            )
+    for suffix in ("", "_fp64"):
+        paths = [folder / f"{stem}_{side}{suffix}.npy" for side in _SIDES]
+        if all(path.is_file() for path in paths):
+            problems = check_independence(*paths, *(read_sidecar(path) for path in paths))
+            if problems:
+                raise UserError(f"{_shown(folder)}: {'; '.join(problems)}")
+
+
+def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
+    def path(name: str) -> Path | None:
+        found = folder / f"{stem}_{name}.npy"
+        return found if found.is_file() else None
+
+    return judge_logs(
+        path("torch"),
+        path("paddle"),
+        path("torch_fp64"),
+        path("paddle_fp64"),
+        local64=path("paddle_fp64_single_step"),
+        step=step.name,
+        model=pair.name,
+    )
+
+
+def _guide_passed(step: Step, judgements, folder: Path) -> bool | None:
+    """The guide's rule on the guide's own log."""
+    if step.guide_stem in step.judged:
+        return judgements[step.judged.index(step.guide_stem)].guide_passed
+    judgement = judge_logs(
+        folder / f"{step.guide_stem}_torch.npy", folder / f"{step.guide_stem}_paddle.npy"
+    )
+    means = [row.mean_abs for row in judgement.rows]
+    return bool(means) and all(m is not None and m < step.guide_threshold for m in means)
+
+
+def _places(folder: Path, step: Step, side: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for stem in step.judged:
+        sidecar = read_sidecar(folder / f"{stem}_{side}.npy") or {}
+        found |= sidecar.get("places", {})
+    return found
+
+
+def _remove_abandoned(base: Path) -> None:
+    """Remove what a killed check left behind: folders named after a process that is gone."""
+    for path in base.glob(".work-*-*"):
+        try:
+            os.kill(int(path.name.split("-")[1]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(path, ignore_errors=True)
+        except (ValueError, PermissionError):
+            continue
+
+
+def _put_in_place(made: Path, target: Path) -> None:
+    """Swap a finished folder in; at every moment one whole former or new folder is there."""
+    old = Path(tempfile.mkdtemp(prefix=".old-", dir=target.parent))
+    for _ in range(10):
+        try:
+            if target.exists():
+                os.replace(target, old / target.name)
+            os.replace(made, target)
+            break
+        except OSError:
+            time.sleep(0.05)  # another check is swapping its own result in
+    else:
+        raise UserError(f"{_shown(target)} cannot be replaced: another program holds it")
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _shown(path: Path) -> str:
+    """A path relative to where the user is, if it is below."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,238 @@
+"""Real data and what is counted on it: digits and English text, batches, scores.
+
+Only `make_digits` needs scikit-learn (in the check's process); the rest is NumPy, so that both
+twins read, batch and score with the same code, and only the frameworks' own loaders differ.
+
+A data file is an .npz of plain arrays with the SHA-256 of its content inside:
+
+    digits  train/input_ids (N, 64), train/labels (N,), test/input_ids, test/labels
+    text    values (all documents' ids, one after another), offsets (documents + 1,)
+
+All are int64. Ids: 0 is padding; a digit's pixel p (0..16) is p + 1; a text's byte b is b + 2.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import UserError
+
+PADDING = 0
+DIGITS_VOCABULARY = 18  # padding and 17 grey levels
+DIGITS_CLASSES = 10
+BYTE_OFFSET = 2  # enwik8's: 0 is padding, 1 stays free
+TEXT_VOCABULARY = 256 + BYTE_OFFSET
+
+_SHA256 = "sha256"
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def make_digits(path: Path | str) -> str:
+    """Write scikit-learn's 1,797 handwritten digits as 64-token sequences; returns the SHA-256.
+
+    A fifth is the test set, every class in the same share in both (seeded, hence always the same).
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    pixels, labels = load_digits(return_X_y=True)  # (N, 64) floats 0..16, (N,)
+    ids = pixels.astype(np.int64) + 1
+    labels = labels.astype(np.int64)
+    train_ids, test_ids, train_labels, test_labels = train_test_split(
+        ids, labels, test_size=0.2, random_state=0, stratify=labels
+    )
+    return save_arrays(
+        path,
+        {
+            "train/input_ids": train_ids,
+            "train/labels": train_labels,
+            "test/input_ids": test_ids,
+            "test/labels": test_labels,
+        },
+    )
+
+
+def make_text(path: Path | str, count: int | None = None, max_bytes: int | None = None) -> str:
+    """Write the documents of Python's own help (pydoc_data.topics) as bytes; returns the SHA-256.
+
+    The documents are in the order of their names; `count` keeps the first so many, `max_bytes` cuts
+    each. They are English, and between 200 bytes and 60 KiB long, so that truncation and padding
+    both happen. The text, and so the hash, belongs to the Python version.
+    """
+    from pydoc_data.topics import topics
+
+    names = sorted(topics)[:count]
+    texts = [topics[name].encode("utf-8")[:max_bytes] for name in names]
+    lengths = [len(text) for text in texts]
+    return save_arrays(
+        path,
+        {
+            "values": np.frombuffer(b"".join(texts), np.uint8).astype(np.int64) + BYTE_OFFSET,
+            "offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        },
+    )
+
+
+def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Write `arrays` as .npz, all or nothing, with their SHA-256 inside; returns the SHA-256.
+
+    The same arrays give the same file, byte for byte.
+    """
+    path = Path(path)
+    digest = hash_arrays(arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(partial, "wb") as file:
+            np.savez_compressed(file, **{_SHA256: np.array(digest)}, **arrays)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return digest
+
+
+def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
+    """The arrays that `save_arrays` wrote, checked against their SHA-256; nothing is executed.
+
+    Raises UserError, with the path, where the file is missing, cut off, foreign or changed.
+    """
+    path = Path(path)
+    try:
+        # np.load keeps the file open where the content is bad, unless it is ours to close.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = {name: content[name] for name in content.files}
+        digest = str(arrays.pop(_SHA256))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such data file") from None
+    except Exception:  # zipfile, zlib, numpy and the system each have their own
+        raise UserError(f"{path}: not a data file of this project, or cut off") from None
+    if digest != hash_arrays(arrays):
+        raise UserError(f"{path}: the arrays are not those that were written (SHA-256 differs)")
+    return arrays
+
+
+def hash_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of the names, dtypes, shapes and values, whatever the order and memory layout."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name])
+        values = values.astype(values.dtype.newbyteorder("<"), copy=False)
+        digest.update(f"{name}|{values.dtype.str}|{arrays[name].shape}|".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+# ---- batches ------------------------------------------------------------------------------------
+
+
+def split_documents(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
+    """The documents of a text file: document i is values[offsets[i] : offsets[i + 1]]."""
+    if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0 or offsets[-1] != values.size:
+        raise ValueError(f"offsets must run from 0 to {values.size}, the number of values")
+    if np.any(np.diff(offsets) < 0):
+        raise ValueError("offsets must not decrease")
+    return [values[i:j] for i, j in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+def pad_batch(documents: Sequence[np.ndarray], max_length: int) -> tuple[np.ndarray, np.ndarray]:
+    """`documents`, cut or padded on the right to `max_length`: input_ids, attention_mask.
+
+    Both are (B, max_length), int64; the mask is 1 where a token is and 0 on padding. An empty
+    document is a row of padding.
+    """
+    if max_length < 1:
+        raise ValueError(f"max_length must be at least 1, not {max_length}")
+    ids = np.full((len(documents), max_length), PADDING, np.int64)
+    mask = np.zeros((len(documents), max_length), np.int64)
+    for row, document in enumerate(documents):
+        kept = np.asarray(document)[:max_length]
+        ids[row, : len(kept)] = kept
+        mask[row, : len(kept)] = 1
+    return ids, mask
+
+
+def batch_indices(
+    n: int, batch_size: int, order: np.ndarray | None = None, drop_last: bool = False
+) -> list[np.ndarray]:
+    """The samples of each batch, int64: `order` (default 0 .. n-1) cut every `batch_size`.
+
+    The last batch may be smaller; `drop_last` then leaves it out. No batch is ever empty.
+    Raises ValueError where `order` is no permutation of 0 .. n-1.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+    order = np.arange(n) if order is None else np.asarray(order)
+    if order.shape != (n,) or not np.array_equal(np.sort(order), np.arange(n)):
+        raise ValueError(f"order must hold each of 0 .. {n - 1} once")
+    order = order.astype(np.int64)
+    stop = n - n % batch_size if drop_last else n
+    return [order[i : i + batch_size] for i in range(0, stop, batch_size)]
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+
+def confusion(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> np.ndarray:
+    """How often class i was predicted as class j, at [i, j]: (num_classes, num_classes), int64.
+
+    `labels` and `predictions` are (N,), integers in 0 .. num_classes - 1.
+    Raises ValueError where they are empty, of different lengths, no integers or out of range.
+    """
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if labels.shape != predictions.shape or labels.ndim != 1:
+        raise ValueError(
+            f"labels {labels.shape} and predictions {predictions.shape} must be one list each, "
+            "of one length"
+        )
+    if labels.size == 0:
+        raise ValueError("there is nothing to score")
+    for name, values in (("labels", labels), ("predictions", predictions)):
+        if values.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be integers, not {values.dtype}")
+        if values.min() < 0 or values.max() >= num_classes:
+            raise ValueError(
+                f"{name} reach from {values.min()} to {values.max()}; "
+                f"classes are 0 .. {num_classes - 1}"
+            )
+    counts = np.bincount(
+        labels.astype(np.int64) * num_classes + predictions.astype(np.int64),
+        minlength=num_classes**2,
+    )
+    return counts.reshape(num_classes, num_classes)
+
+
+def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """The share of samples whose prediction is right, 0 to 1."""
+    table = confusion(labels, predictions, num_classes)
+    return float(np.trace(table) / table.sum())
+
+
+def macro_f1(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """The mean of the classes' F1, 0 to 1, as scikit-learn's f1_score(average="macro").
+
+    A class that is neither a label nor a prediction is left out of the mean; one that is never
+    right counts 0.
+    """
+    table = confusion(labels, predictions, num_classes)
+    right = np.diag(table)
+    either = table.sum(0) + table.sum(1)  # 2 right + wrongly predicted + missed
+    present = either > 0
+    return float(np.mean(2 * right[present] / either[present]))
+
+
+def macro_f_seed(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """F of macro-averaged precision and recall, 0 to 1: the Fastformer port's own score.
+
+    Not the mean of the classes' F1. Every class counts in both means, an absent one as 0; 1e-8 in
+    each denominator, which is the port's too, is why a perfect score is a little below 1.
+    """
+    table = confusion(labels, predictions, num_classes)
+    right = np.diag(table)
+    precision = np.mean(right / (table.sum(0) + 1e-8))
+    recall = np.mean(right / (table.sum(1) + 1e-8))
+    return float(2 * precision * recall / (precision + recall + 1e-8))

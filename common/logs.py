@@ -1,0 +1,350 @@
+"""Logs: a dict of numeric arrays as `np.save` writes it, written and read tensor by tensor.
+
+    with LogWriter("forward_torch.npy") as writer:
+        writer.add("logits", array)
+    with read_log("forward_torch.npy") as log:
+        log["logits"]
+
+`np.save` of a dict holds every array twice; LogWriter holds none and the reader one at a time.
+Reading never executes a log (common/unpickle.py).  NumPy only.
+"""
+
+import ast
+import hashlib
+import io
+import json
+import os
+import stat
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import UserError
+from common.unpickle import (
+    DTYPES,
+    MAX_TEXT_BYTES,
+    Machine,
+    Refused,
+    StoredArray,
+    flatten,
+    printable,
+)
+
+_MAX_HEADER_BYTES = 1024
+
+
+class LogError(UserError):
+    """A file that is no log, in one sentence with the file's name and what was found in it."""
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+# NumPy 1.26 and 2 both know the old name of this function, and neither warns about it.
+_RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"
+# Memo slots of what every array needs; no slot is used per array, so that a reader's memo stays
+# small however many arrays follow.  Slots from _FIRST_DTYPE on hold one dtype each.
+_FUNCTION, _NDARRAY, _ZERO, _B, _DTYPE_CLASS, _FIRST_DTYPE = range(6)
+
+
+def _get(slot: int) -> bytes:
+    return b"h" + bytes([slot])
+
+
+def _put(slot: int) -> bytes:
+    return b"q" + bytes([slot])
+
+
+_NEW_ARRAY = _get(_FUNCTION) + _get(_NDARRAY) + _get(_ZERO) + _get(_B) + b"\x87R"
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return b"X" + struct.pack("<I", len(encoded)) + encoded
+
+
+def _integer(value: int) -> bytes:
+    if value < 256:
+        return b"K" + bytes([value])
+    if value < 2**31:
+        return b"J" + struct.pack("<i", value)
+    return b"\x8a\x08" + struct.pack("<q", value)
+
+
+def _new_dtype(code: str, order: str, flags: int = 0) -> bytes:
+    """Opcodes that leave a new dtype on the stack."""
+    state = b"(K\x03" + _text(order) + b"NNN" + b"J\xff\xff\xff\xff" * 2 + _integer(flags) + b"t"
+    return _get(_DTYPE_CLASS) + _text(code) + b"\x89\x88\x87R" + state + b"b"
+
+
+class LogWriter:
+    """Write a log tensor by tensor; the file gets its name at a clean close, else it is removed.
+
+    `sha256` is the finished file's digest; `skipped` names the empty arrays, which are not stored.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        self.sha256: str | None = None
+        self.skipped: list[str] = []
+        self._keys: set[str] = set()
+        self._slots: dict[str, int] = {}
+        self._file: io.BufferedWriter | None = None
+
+    def __enter__(self) -> "LogWriter":
+        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        self._file = open(self._temporary, "wb")
+        self._hash = hashlib.sha256()
+        header = b"{'descr': '|O', 'fortran_order': False, 'shape': (), }"
+        header = header.ljust(117) + b"\n"
+        self._write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+        self._write(b"\x80\x04")
+        self._write(_RECONSTRUCT + _put(_FUNCTION) + b"cnumpy\nndarray\n" + _put(_NDARRAY))
+        self._write(b"K\x00\x85" + _put(_ZERO) + b"C\x01b" + _put(_B) + b"\x87R")
+        # The 0-d envelope's state stays open on the stack: version, shape, dtype, order, [{
+        self._write(b"(K\x01)cnumpy\ndtype\n" + _put(_DTYPE_CLASS) + b"0")
+        self._write(_new_dtype("O8", "|", flags=63) + b"\x89]}")
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        file, self._file = self._file, None
+        try:
+            if kind is None:
+                self._write(b"atb.", file)
+            file.close()
+            if kind is None:
+                os.replace(self._temporary, self.path)
+                self.sha256 = self._hash.hexdigest()
+        finally:
+            file.close()
+            self._temporary.unlink(missing_ok=True)
+
+    def add(self, key: str, array) -> bool:
+        """Append one tensor; True if it was stored (an empty one is not).
+
+        Raises TypeError for what is not numeric, ValueError for a key that is there already.
+        """
+        if self._file is None:
+            raise ValueError(f"{key}: the log {self.path.name} is not open for writing")
+        if not isinstance(key, str):
+            raise TypeError(f"a log's keys are text, not {type(key).__name__}: {key!r}")
+        if len(key.encode()) > MAX_TEXT_BYTES:
+            raise ValueError(f"{key[:77]}...: a log's keys have at most {MAX_TEXT_BYTES} bytes")
+        if key in self._keys:
+            raise ValueError(f"{key}: this key is in the log already")
+        array = np.asarray(array)
+        if array.dtype.kind == "b":
+            array = array.astype(np.int64)  # reprod_log cannot subtract booleans
+        code = f"{array.dtype.kind}{array.dtype.itemsize}"
+        if code not in DTYPES:
+            raise TypeError(f"{key}: a log holds numeric arrays, not {array.dtype}")
+        self._keys.add(key)
+        if array.size == 0:
+            self.skipped.append(key)
+            return False
+        array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+        self._write(_text(key) + _NEW_ARRAY + b"(K\x01(")
+        self._write(b"".join(_integer(size) for size in array.shape) + b"t")
+        if code in self._slots:
+            self._write(_get(self._slots[code]))
+        else:
+            slot = self._slots[code] = _FIRST_DTYPE + len(self._slots)
+            self._write(_new_dtype(code, array.dtype.str[0]) + _put(slot))
+        self._write(b"\x89\x8e" + struct.pack("<Q", array.nbytes))
+        self._write(memoryview(array.reshape(-1).view(np.uint8)))
+        self._write(b"tbs")
+        return True
+
+    def _write(self, data: bytes | memoryview, file: io.BufferedWriter | None = None) -> None:
+        (file or self._file).write(data)
+        self._hash.update(data)
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+class Log(Mapping):
+    """A log on disk: key -> array, each read when it is asked for.  Close it, or use `with`."""
+
+    def __init__(self, path: Path, file: io.BufferedReader, arrays: dict[str, StoredArray]):
+        self.path = path
+        self._file = file
+        self._arrays = arrays
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        array = self._arrays[key]
+        data = array.data
+        self._file.seek(data.offset)
+        if data.as_text:
+            try:
+                stored = self._file.read(data.stored).decode().encode("latin1")
+                flat = np.frombuffer(stored, array.dtype).copy()
+            except ValueError:
+                raise LogError(f"{self.path}: {key}: its data is not what was announced") from None
+        else:
+            flat = np.empty(data.count // array.dtype.itemsize, array.dtype)
+            if self._file.readinto(memoryview(flat.view(np.uint8))) != data.count:
+                raise LogError(f"{self.path}: {key}: the file became shorter while it was read")
+        if not array.dtype.isnative:
+            flat = flat.astype(array.dtype.newbyteorder("="))
+        return flat.reshape(array.shape, order="F" if array.fortran else "C")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._arrays
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """A tensor's shape, without reading it."""
+        return self._arrays[key].shape
+
+    def dtype(self, key: str) -> np.dtype:
+        """A tensor's dtype in this machine's byte order, without reading it."""
+        return self._arrays[key].dtype.newbyteorder("=")
+
+    def close(self) -> None:
+        """Close the file; arrays that were read stay good."""
+        self._file.close()
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+
+def read_log(path: str | os.PathLike) -> Log:
+    """Open a log; raises LogError with one sentence for whatever is not one.  Executes nothing."""
+    path = Path(path)
+    file = _open_plain(path)
+    try:
+        size = os.fstat(file.fileno()).st_size
+        _read_header(file)
+        return Log(path, file, flatten(Machine(file, size).run()))
+    except (Refused, TypeError, OSError) as error:
+        found = "a call with other arguments than NumPy's" if type(error) is TypeError else error
+        place = f" at byte {file.tell()}" if file.tell() < size else ""
+        file.close()
+        raise LogError(
+            f"{path}: refused: {found}{place}; a log holds only a dict of numeric arrays"
+        ) from None
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open_plain(path: Path) -> io.BufferedReader:
+    """Open a regular file that is no symbolic link, without waiting for a pipe's other end."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        if path.is_symlink():
+            raise LogError(f"{path}: refused: a symbolic link; name the log itself")
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        raise LogError(f"{path}: cannot be opened: {error.strerror}") from None
+    except ValueError as error:  # a zero byte in the name
+        raise LogError(f"{path}: cannot be opened: {error}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise LogError(f"{path}: refused: not a plain file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _read_header(file: io.BufferedReader) -> None:
+    """Check np.save's header of a pickled 0-d object array, and stop behind it."""
+    start = file.read(8)
+    if not start:
+        raise Refused("an empty file")
+    if start[:2] == b"PK":
+        raise Refused("a zip archive (.npz)")
+    if start[:6] != b"\x93NUMPY":
+        raise Refused("no .npy file")
+    form = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}.get(tuple(start[6:]))
+    if form is None:
+        raise Refused("a .npy version that NumPy does not write")
+    field = file.read(struct.calcsize(form))
+    length = struct.unpack(form, field)[0] if len(field) == struct.calcsize(form) else 0
+    text = file.read(length) if length <= _MAX_HEADER_BYTES else b""
+    if not length or len(text) != length:
+        raise Refused("a .npy header that is too long or cut off")
+    try:
+        # A backslash could only make the parser warn; no header of NumPy's has one.
+        header = ast.literal_eval(text.decode("ascii").strip()) if b"\\" not in text else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        header = None
+    if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
+        raise Refused("a .npy header that NumPy does not write")
+    if header["descr"] not in ("|O", "O"):
+        raise Refused(f"one plain array ({printable(str(header['descr']))})")
+    if header["shape"] != () or not isinstance(header["fortran_order"], bool):
+        raise Refused("an array of objects with a shape of its own")
+
+
+# ---- hashes and sidecars ------------------------------------------------------------------------
+
+
+def file_sha256(path: str | os.PathLike) -> str:
+    """SHA-256 of a file's bytes."""
+    with _open_plain(Path(path)) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def arrays_sha256(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of named arrays: keys in order, and of each its dtype, shape and values."""
+    digest = hashlib.sha256()
+    for key in sorted(arrays):
+        array = np.asarray(arrays[key])
+        array = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+        digest.update(f"{len(key)} {key} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(memoryview(array.reshape(-1).view(np.uint8)))
+    return digest.hexdigest()
+
+
+def sidecar_path(log_path: str | os.PathLike) -> Path:
+    """Where a log's sidecar is: the same stem, .json."""
+    return Path(log_path).with_suffix(".json")
+
+
+def write_sidecar(log_path: str | os.PathLike, sidecar: Mapping[str, object]) -> Path:
+    """Write who made a log beside it."""
+    path = sidecar_path(log_path)
+    write_json(path, sidecar)
+    return path
+
+
+def write_json(path: str | os.PathLike, value: object) -> None:
+    """Write JSON under a name that appears only when all of it is there; NaN is an error."""
+    path = Path(path)
+    text = json.dumps(value, indent=1, allow_nan=False) + "\n"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_sidecar(log_path: str | os.PathLike) -> dict | None:
+    """What a log's sidecar says, None where there is none; raises LogError where it is broken."""
+    path = sidecar_path(log_path)
+    try:
+        sidecar = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise LogError(f"{path}: this sidecar cannot be read: {error}") from None
+    if not isinstance(sidecar, dict):
+        raise LogError(f"{path}: this sidecar is not a JSON object")
+    return sidecar
+
+
+def guide_diff(a: np.ndarray, b: np.ndarray) -> float:
+    """The guide's number: mean |a - b| in the logs' dtype.  Shapes must be equal."""
+    if a.shape != b.shape:
+        raise ValueError(f"shapes {a.shape} and {b.shape} have no difference")
+    return float(np.mean(np.abs(a - b)))

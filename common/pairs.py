@@ -1,0 +1,168 @@
+"""Pairs: a folder with case.py, torch_model.py and paddle_model.py, built-in or the user's own.
+
+NumPy only: both twins and the check read a pair through here.
+"""
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from common.errors import UserError
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = Path(__file__).resolve().parent / "models"
+FAKE_DATA = ROOT / "fake_data"
+FAKE_DATA_SEED = 0  # the seed that the arrays in fake_data/ were made with
+
+
+@dataclass(frozen=True)
+class Case:
+    """One configuration of a pair that a step runs: a head, with inputs and a kind of weights."""
+
+    name: str  # the first part of its keys in the logs; "" for a pair's only case
+    config: dict
+    inputs: dict = field(default_factory=dict)  # keywords for make_inputs
+    weights: str = "initial"  # "initial" state under the seed, or "stirred" with noise
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A pair and its case.py."""
+
+    name: str
+    folder: Path
+    case: ModuleType
+
+    @property
+    def built_in(self) -> bool:
+        """True for the pairs that come with the workbench."""
+        return self.folder.parent == MODELS
+
+    def config(self, preset: str) -> dict:
+        """The preset's configuration; raises UserError that lists the presets."""
+        if preset not in self.case.CONFIGS:
+            known = ", ".join(sorted(self.case.CONFIGS))
+            raise UserError(f"--preset {preset}: model {self.name} has no such preset; it has {known}")
+        return dict(self.case.CONFIGS[preset])
+
+    def cases(self, preset: str, own_weights: bool = False) -> list[Case]:
+        """What a step runs: the preset's CASES, or the preset alone where weights are given."""
+        config = self.config(preset)
+        table = getattr(self.case, "CASES", {}).get(preset)
+        if own_weights or not table:
+            return [Case("", config)]
+        return [
+            Case(
+                name,
+                config | row.get("config", {}),
+                row.get("inputs", {}),
+                row.get("weights", "initial"),
+            )
+            for name, row in table.items()
+        ]
+
+    def inputs(self, case: Case, preset: str, seed: int) -> dict[str, np.ndarray]:
+        """The case's inputs: from fake_data/ where they are kept there, else made by case.py."""
+        stored = FAKE_DATA / f"{self.name}.npz"
+        if self.built_in and preset == "default" and seed == FAKE_DATA_SEED and stored.is_file():
+            with np.load(stored, allow_pickle=False) as file:
+                prefix = f"{case.name}/"
+                found = {k[len(prefix) :]: file[k] for k in file.files if k.startswith(prefix)}
+            if found:
+                return found
+        return self.make_inputs(case, seed)
+
+    def make_inputs(self, case: Case, seed: int) -> dict[str, np.ndarray]:
+        """The inputs that case.py makes; raises UserError where they are no dict of arrays."""
+        inputs = self.case.make_inputs(case.config, seed, **case.inputs)
+        if not isinstance(inputs, dict) or not inputs:
+            raise UserError(f"{self.folder / 'case.py'}: make_inputs must return a dict of arrays")
+        inputs = {key: np.asarray(values) for key, values in inputs.items()}
+        for key, values in inputs.items():
+            if values.dtype.kind not in "biuf":
+                raise UserError(
+                    f"{self.folder / 'case.py'}: input {key} is {values.dtype}, not numbers"
+                )
+        return inputs
+
+    def side(self, side: str) -> ModuleType:
+        """The torch or paddle model's module; imports that framework."""
+        path = self.folder / f"{side}_model.py"
+        if not path.is_file():
+            raise UserError(f"--model {self.folder}: there is no {side}_model.py in this folder")
+        return _load(self, path)
+
+
+def data_cases(pair: Pair, options) -> list[Case]:
+    """What steps 2 and 5 run: the configuration for the digits, with weights that tell classes apart.
+
+    Raises UserError where the pair does not say how it reads them.
+    """
+    if "digits" not in pair.case.CONFIGS or "digits" not in getattr(pair.case, "TRAIN", {}):
+        raise UserError(
+            f"--model {pair.name}: nothing to compare in steps 2 and 5, since case.py has no "
+            "digits preset in CONFIGS and TRAIN"
+        )
+    return [Case("", pair.config("digits"), weights=options.data_weights)]
+
+
+def built_in_models() -> list[str]:
+    """Names of the built-in pairs, in the order of the tables."""
+    return sorted(
+        (path.parent.name for path in MODELS.glob("*/case.py")),
+        key=lambda name: (name != "reformer", name),
+    )
+
+
+def load_pair(model: str) -> Pair:
+    """The pair of a built-in name or of a folder's path; raises UserError where it is neither."""
+    names = built_in_models()
+    folder = MODELS / model if model in names else Path(model)
+    if not (folder / "case.py").is_file():
+        if folder.is_dir():
+            raise UserError(f"--model {model}: there is no case.py in this folder")
+        raise UserError(
+            f"--model {model}: neither a built-in model ({', '.join(names)}, or all) nor a folder"
+        )
+    folder = folder.resolve()
+    pair = Pair(folder.name, folder, ModuleType("case"))
+    pair = Pair(folder.name, folder, _load(pair, folder / "case.py"))
+    for wanted in ("CONFIGS", "make_inputs"):
+        if not hasattr(pair.case, wanted):
+            raise UserError(f"{folder / 'case.py'}: it must define {wanted}")
+    return pair
+
+
+def load_pairs(models: list[str]) -> list[Pair]:
+    """The pairs of `--model` options; `all` stands for every built-in one."""
+    names = [
+        name for model in models for name in (built_in_models() if model == "all" else [model])
+    ]
+    pairs = [load_pair(name) for name in dict.fromkeys(names)]
+    folders: dict[str, Path] = {}
+    for pair in pairs:
+        if folders.setdefault(pair.name, pair.folder) != pair.folder:
+            raise UserError(
+                f"--model {pair.folder}: another model is called {pair.name} too; rename the folder"
+            )
+    return pairs
+
+
+def _load(pair: Pair, path: Path) -> ModuleType:
+    if pair.built_in:
+        return importlib.import_module(f"common.models.{pair.folder.name}.{path.stem}")
+    name = f"pair_{pair.folder.name}_{path.stem}"
+    if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
+        return sys.modules[name]
+    if str(pair.folder) not in sys.path:
+        sys.path.append(str(pair.folder))
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,228 @@
+"""What people see: a progress line, a table of verdicts, and where it is red, what and where.
+
+rich leaves colours and the progress line out where the output is no terminal.
+"""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+COLOURS = {
+    "IDENTICAL": "green",
+    "ROUNDING": "green",
+    "CONSTANT": "yellow",
+    "FLIP": "yellow",
+    "CLOSE": "yellow",
+    "CARRIED": "magenta",
+    "PRECISION": "red",
+    "DIVERGED": "red",
+    "INVALID": "red",
+    "ERROR": "red",
+}
+WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
+
+
+def _console(stderr: bool = False) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(
+        stderr=stderr, width=None if stream.isatty() else WIDTH_OF_A_PIPE, highlight=False
+    )
+
+
+def say(text: str) -> None:
+    """One line of output."""
+    _console().print(escape(text), soft_wrap=True)
+
+
+def say_error(sentence: str) -> None:
+    """One sentence on standard error."""
+    _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """A line that says what is running and for how long; silent where there is no terminal."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting")
+        yield lambda text: bar.update(task, description=escape(text))
+
+
+def worst_row(rows):
+    """The row that used most of what it was allowed; None where nothing was measured."""
+    measured = [r for r in rows if r.gap is not None and r.allowed]
+    return max(measured, key=lambda r: r.gap / r.allowed, default=None)
+
+
+def number(value: float | None) -> str:
+    """A figure in three digits; a dash where there is none."""
+    return "–" if value is None else f"{value:.2e}"
+
+
+def guide_word(passed: bool | None) -> str:
+    """The guide's verdict in its own words."""
+    return {True: "passed", False: "FAIL", None: "–"}[passed]
+
+
+def show_step(step, results, options) -> None:
+    """The table of one step, a row a model, then the details of what is red."""
+    table = Table(title=f"step {step.number}: {step.title}", title_justify="left")
+    for heading in ("model", "verdict", "rows", "worst tensor", "gap / allowed", "guide", "s"):
+        table.add_column(heading, overflow="fold")
+    for result in results:
+        row = result.first_diverged or worst_row(result.rows)
+        table.add_row(
+            result.model,
+            _coloured(result.verdict),
+            str(len(result.rows)),
+            escape(row.key) if row else "–",
+            f"{number(row.gap)} / {number(row.allowed)}" if row else "–",
+            guide_word(result.guide_passed),
+            f"{result.elapsed_s:.1f}",
+        )
+    _console().print(table)
+    show_details(results, options)
+
+
+def show_all(steps, results, options) -> None:
+    """The table of every step (rows) and model (columns), then the details of what is red."""
+    models = list(dict.fromkeys(result.model for result in results))
+    found = {(result.step.number, result.model): result for result in results}
+    table = Table(title="verdict · worst tensor · guide's verdict · seconds", title_justify="left")
+    table.add_column("step")
+    for model in models:
+        table.add_column(model, overflow="fold")
+    for step in steps:
+        table.add_row(
+            f"{step.number} {step.title}",
+            *(_cell(found[step.number, model]) for model in models),
+            end_section=True,
+        )
+    _console().print(table)
+    show_details(results, options)
+
+
+def _cell(result) -> str:
+    row = result.first_diverged or worst_row(result.rows)
+    share = ""
+    if row is not None and row.gap is not None and row.allowed:
+        share = f" {row.gap / row.allowed:.1e} of what is allowed"
+    return "\n".join(
+        [
+            f"{_coloured(result.verdict)} in {len(result.rows)} rows",
+            (escape(row.key) + share) if row else escape(result.error),
+            f"guide: {guide_word(result.guide_passed)} · {result.elapsed_s:.1f} s",
+        ]
+    )
+
+
+def _coloured(verdict: str) -> str:
+    colour = COLOURS.get(verdict, "white")
+    return f"[{colour}]{verdict}[/{colour}]"
+
+
+def show_details(results, options) -> None:
+    """Errors, notes, and for each red result its origins with file and line on both sides."""
+    console = _console()
+    for result in results:
+        name = f"step {result.step.number}, {result.model}"
+        if result.error:
+            say_error(f"{name}: {result.error}")
+            continue
+        for note in dict.fromkeys(result.notes):
+            console.print(f"{name}: {escape(note)}", soft_wrap=True)
+        for row in result.rows:
+            if row.verdict in ("CONSTANT", "FLIP"):
+                text = f"{name}: {row.verdict} {row.key}: {row.note}"
+                console.print(escape(text), soft_wrap=True)
+        if result.exit_code == 1:
+            _show_origins(console, name, result, options)
+        if result.guide_passed is False and result.exit_code == 0:
+            console.print(
+                f"{name}: the guide's rule says FAIL; both sides' float64 runs show that the "
+                "difference is rounding" + _report(result),
+                soft_wrap=True,
+            )
+
+
+def _report(result) -> str:
+    return f" ({result.guide_report})" if result.guide_report else ""
+
+
+SHOWN_ORIGINS = 5
+
+
+def _show_origins(console: Console, name: str, result, options) -> None:
+    """Where it starts: how many, how much, where, how much was allowed, and what to run next."""
+    origins = [r for r in result.rows if r.origin and r.verdict not in ("IDENTICAL", "ROUNDING")]
+    first = result.first_diverged
+    origins = [first] + [r for r in origins if r is not first and r.verdict != "CARRIED"]
+    counts = {}
+    for row in result.rows:
+        counts[row.verdict] = counts.get(row.verdict, 0) + 1
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    console.print(f"\n[red]{name}[/red]: {told}", soft_wrap=True)
+    for i, row in enumerate(origins[:SHOWN_ORIGINS]):
+        word = "first" if i == 0 else "also"
+        console.print(f"  {word}: {_coloured(row.verdict)} {escape(row.key)}", soft_wrap=True)
+        for line in describe(row):
+            console.print(f"    {escape(line)}", soft_wrap=True)
+        for side in ("torch", "paddle"):
+            place = place_of(result.places.get(side, {}), row.key)
+            console.print(f"    {side:<7} {escape(place)}", soft_wrap=True)
+    if len(origins) > SHOWN_ORIGINS:
+        console.print(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
+    model = shlex.quote(result.model)
+    folder = result.step.name
+    command = f"python {folder}/check_step{result.step.number}.py --model {model}"
+    if result.step.number > 1 and not result.step.data:
+        console.print(f"  next: python step1_forward/check_step1.py --model {model}")
+    console.print(f"  again: {command} --json rows.json", soft_wrap=True)
+
+
+def describe(row) -> list[str]:
+    """The four facts of a mismatch: how many, how much, where, how much was allowed."""
+    lines = []
+    if row.gap is not None:
+        lines.append(
+            f"float64 gap {number(row.gap)}, allowed {number(row.allowed)}; float32 noise: torch "
+            f"{number(row.noise_ref)}, paddle {number(row.noise_cand)}; size {number(row.scale)}"
+        )
+    if row.beyond:
+        where = f" at {list(row.worst_index)}" if row.worst_index is not None else ""
+        sample = f" (sample {row.sample})" if row.sample is not None else ""
+        lines.append(
+            f"{row.beyond} of {row.size} elements beyond; worst{where}{sample}: torch "
+            f"{row.worst_ref!r}, paddle {row.worst_cand!r}"
+        )
+    lines.append(
+        f"float32: mean difference {number(row.mean_abs)}, max {number(row.max_abs)}; "
+        f"guide {guide_word(row.guide_passed)}"
+    )
+    if row.note:
+        lines.append(row.note)
+    return lines
+
+
+def place_of(places: dict[str, str], key: str) -> str:
+    """The line that computed a row; for a parameter's row, a line that uses its module."""
+    if key in places and "/" in places[key]:
+        own = places[key]
+        if "/torch/" not in own and "/paddle/" not in own:
+            return own
+    head, _, tail = key.partition("grad/")
+    if tail:
+        module = head + tail.rpartition(".")[0]
+        if module in places:
+            return f"{places[module]} (where {tail.rpartition('.')[0]} is used)"
+    return places.get(key, "no line known")

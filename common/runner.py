@@ -1,0 +1,158 @@
+"""Starts the twin scripts, each in a process of its own, and reprod_log's report in another.
+
+The check's process imports neither framework.
+"""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from common.errors import UserError
+from common.pairs import ROOT
+
+
+def installed(framework: str) -> bool:
+    """True if the framework can be imported here; a step's folder of that name does not count."""
+    spec = importlib.util.find_spec(framework)
+    return spec is not None and spec.origin is not None
+
+
+def environment() -> dict[str, str]:
+    """The environment of a twin: the user's own, and what makes Paddle fast on these processors."""
+    values = dict(os.environ)
+    values["PYTHONPATH"] = str(ROOT)
+    values["PYTHONUNBUFFERED"] = "1"
+    values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
+    if _processor_is_amd():
+        values.setdefault("MKL_DEBUG_CPU_TYPE", "5")
+    return values
+
+
+def _processor_is_amd() -> bool:
+    """True on AMD, where Paddle's MKL takes its slow path unless told otherwise."""
+    try:
+        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+
+
+class Process:
+    """A twin script that is running; its progress lines go to `on_progress` as they come."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        on_progress: Callable[[str], None],
+        threads: int | None = None,
+    ):
+        values = environment()
+        if threads is not None and "OMP_NUM_THREADS" not in os.environ:
+            values["OMP_NUM_THREADS"] = str(threads)
+        self.stderr: list[str] = []
+        self._process = subprocess.Popen(
+            list(command),
+            cwd=ROOT,
+            env=values,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        self._threads = [
+            threading.Thread(target=self._read_stdout, args=(on_progress,), daemon=True),
+            threading.Thread(target=self._read_stderr, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read_stdout(self, on_progress: Callable[[str], None]) -> None:
+        for line in self._process.stdout:
+            if line.startswith("@progress "):
+                on_progress(line[len("@progress ") :].strip())
+
+    def _read_stderr(self) -> None:
+        for line in self._process.stderr:
+            self.stderr.append(line.rstrip("\n"))
+
+    def wait(self) -> int:
+        """The exit status, once both pipes are drained."""
+        status = self._process.wait()
+        for thread in self._threads:
+            thread.join()
+        self._process.stdout.close()
+        self._process.stderr.close()
+        return status
+
+    def stop(self) -> None:
+        """End the process, if it still runs."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+
+
+def interpreter(side: str, given: str | None) -> str:
+    """The Python that runs a side: the one given, else this one, where the framework must be."""
+    if given is not None:
+        path = Path(given).expanduser()
+        if not path.is_file():
+            raise UserError(f"--{side}-python {given}: there is no such file")
+        return str(path.absolute())
+    if not installed(side):
+        raise UserError(
+            f"{side} is not installed for {sys.executable}: run `make install`, name another Python "
+            f"with --{side}-python, or judge logs that are there with --compare-only"
+        )
+    return sys.executable
+
+
+_REPORT = """
+import sys
+from reprod_log import ReprodDiffHelper
+helper = ReprodDiffHelper()
+reference, candidate = helper.load_info(sys.argv[1]), helper.load_info(sys.argv[2])
+for key in set(reference) ^ set(candidate):
+    reference.pop(key, None), candidate.pop(key, None)
+helper.compare_info(reference, candidate)
+helper.report(diff_method="mean", diff_threshold=float(sys.argv[3]), path=sys.argv[4])
+"""
+
+
+class GuideReport:
+    """reprod_log's own report on two logs, written by a process of its own."""
+
+    def __init__(self, reference: Path, candidate: Path, threshold: float, target: Path):
+        self.target = target
+        self._temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        self._process = None
+        if importlib.util.find_spec("reprod_log") is None or not installed("paddle"):
+            return
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", _REPORT]
+            + [str(reference), str(candidate), str(threshold), str(self._temporary)],
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def wait(self) -> bool | None:
+        """reprod_log's verdict; None where it could not be asked or did not finish."""
+        if self._process is None:
+            return None
+        status = self._process.wait()
+        if status != 0 or not self._temporary.is_file():
+            self._temporary.unlink(missing_ok=True)
+            return None
+        text = self._temporary.read_text()
+        os.replace(self._temporary, self.target)
+        return re.search(r"diff check passed\s*$", text) is not None

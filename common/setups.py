@@ -1,0 +1,63 @@
+"""The four optimizer set-ups of step 4 and the schedules; NumPy only, shared by both sides."""
+
+import math
+
+STEPS = 10  # optimizer steps of each set-up; the guide asks for at least two
+
+
+def constant(step: int) -> float:
+    """The factor 1 at every step."""
+    return 1.0
+
+
+def warm_up(steps: int):
+    """A factor that rises from 1/steps to 1 over the first `steps` steps."""
+    return lambda step: min(1.0, (step + 1) / steps)
+
+
+def warm_up_then_cosine(warm_up_steps: int, total_steps: int):
+    """A linear warm-up, then half a cosine down to zero at `total_steps`."""
+
+    def factor(step: int) -> float:
+        if step < warm_up_steps:
+            return (step + 1) / warm_up_steps
+        done = (step - warm_up_steps) / max(1, total_steps - warm_up_steps)
+        return 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
+
+    return factor
+
+
+def warm_up_then_linear(warm_up_steps: int, total_steps: int):
+    """A linear warm-up, then a straight line down to zero at `total_steps`."""
+
+    def factor(step: int) -> float:
+        if step < warm_up_steps:
+            return (step + 1) / warm_up_steps
+        return max(0.0, (total_steps - step) / max(1, total_steps - warm_up_steps))
+
+    return factor
+
+
+def schedule(name: str, warm_up_steps: int, total_steps: int):
+    """The schedule of a TRAIN entry: constant, linear or cosine, each after a warm-up."""
+    if name == "constant":
+        return warm_up(max(1, warm_up_steps))
+    if name == "linear":
+        return warm_up_then_linear(warm_up_steps, total_steps)
+    if name == "cosine":
+        return warm_up_then_cosine(warm_up_steps, total_steps)
+    raise ValueError(f"schedule is {name!r}; allowed: constant, linear, cosine")
+
+
+# Paddle keeps the decay in float32: 0.125 is exact there, 0.1 would be 1.5e-8 off.
+SETUPS: dict[str, dict] = {
+    "adam": {"kind": "adam", "lr": 1e-3, "schedule": constant},
+    "adamw": {"kind": "adamw", "lr": 1e-3, "schedule": constant, "weight_decay": 0.125},
+    "sgd": {"kind": "sgd", "lr": 0.05, "schedule": constant, "momentum": 0.9},
+    "adam_clip_warmup": {
+        "kind": "adam",
+        "lr": 2e-3,
+        "schedule": warm_up(5),
+        "clip_norm": 0.1,
+    },
+}

@@ -1,0 +1,52 @@
+"""The five steps, and what each one runs; the check's process only."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.pairs import ROOT
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of a step's twin scripts and the logs that it leaves."""
+
+    stem: str  # of the logs: STEM_torch.npy, STEM_paddle_fp64.npy, …
+    arguments: tuple[str, ...] = ()
+    single_step: bool = True  # a difference can be judged locally
+    side_by_side: bool = False  # the Paddle side needs nothing from the torch side
+    torch_then: tuple[str, ...] = ()  # arguments of a second torch run, while Paddle goes on
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: where its scripts are, what they leave, and the guide's rule for it.
+
+    judged       stems of the logs that get the verdict of verdict.md
+    guide        stem of the logs that the guide's rule is applied to, and its threshold
+    extra        (folder of one model's logs, pair) -> further rows, such as witnesses
+    """
+
+    number: int
+    title: str
+    script: str
+    launches: tuple[Launch, ...]
+    judged: tuple[str, ...]
+    guide_stem: str
+    guide_threshold: float = 1e-6
+    data: bool = False  # reads the embedded data
+    extra: Callable | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The step's folder in the checkout."""
+        return ROOT / f"step{self.number}_{self.title}"
+
+    @property
+    def name(self) -> str:
+        """The name of the step's folder."""
+        return self.folder.name
+
+    def module(self, side: str) -> str:
+        """What `python -m` runs for a side."""
+        return f"{self.name}.{side}.{self.script}"

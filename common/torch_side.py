@@ -1,0 +1,436 @@
+"""One half of the instruments: torch_side.py and paddle_side.py are twins, line for line.
+
+Models use `tap`, `dropout`, `choose`, `draw_normal`, `cross_entropy` and `named`; the scripts of
+the steps use the rest.  B batch, T tokens, C classes.
+"""
+
+import math
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from common.errors import UserError
+from common.session import current
+from common.weights import Owner
+
+NAME = "torch"
+VERSION = torch.__version__
+FILE = torch.__file__
+
+
+# ---- arrays and tensors -------------------------------------------------------------------------
+
+
+def array(tensor):
+    """A tensor's values as a NumPy array of the same dtype."""
+    return tensor.detach().cpu().numpy()
+
+
+def tensor(values):
+    """A tensor of the values; floats take the run's dtype, other types stay."""
+    values = np.asarray(values)
+    if values.dtype.kind == "f":
+        values = values.astype(str(torch.get_default_dtype()).replace("torch.", ""))
+    return torch.as_tensor(np.array(values), device=device())  # twin: how a tensor is made
+
+
+def device():
+    """The device that tensors are put on, as the framework writes it."""
+    return str(torch.get_default_device())  # twin: where the default device is kept
+
+
+def set_up(dtype, device_name, seed):
+    """Prepare this process for a run: `dtype` float32 or float64, `device_name` cpu or gpu."""
+    if device_name == "gpu" and not torch.cuda.is_available():  # twin: how to ask
+        raise UserError("--device gpu: torch finds no GPU here; use --device cpu")
+    # On CPU torch needs no default device, which would slow every call.
+    torch.set_default_device("cuda") if device_name == "gpu" else None  # twin: how to choose
+    torch.set_default_dtype(getattr(torch, dtype))  # twin: Paddle takes the dtype's name
+    torch.manual_seed(seed)
+
+
+def is_tensor(value):
+    """True for this side's tensors."""
+    return torch.is_tensor(value)
+
+
+def is_float(value):
+    """True for tensors that gradients can flow through."""
+    return torch.is_tensor(value) and torch.is_floating_point(value)
+
+
+# ---- what models use ----------------------------------------------------------------------------
+
+
+def named(model):
+    """Give every submodule its qualified name, the site of its draws and probes."""
+    for name, module in model.named_modules():
+        module._site = name
+    return model
+
+
+def tap(module, name, value):
+    """Log a named intermediate; use what it returns: in single-step mode the reference's value."""
+    session = current()
+    if not session.probing:
+        return value
+    return _observe(session, session.label(_join(module._site, name)), value)
+
+
+def dropout(module, name, value, p, mask_shape=None):
+    """Inverted dropout with a mask from the tape; the identity in eval mode or for p = 0.
+
+    `mask_shape` broadcasts to the value's (all ones but the batch and channels: dropout2d).
+    """
+    if not module.training or p == 0.0:
+        return value
+    session = current()
+    label = session.label(_join(module._site, name))
+    shape = tuple(value.shape if mask_shape is None else mask_shape)
+    keep = session.tape.keep_mask(label, session.step, shape, p)
+    return value * tensor(keep / (1.0 - p)).to(value.dtype)
+
+
+def choose(module, name, scores):
+    """The index of the largest score along the last axis, int64, no gradient: a discrete choice.
+
+    Recorded in the ledger with its margin, and forced to the reference's where the session says so.
+    A recomputation gets the choice that the first computation went on with.
+    """
+    session = current()
+    label = session.label(_join(module._site, name))
+    if session.recomputing:
+        return session.kept(label)
+    scores = scores.detach()
+    choice = torch.argmax(scores, dim=-1)
+    key = session.prefix + label
+    if session.record is not None:
+        top = torch.topk(scores, 2, dim=-1)[0]
+        session.record(f"{key}:scores", array(scores))
+        session.record(f"{key}:margin", array(top[..., 0] - top[..., 1]))
+        session.record(key, array(choice))
+        session.note_place(key)
+        session.ledger[key] = {"margin": f"{key}:margin", "scores": f"{key}:scores"}
+        session.choices[key] = array(choice)
+    if session.forced is not None:
+        forced = session.forced[key]
+        if not np.array_equal(array(choice), forced):
+            session.flips.append(key)
+        choice = tensor(forced)
+    session.keep(label, choice)
+    return choice
+
+
+def draw_normal(module, name, shape, like):
+    """N(0, 1) from the tape, with the dtype of `like`."""
+    session = current()
+    label = session.label(_join(module._site, name))
+    return tensor(session.tape.normal(label, session.step, tuple(shape))).to(like.dtype)
+
+
+def cross_entropy(
+    logits, labels, weight=None, label_smoothing=0.0, ignore_index=-100, reduction="mean"
+):
+    """Cross-entropy with torch's meaning of every option, written out so that both sides share it.
+
+    logits (..., C) float; labels (...) integer; weight (C) or None; reduction none, mean or sum.
+    The mean is over the weights of the labels that are not ignored.
+    """
+    classes = logits.shape[-1]
+    log_probs = F.log_softmax(logits.reshape([-1, classes]), dim=-1)  # (N, C)
+    labels = labels.reshape([-1])  # (N)
+    kept = labels != ignore_index
+    index = torch.where(kept, labels, torch.zeros_like(labels))
+    weight = torch.ones([classes], dtype=logits.dtype) if weight is None else weight
+    mass = weight[index] * kept.to(logits.dtype)  # (N)
+    picked = torch.take_along_dim(log_probs, index.unsqueeze(1), dim=1).squeeze(1)
+    losses = -picked * mass * (1.0 - label_smoothing)
+    if label_smoothing > 0.0:
+        spread = -(log_probs * weight).sum(dim=-1) * kept.to(logits.dtype)
+        losses = losses + spread * (label_smoothing / classes)
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    return losses.sum() / mass.sum()
+
+
+# ---- probes -------------------------------------------------------------------------------------
+
+
+class _Replace(torch.autograd.Function):
+    """Put the reference's value in a tensor's place; the gradient goes through unchanged."""
+
+    @staticmethod
+    def forward(ctx, value, reference):
+        return reference.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+def _join(site, name):
+    """Path of a name inside a site; the root module's site is empty."""
+    return f"{site}.{name}" if site else name
+
+
+def _observe(session, label, value, class_name=""):
+    """Record one probe; in single-step mode return the reference's value in its place."""
+    if not is_tensor(value):
+        return value
+    key = session.prefix + label
+    if not session.recomputing:
+        session.record(key, array(value))
+        session.note_place(key, class_name)
+    if not is_float(value):
+        return value
+    if session.reference is not None and key in session.reference:
+        reference = tensor(session.reference[key])
+        if list(reference.shape) == list(value.shape):
+            value = _Replace.apply(value, reference)
+    if session.gradients and value.requires_grad:
+        value.register_hook(lambda gradient: _observe_gradient(session, label, gradient))
+    return value
+
+
+def _observe_gradient(session, label, gradient):
+    """Record the gradient at a probe; in single-step mode return the reference's in its place."""
+    key = f"{session.prefix}grad_of/{label}"
+    session.record(key, array(gradient))
+    session.places.setdefault(key, session.places.get(session.prefix + label, ""))
+    session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
+    if session.reference is not None and key in session.reference:
+        return tensor(session.reference[key])
+    return gradient
+
+
+def _observe_nested(session, site, values, class_name):
+    """Record every tensor of a module's inputs or outputs, and rebuild the structure."""
+    if is_tensor(values):
+        return _observe(session, session.label(site), values, class_name)
+    if isinstance(values, dict):
+        return {
+            key: _observe_nested(session, f"{site}/{key}", value, class_name)
+            for key, value in values.items()
+        }
+    if type(values) in (list, tuple):
+        return type(values)(
+            _observe_nested(session, f"{site}/{i}" if i else site, value, class_name)
+            for i, value in enumerate(values)
+        )
+    return values
+
+
+def of_framework(module):
+    """True for the framework's own layers, which are probed as a whole and not descended into."""
+    return type(module).__module__.startswith("torch.nn")
+
+
+_CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList)
+
+
+def probed_modules(model):
+    """(name, module) of every probe: the framework's layers and the model's own, containers not."""
+    skipped = []
+    for name, module in model.named_modules():
+        if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
+            continue
+        if of_framework(module) and not isinstance(module, _CONTAINERS):
+            skipped.append(name)
+        if not isinstance(module, _CONTAINERS):
+            yield name, module
+
+
+@contextmanager
+def probing(model):
+    """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs."""
+    session = current()
+    handles = []
+    for name, module in probed_modules(model):
+
+        def before(module, inputs, name=name):
+            if not session.probing:
+                return None
+            seen = [
+                _observe_nested(session, f"{name}:in/{i}", value, type(module).__name__)
+                for i, value in enumerate(inputs)
+            ]
+            return tuple(seen)
+
+        def after(module, inputs, outputs, name=name):
+            if not session.probing:
+                return None
+            return _observe_nested(session, name, outputs, type(module).__name__)
+
+        handles.append(module.register_forward_pre_hook(before))
+        handles.append(module.register_forward_hook(after))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+# ---- weights ------------------------------------------------------------------------------------
+
+
+def owners(model):
+    """Key -> Owner of every entry of the state dict; a shared layer's entries have one owner."""
+    modules = dict(model.named_modules())
+    parameters = {id(parameter) for parameter in model.parameters()}
+    first = {}
+    found = {}
+    for key, value in model.state_dict(keep_vars=True).items():
+        path, _, local = key.rpartition(".")
+        same_as = first.setdefault(id(value), key)
+        module = modules.get(path)
+        kind = type(module).__name__ if module is not None and of_framework(module) else ""
+        if module is None and same_as in found:
+            kind = found[same_as].kind
+        found[key] = Owner(kind, local, tuple(value.shape), id(value) in parameters, same_as)
+    return found
+
+
+def state(model):
+    """The state dict as arrays, aliases of one tensor under each of their names."""
+    return {key: array(value) for key, value in model.state_dict().items()}
+
+
+def load_state(model, arrays):
+    """Put the arrays in; the caller has checked that every key is there, and no other."""
+    own = model.state_dict()
+    values = {key: tensor(value).to(own[key].dtype) for key, value in arrays.items()}
+    model.load_state_dict(values)
+
+
+def stir(model, seed):
+    """Add noise to every parameter, so that no bias is 0 and no gain 1 and their loss would show.
+
+    Vectors get 0.1 N(0, 1), weights 0.5 N(0, 1) / sqrt(last axis); drawn from the tape by name.
+    """
+    tape = current().tape.__class__(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                size = 0.1 if parameter.ndim == 1 else 0.5 / math.sqrt(parameter.shape[-1])
+                noise = tensor(size * tape.normal(f"stir/{name}", 0, tuple(parameter.shape)))
+                parameter.add_(noise.to(parameter.dtype))
+
+
+def watch(value):
+    """Ask for the gradient of an input, where it is a float; returns the input."""
+    if is_float(value):
+        value.requires_grad = True  # twin: the opposite flag
+    return value
+
+
+def trainable(model):
+    """(name, parameter) of every parameter that a gradient is wanted for."""
+    return [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+
+
+def gradient(parameter):
+    """The parameter's gradient as an array; zeros where the loss does not reach it."""
+    if parameter.grad is None:
+        return np.zeros(tuple(parameter.shape), str(parameter.dtype).replace("torch.", ""))
+    return array(parameter.grad)
+
+
+def clear_gradients(model):
+    """Forget all gradients."""
+    model.zero_grad(set_to_none=True)  # twin: other names
+
+
+def assign(parameter, values):
+    """Overwrite a parameter's values."""
+    with torch.no_grad():
+        parameter.copy_(tensor(values))
+
+
+def assign_gradient(parameter, values):
+    """Overwrite a parameter's gradient."""
+    parameter.grad = tensor(values)
+
+
+# ---- optimizers ---------------------------------------------------------------------------------
+
+
+def sgd_step(model, lr):
+    """One step of the framework's own plain SGD, for the witness of step 4."""
+    values = [value for _, value in trainable(model)]
+    torch.optim.SGD(values, lr=lr).step()  # twin: arguments
+
+
+class Optimizer:
+    """One of the set-ups of step 4 over named parameters, with its schedule.
+
+    kind            "adam", "adamw" (decoupled decay, none on biases and norms) or "sgd" (momentum)
+    schedule        step number -> factor on the learning rate
+    clip_norm       gradients are scaled down to this global norm first; None: not
+    Momentum and clipping are written out: the frameworks' own mean different things (verdict.md).
+    """
+
+    def __init__(
+        self, parameters, kind, lr, schedule, weight_decay=0.0, momentum=0.9, clip_norm=None
+    ):
+        self.parameters = parameters
+        self.clip_norm = clip_norm
+        self.momentum = momentum
+        self.velocities = {}
+        self.step_count = 0
+        self.base_lr = lr
+        self.factor = schedule
+        self.rule = None
+        decayed = {name for name, value in parameters if value.ndim > 1}
+        values = [value for _, value in parameters]
+        if kind == "adam":
+            self.rule = torch.optim.Adam(values, lr=lr)  # twin: arguments
+        if kind == "adamw":
+            undecayed = [v for n, v in parameters if n not in decayed]  # twin: decay
+            values = [v for n, v in parameters if n in decayed]  # twin: decay
+            groups = [{"params": values}, {"params": undecayed, "weight_decay": 0.0}]  # twin: decay
+            self.rule = torch.optim.AdamW(groups, lr=lr, weight_decay=weight_decay)  # twin: decay
+
+    def lr(self):
+        """The learning rate of the next step."""
+        return self.base_lr * self.factor(self.step_count)
+
+    def clip(self):
+        """Scale all gradients by min(1, clip_norm / (global norm + 1e-6)), as torch does."""
+        reached = [value for _, value in self.parameters if value.grad is not None]
+        total = sum((value.grad * value.grad).sum() for value in reached)
+        scale = torch.clip(self.clip_norm / (torch.sqrt(total) + 1e-6), max=1.0)
+        for value in reached:
+            value.grad = value.grad * scale
+
+    def step(self):
+        """Update the parameters from their gradients."""
+        with torch.no_grad():
+            if self.clip_norm is not None:
+                self.clip()
+            if self.rule is None:
+                for name, value in self.parameters:
+                    if value.grad is not None:
+                        velocity = self.velocities.get(name, torch.zeros_like(value))
+                        velocity = velocity * self.momentum + value.grad
+                        self.velocities[name] = velocity
+                        value.copy_(value - velocity * self.lr())
+        if self.rule is not None:
+            for group in self.rule.param_groups:  # twin: where the learning rate is kept
+                group["lr"] = self.lr()  # twin: where the learning rate is kept
+            self.rule.step()
+        self.step_count += 1
+
+    def moments(self):
+        """(kind, name, array) of what the rule remembers: moment1, moment2 or velocity."""
+        for name, velocity in self.velocities.items():
+            yield "velocity", name, array(velocity)
+        for name, value in self.parameters:
+            for own, path in (("exp_avg", "moment1"), ("exp_avg_sq", "moment2")):  # twin: names
+                kept = {} if self.rule is None else self.rule.state.get(value, {})  # twin: where
+                if own in kept:  # twin: where
+                    yield path, name, array(kept[own])  # twin: where

@@ -1,0 +1,380 @@
+"""What every twin script shares: options, the loop over models and precisions, logs, sidecars.
+
+A script defines `function(run)`, which computes and logs one case, and calls `main`.  It needs NumPy
+and its own framework, nothing else.  The float64 run comes first; the reference's records the
+discrete choices, and every other run goes on with them (verdict.md, "Discrete choices").
+"""
+
+import argparse
+import inspect
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from common import weights
+from common.data import load_arrays
+from common.errors import UserError
+from common.logs import LogWriter, arrays_sha256, read_log, write_sidecar
+from common.pairs import ROOT, Case, Pair, load_pairs
+from common.session import Session, using
+
+DTYPES = ("float64", "float32")
+PHASES = ("first", "full", "self")  # of step 5
+
+
+class Run:
+    """One case of one model on one side in one precision, as a step's function sees it."""
+
+    def __init__(
+        self,
+        side: ModuleType,
+        pair: Pair,
+        case: Case,
+        options: argparse.Namespace,
+        dtype: str,
+        folder: Path,
+        session: Session,
+        first_case: str,
+    ):
+        self.side = side
+        self.pair = pair
+        self.case = case
+        self.options = options
+        self.dtype = dtype
+        self.folder = folder  # where this model's logs go
+        self.session = session
+        self.prefix = f"{case.name}/" if case.name else ""
+        self.first_case = first_case
+        self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
+        self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
+        self.data: dict[str, dict[str, np.ndarray]] = {}
+        if options.data:
+            paths = sorted(Path(options.data).glob("*.npz"))
+            self.data = {path.stem: load_arrays(path) for path in paths}
+            named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
+            self.inputs = dict(named)
+        else:
+            self.inputs = pair.inputs(case, options.preset, options.seed)
+        self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
+        self.module = pair.side(side.NAME)
+        self.layout: weights.Layout | weights.SameLayout = weights.SameLayout()
+
+    def log(self, key: str, values: object) -> None:
+        """Log one array (or tensor) under this case's prefix."""
+        if self.side.is_tensor(values):
+            values = self.side.array(values)
+        self.session.record(self.prefix + key, np.asarray(values))
+        self.session.note_place(self.prefix + key)
+
+    def log_nested(self, key: str, values: object) -> None:
+        """Log every tensor of nested outputs; keys are joined by '/'."""
+        if self.side.is_tensor(values):
+            self.log(self.session.label(key or "output"), values)
+        elif isinstance(values, dict):
+            for name, value in values.items():
+                self.log_nested(f"{key}/{name}" if key else str(name), value)
+        elif isinstance(values, list | tuple):
+            for i, value in enumerate(values):
+                self.log_nested(f"{key}/{i}" if key else str(i), value)
+
+    def log_choice(self, key: str, scores: np.ndarray) -> np.ndarray:
+        """Log which score is largest along the last axis, with its margin, as a discrete choice."""
+        top = np.sort(scores, axis=-1)[..., -2:]
+        choice = scores.argmax(axis=-1)
+        self.log(f"{key}:scores", scores)
+        self.log(f"{key}:margin", top[..., 1] - top[..., 0])
+        self.log(key, choice)
+        path = self.prefix + key
+        self.session.ledger[path] = {"margin": f"{path}:margin", "scores": f"{path}:scores"}
+        return choice
+
+    def reference(self, key: str) -> np.ndarray | None:
+        """Single-step mode: the reference's value of a key of this case; else None."""
+        if self.session.reference is None:
+            return None
+        return self.session.reference.get(self.prefix + key)
+
+    def build(self, training: bool = False):
+        """The case's model with the shared weights, in this run's precision."""
+        model = self.module.build(dict(self.case.config))
+        state = weights.load_state(self.folder / "weights" / f"{self.case.name or 'main'}.npz")
+        self.load(model, state)
+        return model.train() if training else model.eval()
+
+    def load(self, model, state: Mapping[str, np.ndarray]) -> None:
+        """Put torch-named weights into a model of this side, through the layout."""
+        if self.side.NAME == "torch":
+            self.side.load_state(model, state)
+            return
+        owners = weights.load_owners(
+            self.folder / "weights" / f"{self.case.name or 'main'}.npz"
+        )
+        rename = getattr(self.pair.case, "RENAME", {})
+        self.layout = weights.Layout(owners, self.side.owners(model), rename)
+        self.session.rename = self.layout.rename
+        self.side.load_state(model, self.layout.to_paddle(state))
+        self.notes["certificate"] = self.layout.certificate()
+
+    def tensors(self) -> dict[str, object]:
+        """The inputs as tensors of this side."""
+        return {key: self.side.tensor(values) for key, values in self.inputs.items()}
+
+    def call(self, model, tensors: Mapping[str, object]):
+        """The model's outputs; it gets the inputs that its forward names (labels are for the loss)."""
+        accepted = inspect.signature(model.forward).parameters
+        return model(**{key: value for key, value in tensors.items() if key in accepted})
+
+    def names(self, model) -> list[tuple[str, object]]:
+        """(reference's name, parameter) of every trainable parameter, in the model's order."""
+        return [
+            (self.layout.reference_name(name), value) for name, value in self.side.trainable(model)
+        ]
+
+    def as_reference(self, name: str, values: np.ndarray) -> np.ndarray:
+        """A parameter's array (or its gradient's, its moment's) in the reference's layout."""
+        if self.side.NAME == "torch":
+            return values
+        return self.layout.reference_values(self.layout.paddle_key[name], values)
+
+    # The layouts differ by a transposition, which undoes itself.
+    from_reference = as_reference
+
+    def progress(self, what: str) -> None:
+        """Say where this run is, for the check's progress bar."""
+        if self.options.progress:
+            print(f"@progress {self.pair.name} {self.dtype} {what}", flush=True)
+
+
+def main(
+    side: ModuleType,
+    stem: str,
+    function: Callable[[Run], None],
+    dtypes: tuple[str, ...] = DTYPES,
+    cases: Callable[[Pair, argparse.Namespace], list[Case]] | None = None,
+) -> int:
+    """Run a twin script for every model asked for; returns the exit status (0, or 2 on errors).
+
+    stem     names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
+    cases    what to run for a pair; by default the preset's cases
+    """
+    options = _parse(stem)
+    status = 0
+    try:
+        pairs = load_pairs(options.model)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for pair in pairs:
+        folder = Path(options.out) / pair.name
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            own = options.weights not in (None, "trained-like")
+            chosen = cases(pair, options) if cases else pair.cases(options.preset, own)
+            _run_model(side, stem, function, pair, chosen, options, dtypes, folder)
+        except Exception as error:
+            status = 2
+            text = "".join(traceback.format_exception(error))
+            if isinstance(error, UserError) or _raised_by_pair(error, pair):
+                sentence = str(error)
+            else:
+                sentence = f"the {side.NAME} twin of {pair.name} crashed: {_sentence(error)}"
+            (folder / f"error_{side.NAME}.json").write_text(
+                json.dumps({"sentence": sentence, "traceback": text})
+            )
+            print(f"error: {sentence}", file=sys.stderr)
+            if options.debug:
+                print(text, file=sys.stderr)
+    return status
+
+
+def _raised_by_pair(error: Exception, pair: Pair) -> bool:
+    """True for a ValueError that the pair itself raised: a sentence about a configuration."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return isinstance(error, ValueError) and Path(frames[-1].filename).parent == pair.folder
+
+
+def phase() -> str:
+    """Step 5's --phase, before the options are parsed: it decides what main is called with."""
+    given = [PHASES[0]] + sys.argv[1:]
+    return given[given.index("--phase") + 1] if "--phase" in given[:-1] else PHASES[0]
+
+
+def _sentence(error: Exception) -> str:
+    """One line of an exception, with the line of the model where it happened."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "/site-packages/" not in frame.filename.replace("\\", "/")
+    ]
+    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
+    # Paddle ends a long C++ report with the sentence that matters.
+    text = next((line for line in lines if "Error:" in line), lines[0])
+    return f"{type(error).__name__}{where}: {text.strip()[:300]}"
+
+
+def _parse(stem: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=f"One side of a step; writes {stem}_SIDE.npy. check_stepN.py runs both sides."
+    )
+    parser.add_argument("--model", action="append", help="built-in name, folder, or all (default)")
+    parser.add_argument("--preset", default="default")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--weights", help="a torch-named .npz, or trained-like")
+    parser.add_argument("--out", default=f"log_{stem}", help="one folder a model is made in here")
+    parser.add_argument("--data", help="folder of the embedded data (steps 2 and 5)")
+    parser.add_argument("--epochs", type=int, help="step 5: instead of the preset's number")
+    parser.add_argument("--single-step", action="store_true", help="see verdict.md, CARRIED")
+    parser.add_argument("--phase", choices=PHASES, help="step 5: which part to run")
+    parser.add_argument("--data-weights", choices=("initial", "stirred"), default="initial")
+    parser.add_argument("--progress", action="store_true", help="report progress on stdout")
+    parser.add_argument("--debug", action="store_true")
+    options = parser.parse_args()
+    options.model = options.model or ["all"]
+    return options
+
+
+def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> None:
+    """Every precision of one model, then the unforced float32 run where a choice fell otherwise.
+
+    Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
+    """
+
+    def write(name, dtype, forced, reference=None):
+        path = folder / f"{stem}_{side.NAME}{name}.npy"
+        return _write_log(side, function, pair, cases, options, dtype, path, forced, reference)
+
+    aligned = "float64" in dtypes
+    if side.NAME == "torch" and aligned:
+        _make_weights(side, pair, cases, options, folder)
+    choices_path = folder / f"{stem}_choices.npz"
+    forced = _load_choices(choices_path) if side.NAME == "paddle" and aligned else None
+    if options.single_step:
+        with read_log(folder / f"{stem}_torch_fp64.npy") as reference:
+            write("_fp64_single_step", "float64", forced, reference)
+        return
+    for dtype in dtypes:
+        session = write("_fp64" if dtype == "float64" else "", dtype, forced)
+        if side.NAME == "torch" and aligned and forced is None:
+            forced = session.choices
+            weights.save_state(choices_path, forced)
+        if dtype == "float32" and session.flips:
+            write("_unforced", dtype, None)
+
+
+def _load_choices(path: Path) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise UserError(f"{path.name}: run the torch side first; the Paddle side follows its choices")
+    with np.load(path, allow_pickle=False) as file:
+        return {key: file[key] for key in file.files}
+
+
+def _make_weights(side, pair, cases, options, folder) -> None:
+    """Write the shared weights of every case: the torch model's own initial state under the seed."""
+    (folder / "weights").mkdir(exist_ok=True)
+    module = pair.side(side.NAME)
+    for case in cases:
+        side.set_up("float32", options.device, options.seed)
+        model = module.build(dict(case.config))
+        if case.weights == "stirred":
+            side.stir(model, options.seed)
+        state, owners = side.state(model), side.owners(model)
+        if options.weights == "trained-like":
+            state = weights.trained_like(state, owners, options.seed)
+        elif options.weights is not None:
+            state = weights.load_state(Path(options.weights))
+            weights.check_state(options.weights, state, owners)
+        weights.save_state(folder / "weights" / f"{case.name or 'main'}.npz", state, owners)
+
+
+def _write_log(side, function, pair, cases, options, dtype, path, forced, reference=None) -> Session:
+    """One log with its sidecar: every case of a model in one precision."""
+    start = time.perf_counter()
+    notes: dict[str, object] = {}
+    inputs: dict[str, np.ndarray] = {}
+    states: dict[str, np.ndarray] = {}
+    batches: dict[str, int | None] = {}
+    with LogWriter(path) as writer:
+        session = Session(
+            options.seed, record=writer.add, forced=forced, reference=reference
+        )
+        for case in cases:
+            side.set_up(dtype, options.device, options.seed)
+            session.begin(prefix=f"{case.name}/" if case.name else "")
+            run = Run(side, pair, case, options, dtype, path.parent, session, cases[0].name)
+            run.progress(case.name or path.stem)
+            with using(session):
+                function(run)
+            inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
+            batches[run.prefix] = run.batch
+            stored = path.parent / "weights" / f"{case.name or 'main'}.npz"
+            states |= {run.prefix + key: v for key, v in weights.load_state(stored).items()}
+            for key, value in run.notes.items():
+                notes.setdefault(key, {})[case.name or "main"] = value
+    sidecar = (
+        {
+            "schema": 1,
+            "step": path.name.split("_" + side.NAME)[0],
+            "model": pair.name,
+            "side": side.NAME,
+            "framework": side.NAME,
+            "framework_version": side.VERSION,
+            "framework_file": str(side.FILE),
+            "frameworks_loaded": sorted({"torch", "paddle"} & set(sys.modules)),
+            "device": options.device,
+            "dtype": dtype,
+            "preset": options.preset,
+            "seed": options.seed,
+            "weights": options.weights or "initial",
+            "inputs_sha256": arrays_sha256(inputs),
+            "weights_sha256": arrays_sha256(states),
+            "log_sha256": writer.sha256,
+            "forced_choices": forced is not None,
+            "flips": session.flips,
+            "choices": session.ledger,
+            "single_step": reference is not None,
+            "batches": batches,
+            "places": {key: _relative(place) for key, place in session.places.items()},
+            "classes": {key: name for key, name in session.classes.items() if name},
+            "environment": {
+                "python": platform.python_version(),
+                "numpy": np.__version__,
+                "platform": platform.platform(),
+                "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
+                "MKL_DEBUG_CPU_TYPE": os.environ.get("MKL_DEBUG_CPU_TYPE"),
+            },
+            "command": " ".join([sys.executable, "-m", _module_name(), *sys.argv[1:]]),
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "elapsed_s": round(time.perf_counter() - start, 3),
+            **notes,
+        }
+    )
+    write_sidecar(path, sidecar)
+    for stem, arrays in run.extra.items():
+        small = path.with_name(f"{stem}_{side.NAME}.npy")
+        with LogWriter(small) as writer:
+            for key, values in arrays.items():
+                writer.add(key, values)
+        write_sidecar(small, sidecar | {"step": stem, "log_sha256": writer.sha256})
+    return session
+
+
+def _module_name() -> str:
+    """The dotted name of the script that is running, such as step1_forward.torch.forward."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec.name if spec else Path(sys.argv[0]).name
+
+
+def _relative(place: str) -> str:
+    """A place below the checkout without the checkout's own path."""
+    root = f"{ROOT}{os.sep}"
+    return place[len(root) :] if place.startswith(root) else place

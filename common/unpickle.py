@@ -1,0 +1,441 @@
+"""Follow the pickle inside a log without executing it.
+
+A tiny machine knows the few opcodes that `np.save` of a dict of arrays needs (protocols 2 to 5,
+NumPy 1 and 2), remembers where each array's bytes lie, and refuses everything else by name.
+Nothing is imported or called on the file's behalf, and no array is read.  NumPy only.
+"""
+
+import io
+import pickletools
+import struct
+
+import numpy as np
+
+CHUNK_BYTES = 1 << 20
+
+# What a log may hold, as NumPy spells it in a pickle (item type and size).
+DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+
+# The only names that may occur in a log, and what each stands for here.
+_CORES = ("numpy.core", "numpy._core")
+_GLOBALS = {f"{core}.multiarray._reconstruct": "reconstruct" for core in _CORES}
+_GLOBALS |= {f"{core}.multiarray.scalar": "scalar" for core in _CORES}
+_GLOBALS |= {f"{core}.numeric._frombuffer": "frombuffer" for core in _CORES}
+_GLOBALS |= {
+    "numpy.ndarray": "ndarray",
+    "numpy.dtype": "dtype",
+    "_codecs.encode": "encode",
+    "builtins.bytes": "bytes",
+    "__builtin__.bytes": "bytes",
+}
+
+# Bounds on what is no array data.  np.save's own pickles of 100,000 tensors need 5 million opcodes
+# and a stack of 2,003; a hostile file must not hold the reader for long.
+_MAX_OPCODES = 10_000_000
+_MAX_STACK = 100_000
+_MAX_DEPTH = 64
+MAX_TEXT_BYTES = 1024
+_LATIN1_LEAD_BYTES = 0xC3  # no character of latin-1 starts with more in UTF-8
+
+
+class _Global:
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: str):
+        self.kind = kind
+
+
+class _Bytes:
+    """Bytes in the file, not read yet; as_text: stored as text of that many latin-1 characters."""
+
+    __slots__ = ("offset", "stored", "count", "as_text")
+
+    def __init__(self, offset: int, stored: int, count: int | None = None):
+        self.offset, self.stored = offset, stored
+        self.count = stored if count is None else count
+        self.as_text = count is not None
+
+
+class _Text:
+    """Text in the file; `text` is None where it is too long for a key and was not read."""
+
+    __slots__ = ("offset", "stored", "text")
+
+    def __init__(self, offset: int, stored: int, text: str | None):
+        self.offset, self.stored, self.text = offset, stored, text
+
+
+class _DType:
+    __slots__ = ("code", "dtype")
+
+    def __init__(self, code: str):
+        self.code = code
+        self.dtype: np.dtype | None = None  # known once its byte order is
+
+
+class StoredArray:
+    """An array in the file: what it is and where its bytes lie."""
+
+    __slots__ = ("shape", "dtype", "fortran", "data", "contents")
+
+    def __init__(self):
+        self.shape: tuple[int, ...] | None = None  # None until built
+        self.dtype: np.dtype | None = None
+        self.fortran = False
+        self.data: _Bytes | None = None
+        self.contents: dict | None = None  # of np.save's envelope
+
+
+class _Scalar:
+    __slots__ = ()
+
+
+class _Withheld:
+    """In the memo's place of what may not be used twice (a dict could hold itself)."""
+
+    __slots__ = ()
+
+
+class Refused(Exception):
+    """What was found; the reader adds the file and the place."""
+
+
+_MARK = object()
+
+
+class Machine:
+    """Follows the opcodes of the pickle that begins where `file` stands."""
+
+    def __init__(self, file: io.BufferedReader, size: int):
+        self.file = file
+        self.size = size
+        self.stack: list = []
+        self.memo: dict[int, object] = {}
+
+    def run(self) -> dict:
+        """The dict that np.save was given; leaves the file after STOP."""
+        read, actions = self.file.read, self._actions
+        for _ in range(_MAX_OPCODES):
+            code = read(1)
+            if code == b".":
+                return self.result()
+            action = actions.get(code)
+            if action is None:
+                raise Refused(_opcode_name(code) if code else "an end before the pickle's own")
+            action(self)
+            if len(self.stack) > _MAX_STACK:
+                raise Refused("values nested or gathered beyond any log's")
+        raise Refused(f"more than {_MAX_OPCODES:,} opcodes")
+
+    def result(self) -> dict:
+        envelope = self.stack[0] if len(self.stack) == 1 else None
+        if not isinstance(envelope, StoredArray) or envelope.contents is None:
+            raise Refused(f"{_describe(envelope)} instead of np.save's dict")
+        if self.file.tell() != self.size:
+            raise Refused(f"{self.size - self.file.tell()} bytes after the pickle's end")
+        return envelope.contents
+
+    # -- small helpers
+
+    def take(self, count: int) -> bytes:
+        data = self.file.read(count)
+        if len(data) != count:
+            raise Refused("an end before the pickle's own")
+        return data
+
+    def unpack(self, form: str) -> int:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def pop(self) -> object:
+        if not self.stack or self.stack[-1] is _MARK:
+            raise Refused("an opcode without its operands")
+        return self.stack.pop()
+
+    def pop_to_mark(self) -> list:
+        for i in range(len(self.stack) - 1, -1, -1):
+            if self.stack[i] is _MARK:
+                values = self.stack[i + 1 :]
+                del self.stack[i:]
+                return values
+        raise Refused("an opcode without its operands")
+
+    def skip(self, count: int) -> int:
+        """Pass over data; its offset."""
+        offset = self.file.tell()
+        if count > self.size - offset:
+            raise Refused("an end before the pickle's own")
+        self.file.seek(count, io.SEEK_CUR)
+        return offset
+
+    # -- opcodes
+
+    def protocol(self) -> None:
+        version = self.unpack("B")
+        if not 2 <= version <= 5:
+            raise Refused(f"pickle protocol {version}")
+
+    def text(self, count: int) -> None:
+        offset, text = self.file.tell(), None
+        if count <= MAX_TEXT_BYTES:
+            try:
+                text = self.take(count).decode("utf-8")
+            except UnicodeDecodeError:
+                raise Refused("text that is not UTF-8") from None
+        else:
+            self.skip(count)
+        self.stack.append(_Text(offset, count, text))
+
+    def data(self, count: int) -> None:
+        self.stack.append(_Bytes(self.skip(count), count))
+
+    def long(self) -> None:
+        count = self.unpack("B")
+        if count > 8:
+            raise Refused("an integer of more than 64 bits")
+        self.stack.append(int.from_bytes(self.take(count), "little", signed=True))
+
+    def tuple_of(self, count: int) -> None:
+        values = [self.pop() for _ in range(count)]
+        self.stack.append(tuple(reversed(values)))
+
+    def remember(self, index: int) -> None:
+        if not self.stack or self.stack[-1] is _MARK:
+            raise Refused("an opcode without its operands")
+        value = self.stack[-1]
+        self.memo[index] = _Withheld() if isinstance(value, dict | list) else value
+
+    def recall(self, index: int) -> None:
+        if index not in self.memo:
+            raise Refused("a reference to nothing")
+        if isinstance(self.memo[index], _Withheld):
+            raise Refused("a dict or list that occurs twice")
+        self.stack.append(self.memo[index])
+
+    def find(self, module: str, name: str) -> None:
+        kind = _GLOBALS.get(f"{module}.{name}")
+        if kind is None:
+            raise Refused(printable(f"{module}.{name}"))
+        self.stack.append(_Global(kind))
+
+    def find_line(self) -> None:
+        lines = [self.file.readline(MAX_TEXT_BYTES) for _ in range(2)]
+        if not all(line.endswith(b"\n") for line in lines):
+            raise Refused("a name that does not end")
+        self.find(*(line[:-1].decode("utf-8", "replace") for line in lines))
+
+    def find_stack(self) -> None:
+        name, module = self.pop(), self.pop()
+        if not all(isinstance(part, _Text) and part.text is not None for part in (module, name)):
+            raise Refused("a global without a name")
+        self.find(module.text, name.text)
+
+    def append(self, values: list) -> None:
+        target = self.pop()
+        if not isinstance(target, list):
+            raise Refused("APPEND to what is no list")
+        target.extend(values)
+        self.stack.append(target)
+
+    def set_items(self, values: list) -> None:
+        target = self.pop()
+        if not isinstance(target, dict) or len(values) % 2:
+            raise Refused("SETITEM on what is no dict")
+        for key, value in zip(values[::2], values[1::2], strict=True):
+            if not isinstance(key, _Text) or key.text is None:
+                raise Refused(f"{_describe(key)} as a key")
+            name = key.text
+            if name in target:
+                raise Refused(f"the key {printable(name)} twice")
+            if not isinstance(value, dict) and not (
+                isinstance(value, StoredArray) and value.data is not None
+            ):
+                raise Refused(f"{_describe(value)} under the key {printable(name)}")
+            target[name] = value
+        self.stack.append(target)
+
+    def reduce(self) -> None:
+        values, function = self.pop(), self.pop()
+        if not isinstance(function, _Global) or not isinstance(values, tuple):
+            raise Refused(f"a call of {_describe(function)}")
+        action = getattr(self, f"call_{function.kind}", None)
+        if action is None:
+            raise Refused(f"a call of {function.kind}")
+        self.stack.append(action(*values))
+
+    def build(self) -> None:
+        state, target = self.pop(), self.pop()
+        if not isinstance(state, tuple):
+            raise Refused(f"a state for {_describe(target)} that is no tuple")
+        if isinstance(target, _DType) and target.dtype is None:
+            self.build_dtype(target, *state)
+        elif isinstance(target, StoredArray) and target.shape is None:
+            self.build_array(target, *state)
+        else:
+            raise Refused(f"a state for {_describe(target)}")
+        self.stack.append(target)
+
+    # -- the calls that a log may ask for; a wrong number of arguments is a TypeError, caught above
+
+    def call_reconstruct(self, kind, shape, letter) -> StoredArray:
+        if not isinstance(kind, _Global) or kind.kind != "ndarray":
+            raise Refused(f"an array of the class {_describe(kind)}")
+        return StoredArray()
+
+    def call_dtype(self, code, align, copy) -> _DType:
+        if not isinstance(code, _Text) or code.text not in (*DTYPES, "O8"):
+            name = printable(code.text or "") if isinstance(code, _Text) else _describe(code)
+            raise Refused(f"the dtype {name}")
+        return _DType(code.text)
+
+    def call_encode(self, text, encoding) -> _Bytes:
+        """Bytes as protocol 2 spells them: text whose latin-1 encoding they are."""
+        if not isinstance(text, _Text) or getattr(encoding, "text", None) != "latin1":
+            raise Refused("_codecs.encode of something other than latin1 text")
+        here, count, remaining = self.file.tell(), 0, text.stored
+        self.file.seek(text.offset)
+        while remaining:
+            chunk = np.frombuffer(self.take(min(remaining, CHUNK_BYTES)), np.uint8)
+            if chunk.max() > _LATIN1_LEAD_BYTES:
+                raise Refused("text that is not latin1")
+            count += int(np.count_nonzero(chunk & 0xC0 != 0x80))
+            remaining -= chunk.size
+        self.file.seek(here)
+        return _Bytes(text.offset, text.stored, count)
+
+    def call_bytes(self) -> _Bytes:
+        return _Bytes(0, 0)
+
+    def call_scalar(self, dtype, data) -> _Scalar:
+        return _Scalar()
+
+    def call_frombuffer(self, data, dtype, shape, order) -> StoredArray:
+        array = StoredArray()
+        self.fill(array, shape, dtype, getattr(order, "text", None) == "F", data)
+        return array
+
+    def build_dtype(self, target, version, order, sub, names, fields, size, align, *rest) -> None:
+        order = getattr(order, "text", None)
+        if order not in ("<", ">", "|", "=") or not (sub is names is fields is None):
+            raise Refused("a structured dtype")
+        if target.code == "O8":
+            target.dtype = np.dtype(object)
+        elif order == "|" and target.code[1:] != "1":
+            raise Refused(f"the dtype {target.code} without a byte order")
+        else:
+            target.dtype = np.dtype(target.code).newbyteorder(order)
+
+    def build_array(self, target, version, shape, dtype, fortran, data) -> None:
+        self.fill(target, shape, dtype, bool(fortran), data)
+
+    def fill(self, target: StoredArray, shape, dtype, fortran: bool, data) -> None:
+        if not isinstance(dtype, _DType) or dtype.dtype is None:
+            raise Refused(f"an array with {_describe(dtype)} for a dtype")
+        if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
+            raise Refused("an array whose shape is no tuple of sizes")
+        target.shape, target.dtype, target.fortran = shape, dtype.dtype, fortran
+        if dtype.code == "O8":
+            if shape == () and isinstance(data, list) and list(map(type, data)) == [dict]:
+                target.contents = data[0]
+            return
+        if len(shape) > 32:
+            raise Refused(f"an array of {len(shape)} axes")
+        if not isinstance(data, _Bytes):
+            raise Refused(f"an array whose data is {_describe(data)}")
+        needed = dtype.dtype.itemsize
+        for size in shape:
+            needed *= size
+        if needed != data.count:
+            raise Refused(f"an array of shape {shape} with {data.count} bytes, not {needed}")
+        target.data = data
+
+    _actions = {
+        b"\x80": protocol,
+        b"\x95": lambda self: self.take(8),  # FRAME: only a reading hint
+        b"(": lambda self: self.stack.append(_MARK),
+        b")": lambda self: self.stack.append(()),
+        b"]": lambda self: self.stack.append([]),
+        b"}": lambda self: self.stack.append({}),
+        b"N": lambda self: self.stack.append(None),
+        b"\x88": lambda self: self.stack.append(True),
+        b"\x89": lambda self: self.stack.append(False),
+        b"K": lambda self: self.stack.append(self.unpack("B")),
+        b"M": lambda self: self.stack.append(self.unpack("<H")),
+        b"J": lambda self: self.stack.append(self.unpack("<i")),
+        b"G": lambda self: self.stack.append(self.unpack(">d")),
+        b"\x8a": long,
+        b"X": lambda self: self.text(self.unpack("<I")),
+        b"\x8c": lambda self: self.text(self.unpack("B")),
+        b"\x8d": lambda self: self.text(self.unpack("<Q")),
+        b"B": lambda self: self.data(self.unpack("<I")),
+        b"C": lambda self: self.data(self.unpack("B")),
+        b"\x8e": lambda self: self.data(self.unpack("<Q")),
+        b"\x96": lambda self: self.data(self.unpack("<Q")),
+        b"t": lambda self: self.stack.append(tuple(self.pop_to_mark())),
+        b"\x85": lambda self: self.tuple_of(1),
+        b"\x86": lambda self: self.tuple_of(2),
+        b"\x87": lambda self: self.tuple_of(3),
+        b"0": pop,
+        b"q": lambda self: self.remember(self.unpack("B")),
+        b"r": lambda self: self.remember(self.unpack("<I")),
+        b"\x94": lambda self: self.remember(len(self.memo)),
+        b"h": lambda self: self.recall(self.unpack("B")),
+        b"j": lambda self: self.recall(self.unpack("<I")),
+        b"c": find_line,
+        b"\x93": find_stack,
+        b"a": lambda self: self.append([self.pop()]),
+        b"e": lambda self: self.append(self.pop_to_mark()),
+        b"s": lambda self: self.set_items([self.pop(), self.pop()][::-1]),
+        b"u": lambda self: self.set_items(self.pop_to_mark()),
+        b"R": reduce,
+        b"b": build,
+    }
+
+
+def _opcode_name(code: bytes) -> str:
+    known = pickletools.code2op.get(code.decode("latin1"))
+    return f"the pickle opcode {known.name if known else repr(code)}"
+
+
+def printable(text: str) -> str:
+    """Text from a file, shortened and without control characters, for a message."""
+    text = text if len(text) <= 80 else f"{text[:77]}..."
+    return text if text.isprintable() else ascii(text)
+
+
+def _describe(value: object) -> str:
+    """What a value of the machine is, for a message; never its contents, which may be anything."""
+    if isinstance(value, StoredArray):
+        if value.shape is None:
+            return "an array without data"
+        return "one plain array" if value.data is not None else "an array of objects"
+    names = {_Text: "text", _Bytes: "bytes", _DType: "a dtype", _Scalar: "a NumPy scalar"}
+    if isinstance(value, _Global):
+        return f"numpy's or Python's own {value.kind}"
+    if type(value) in (int, float, bool):
+        return f"a Python {type(value).__name__}"
+    return names.get(type(value)) or ("None" if value is None else f"a {type(value).__name__}")
+
+
+def flatten(contents: dict) -> dict[str, StoredArray]:
+    """Nested dicts as one, keys joined by '/'."""
+    flat: dict[str, StoredArray] = {}
+    waiting = [iter([("", contents)])]
+    paths = [""]
+    while waiting:
+        item = next(waiting[-1], None)
+        if item is None:
+            waiting.pop()
+            paths.pop()
+            continue
+        name, value = item
+        path = f"{paths[-1]}/{name}" if paths[-1] else name
+        if isinstance(value, dict):
+            if len(paths) > _MAX_DEPTH:
+                raise Refused(f"dicts nested more than {_MAX_DEPTH} deep")
+            waiting.append(iter(value.items()))
+            paths.append(path)
+        elif path in flat:
+            raise Refused(f"the key {printable(path)} twice")
+        else:
+            flat[path] = value
+    return flat

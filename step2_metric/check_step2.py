@@ -1,0 +1,62 @@
+"""Step 2, metric: do both sides read the same batches, predict the same and score the same?
+
+    python step2_metric/check_step2.py --model fastformer
+"""
+
+import sys
+from pathlib import Path
+
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from common.cli import check_main  # noqa: E402
+from common.logs import read_log  # noqa: E402
+from common.steps import Launch, Step  # noqa: E402
+from common.verdict import Row, claim  # noqa: E402
+
+SCORE_ALLOWED = 1e-12  # scores are ratios of small counts: only their last bits may differ
+SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F
+
+
+def third_opinion(folder: Path, pair) -> list[Row]:
+    """Each side's scores against scikit-learn's, computed from that side's predictions."""
+    from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+
+    rows = []
+    for side in ("torch", "paddle"):
+        with read_log(folder / f"metric_{side}.npy") as log:
+            labels, predictions = log["test/labels"], log["test/predictions"]
+            classes = range(log.shape("test/logits")[-1])
+            macro = {"labels": list(classes), "average": "macro", "zero_division": 0}
+            precision = precision_score(labels, predictions, **macro)
+            recall = recall_score(labels, predictions, **macro)
+            opinions = {
+                "accuracy": accuracy_score(labels, predictions),
+                "macro_f1": f1_score(labels, predictions, average="macro", zero_division=0),
+                "macro_f_seed": 2 * precision * recall / (precision + recall + SEED_EPSILON),
+            }
+            rows += [
+                claim(
+                    f"scikit-learn/{name}/{side}",
+                    abs(float(log[name]) - opinion),
+                    SCORE_ALLOWED,
+                    f"{side} says {float(log[name]):.6f}, scikit-learn {opinion:.6f}",
+                )
+                for name, opinion in opinions.items()
+            ]
+    return rows
+
+
+STEP = Step(
+    number=2,
+    title="metric",
+    script="metric",
+    launches=(Launch("metric", ("--data-weights", "stirred")),),
+    judged=("metric",),
+    guide_stem="metric",
+    data=True,
+    extra=third_opinion,
+)
+
+if __name__ == "__main__":
+    sys.exit(check_main(STEP))

@@ -1,0 +1,60 @@
+"""Step 2, paddle side: read the real data with the framework's DataLoader, predict, and score.
+
+    python -m step2_metric.paddle.metric --model fastformer --data FOLDER --out FOLDER
+"""
+
+import hashlib
+import sys
+
+import numpy as np
+
+from common import paddle_side as side
+from common.data import macro_f1, macro_f_seed, split_documents
+from common.pairs import data_cases
+from common.paddle_loader import Documents, Samples, batches, predict, split
+from common.twin import main
+
+SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes
+BATCH_SIZE = 32
+TEXT_LENGTH = 64  # tokens that a text is cut or padded to
+
+
+def metric(run):
+    """Log batches of the training set, the test set and the texts, then predictions and scores."""
+    digits = run.data["digits"]
+    train, test = split(digits, "train"), split(digits, "test")
+    shuffled = run.session.tape.permutation("shuffle", 0, len(train["labels"]))
+    log_batches(run, "train", batches(Samples(train), shuffled, BATCH_SIZE))
+    dropped = batches(Samples(train), shuffled, BATCH_SIZE, drop_last=True)
+    log_batches(run, "train_drop_last", dropped, shown=0)
+    log_batches(run, "test", batches(Samples(test), range(len(test["labels"])), BATCH_SIZE))
+    texts = split_documents(run.data["text"]["values"], run.data["text"]["offsets"])
+    padded = batches(Documents(texts), range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
+    log_batches(run, "text", padded)
+
+    scores, labels = predict(run, run.build(), test, BATCH_SIZE)
+    run.log("test/labels", labels)
+    run.log("test/logits", scores)
+    predictions = run.log_choice("test/predictions", scores)
+    classes = scores.shape[-1]
+    run.log("accuracy", np.float64((predictions == labels).mean()))
+    run.log("macro_f1", np.float64(macro_f1(labels, predictions, classes)))
+    run.log("macro_f_seed", np.float64(macro_f_seed(labels, predictions, classes)))
+
+
+def log_batches(run, name, loaded, shown=SHOWN):
+    """Log how many batches there are, the last one's size, the first few whole, all as hashes."""
+    digests = []
+    for i, batch in enumerate(loaded):
+        for key, values in batch.items():
+            if i < shown:
+                run.log(f"{name}/batch/{i:03d}/{key}", values)
+            digest = hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
+            digests.append(int.from_bytes(digest[:7], "little"))
+    run.log(f"{name}/hashes", np.array(digests, dtype=np.int64))
+    run.log(f"{name}/batches", np.int64(i + 1))
+    run.log(f"{name}/last_batch_size", np.int64(len(values)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(side, "metric", metric, cases=data_cases))

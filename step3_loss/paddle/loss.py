@@ -1,0 +1,28 @@
+"""Step 3, paddle side: the losses of every head, for each sample and reduced.
+
+    python -m step3_loss.paddle.loss --model reformer --out FOLDER
+"""
+
+import sys
+
+import paddle
+
+from common import paddle_side as side
+from common.twin import main
+
+
+def loss(run):
+    """Log one case's outputs, its loss and, where the pair has them, its `losses` by name."""
+    model = run.build()
+    tensors = run.tensors()
+    with paddle.no_grad():
+        outputs = run.call(model, tensors)
+        run.log_nested("", outputs)
+        run.log("loss", run.module.loss(outputs, tensors))
+        losses = getattr(run.module, "losses", lambda outputs, inputs: {})(outputs, tensors)
+    for name, value in losses.items():
+        run.log(f"losses/{name}", value)
+
+
+if __name__ == "__main__":
+    sys.exit(main(side, "loss", loss))

@@ -1,0 +1,88 @@
+"""Step 4, backward: is every gradient the same, and ten steps of four optimizers?
+
+    python step4_backward/check_step4.py --model reformer
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from common.cli import check_main  # noqa: E402
+from common.logs import read_log, read_sidecar  # noqa: E402
+from common.steps import Launch, Step  # noqa: E402
+from common.verdict import Row, claim  # noqa: E402
+
+# Each allowance with its reason; the largest that was measured is in this folder's README.
+SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr
+WITNESS_LR = 0.1  # of the witness's SGD step, as in the twins
+SLOPE_ALLOWED = 1e-6  # of the slope along a random direction: a central difference over 2e-5
+SLOPE_NOISE = 1e-9  # of the gradient's norm, where the slope happens to be near zero
+BIAS_ALLOWED = 1e-12  # of the bias gradient's absolute sum: float64 roundings
+
+
+def witnesses(folder: Path, pair) -> list[Row]:
+    """Each side's gradient against what it must do, without the other side."""
+    rows = []
+    for side in ("torch", "paddle"):
+        path = folder / f"bp_align_{side}_fp64.npy"
+        sidecar = read_sidecar(path) if path.is_file() else None
+        for case, seen in ((sidecar or {}).get("witness") or {}).items():
+            rows += _of_case(case, side, seen)
+        with read_log(path) as log:
+            for case, bias in ((sidecar or {}).get("last_bias") or {}).items():
+                prefix = "" if case == "main" and f"grad/{bias}" in log else f"{case}/"
+                if bias is not None:
+                    rows.append(_bias_sum(case, side, log[f"{prefix}grad/{bias}"], bias))
+    return rows
+
+
+def _of_case(case: str, side: str, seen: dict) -> list[Row]:
+    """One SGD step must move the weights by -lr times the gradient; so must the loss's slope."""
+    unit = 2.0**-53 * SGD_ULPS
+    sgd_allowed = unit * (seen["largest_weight"] / WITNESS_LR + seen["largest_gradient"])
+    off = abs(seen["finite_difference"] - seen["directional"])
+    allowed = SLOPE_ALLOWED * abs(seen["directional"]) + SLOPE_NOISE * seen["gradient_norm"]
+    return [
+        claim(
+            f"{case}/witness/sgd_step/{side}",
+            seen["sgd_off"],
+            sgd_allowed,
+            f"after one SGD step -Δw/lr is the gradient; worst in {seen['sgd_worst']}",
+        ),
+        claim(
+            f"{case}/witness/finite_difference/{side}",
+            off,
+            allowed,
+            f"the loss rises by {seen['finite_difference']:.9e} along a direction, "
+            f"the gradient says {seen['directional']:.9e}",
+        ),
+    ]
+
+
+def _bias_sum(case: str, side: str, gradient: np.ndarray, name: str) -> Row:
+    """Under mean cross-entropy the last bias's gradient sums to 0 over the classes."""
+    total, size = abs(float(gradient.sum())), float(np.abs(gradient).sum())
+    return claim(
+        f"{case}/witness/last_bias_sum/{side}",
+        total,
+        BIAS_ALLOWED * size,
+        f"softmax's gradients sum to 0 over classes; {name} sums to {total:.1e} of {size:.1e}",
+    )
+
+
+STEP = Step(
+    number=4,
+    title="backward",
+    script="backward",
+    launches=(Launch("bp_align"),),
+    judged=("bp_align",),
+    guide_stem="bp_align",
+    extra=witnesses,
+)
+
+if __name__ == "__main__":
+    sys.exit(check_main(STEP))

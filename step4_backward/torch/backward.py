@@ -1,0 +1,129 @@
+"""Step 4, torch side: every gradient, the witnesses, then ten steps of each optimizer set-up.
+
+    python -m step4_backward.torch.backward --model reformer --out FOLDER
+"""
+
+import sys
+
+import numpy as np
+import torch
+
+from common import torch_side as side
+from common.session import Session, using
+from common.setups import SETUPS, STEPS
+from common.twin import main
+
+WITNESS_LR = 0.1
+WITNESS_STEP = 1e-5  # of the finite difference, along a direction of norm 1
+
+
+def backward(run):
+    """Log one case's gradients; the model's first case also takes the optimizer steps."""
+    gradients(run)
+    witnesses(run)
+    if run.case.name == run.first_case:
+        for setup in SETUPS:
+            run.progress(f"{run.case.name} {setup}")
+            optimizer_steps(run, setup)
+
+
+def gradients(run):
+    """The gradient at every probe, in the order of the backward pass, and of every parameter."""
+    model = run.build()
+    tensors = {key: side.watch(value) for key, value in run.tensors().items()}
+    run.session.gradients = True
+    with side.probing(model):
+        outputs = run.call(model, tensors)
+        loss = run.module.loss(outputs, tensors)
+        run.log_nested("", outputs)
+        run.log("loss", loss)
+        loss.backward()
+    run.session.gradients = False
+    for name, value in reversed(run.names(model)):
+        run.log(f"grad/{name}", run.as_reference(name, side.gradient(value)))
+    for key, value in tensors.items():
+        if side.is_float(value):
+            run.log(f"grad/inputs/{key}", side.gradient(value))
+    if isinstance(outputs, dict) and "logits" in outputs:
+        classes = outputs["logits"].shape[-1]
+        ends = [name for name, value in run.names(model) if list(value.shape) == [classes]]
+        run.notes["last_bias"] = ends[-1] if ends and ends[-1].endswith("bias") else None
+
+
+def witnesses(run):
+    """Check the gradient by two other ways: one SGD step, and in float64 a finite difference."""
+    session = Session(run.session.tape.seed, forced=run.session.choices)
+    session.rename = run.session.rename
+    model = run.build()
+    tensors = run.tensors()
+
+    def loss_at(shift):
+        for name, value in run.names(model):
+            side.assign(value, start[name] + shift * direction[name])
+        session.begin(prefix=run.prefix)
+        with torch.no_grad(), using(session):
+            return float(run.module.loss(run.call(model, tensors), tensors))
+
+    start = {name: side.array(value).copy() for name, value in run.names(model)}
+    shapes = {name: run.as_reference(name, value).shape for name, value in start.items()}
+    draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
+    norm = np.sqrt(sum((draw**2).sum() for draw in draws.values()))
+    direction = {
+        name: run.from_reference(name, draw) / norm
+        for name, draw in draws.items()
+    }
+    session.begin(prefix=run.prefix)
+    with using(session):
+        run.module.loss(run.call(model, tensors), tensors).backward()
+    slope = {name: side.gradient(value) for name, value in run.names(model)}
+    side.sgd_step(model, WITNESS_LR)
+    off = {
+        name: float(np.abs((start[name] - side.array(value)) / WITNESS_LR - slope[name]).max())
+        for name, value in run.names(model)
+    }
+    run.notes["witness"] = {
+        "sgd_worst": max(off, key=off.get),
+        "sgd_off": max(off.values()),
+        "largest_gradient": max(float(np.abs(value).max()) for value in slope.values()),
+        "gradient_norm": float(np.sqrt(sum((value**2).sum() for value in slope.values()))),
+        "largest_weight": max(float(np.abs(value).max()) for value in start.values()),
+        "directional": float(sum((slope[n] * direction[n]).sum() for n in slope)),
+    }
+    if run.dtype == "float64":
+        rise = loss_at(WITNESS_STEP) - loss_at(-WITNESS_STEP)
+        run.notes["witness"]["finite_difference"] = rise / (2 * WITNESS_STEP)
+
+
+def optimizer_steps(run, setup):
+    """Losses, learning rates, gradients, weights and moments of ten steps of one set-up."""
+    model = run.build()
+    tensors = run.tensors()
+    optimizer = side.Optimizer(run.names(model), **SETUPS[setup])
+    run.session.probing = False
+    for step in range(STEPS):
+        path = f"{setup}/{step:03d}"
+        run.session.begin(step, prefix=f"{run.prefix}{path}/")
+        loss = run.module.loss(run.call(model, tensors), tensors)
+        loss.backward()
+        run.log(f"{path}/loss", loss)
+        run.log(f"{path}/lr", optimizer.lr())
+        for name, value in run.names(model):
+            key = f"{path}/grad/{name}"
+            run.log(key, run.as_reference(name, side.gradient(value)))
+            if run.reference(key) is not None:
+                side.assign_gradient(value, run.from_reference(name, run.reference(key)))
+        optimizer.step()
+        for name, value in run.names(model):
+            key = f"{path}/weight/{name}"
+            run.log(key, run.as_reference(name, side.array(value)))
+            if run.reference(key) is not None:
+                side.assign(value, run.from_reference(name, run.reference(key)))
+        for kind, name, values in optimizer.moments():
+            run.log(f"{path}/{kind}/{name}", run.as_reference(name, values))
+        side.clear_gradients(model)
+    run.session.begin(prefix=run.prefix)
+    run.session.probing = True
+
+
+if __name__ == "__main__":
+    sys.exit(main(side, "bp_align", backward))

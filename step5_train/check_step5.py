@@ -1,0 +1,118 @@
+"""Step 5, train: do the twins train alike, from the same start, order and dropout?
+
+    python step5_train/check_step5.py --model fastformer
+
+The first steps must agree to rounding.  Later the two runs drift apart, as any two runs do that
+differ in the last bit: how far is judged against torch's own run from a start one ulp away.
+"""
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from common.cli import check_main  # noqa: E402
+from common.logs import read_log  # noqa: E402
+from common.steps import Launch, Step  # noqa: E402
+from common.verdict import Row, claim  # noqa: E402
+
+# The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
+# times torch's, at every step.  Measured on clean pairs: up to 3.2 times the self-twin's drift.
+DRIFT_FACTOR = 10.0
+DRIFT_FLOOR = 2.0**-23  # of the loss: a self-twin that has not drifted yet still rounds
+# Two-sided sign test on the samples that only one side gets right (McNemar, exact).
+SIGN_TEST_LEVEL = 0.01
+
+
+def trained_alike(folder: Path, pair) -> list[Row]:
+    """Drift of the loss in each epoch against the self-twin's, and the final predictions."""
+    with (
+        read_log(folder / "train_full_torch.npy") as torch_log,
+        read_log(folder / "train_full_paddle.npy") as paddle_log,
+        read_log(folder / "train_self_torch.npy") as self_log,
+    ):
+        losses = [log["curve/loss"] for log in (torch_log, paddle_log, self_log)]
+        epochs = torch_log["curve/accuracy"].size
+        rows = _drift(*losses, epochs)
+        rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"]))
+        rows.append(_predictions(torch_log, paddle_log))
+    return rows
+
+
+def _drift(torch_loss, paddle_loss, self_loss, epochs: int) -> list[Row]:
+    """One row an epoch: rms over its steps of the difference of the losses."""
+    rows = []
+    if not torch_loss.shape == paddle_loss.shape == self_loss.shape:
+        lengths = f"torch {torch_loss.size}, paddle {paddle_loss.size}, self {self_loss.size}"
+        return [claim("train/drift", math.inf, 0.0, f"not as many steps on each side: {lengths}")]
+    largest = 0.0
+    for epoch, steps in enumerate(np.array_split(np.arange(torch_loss.size), epochs)):
+        drift = _rms(torch_loss[steps] - paddle_loss[steps])
+        own = _rms(torch_loss[steps] - self_loss[steps])
+        largest = max(largest, own, DRIFT_FLOOR * _rms(torch_loss[steps]))
+        note = f"the self-twin drifts by {own:.1e} in this epoch"
+        key = f"train/drift/epoch_{epoch + 1:03d}"
+        rows.append(claim(key, drift, DRIFT_FACTOR * largest, note))
+    return rows
+
+
+def _lr(torch_lr, paddle_lr) -> Row:
+    same = torch_lr.shape == paddle_lr.shape
+    off = float(np.abs(torch_lr - paddle_lr).max()) if same else math.inf
+    return claim("train/lr", off, 1e-12 * float(np.abs(torch_lr).max()), "the schedule")
+
+
+def _predictions(torch_log, paddle_log) -> Row:
+    """Does one side get more of the test samples right than the other, beyond chance?"""
+    labels = torch_log["labels"]
+    torch_right = torch_log["predictions"] == labels
+    paddle_right = paddle_log["predictions"] == labels
+    only_torch = int((torch_right & ~paddle_right).sum())
+    only_paddle = int((paddle_right & ~torch_right).sum())
+    p = sign_test(only_torch, only_paddle)
+    note = (
+        f"accuracy torch {torch_right.mean():.4f}, paddle {paddle_right.mean():.4f} of "
+        f"{labels.size}; right on one side only: torch {only_torch}, paddle {only_paddle}; "
+        f"p = {p:.2f}"
+    )
+    return claim("train/final_predictions", SIGN_TEST_LEVEL / max(p, 1e-300), 1.0, note)
+
+
+def sign_test(a: int, b: int) -> float:
+    """Two-sided exact p-value of `a` against `b` successes under even odds; 1 for none."""
+    n = a + b
+    tail = sum(math.comb(n, k) for k in range(max(a, b), n + 1)) / 2**n
+    return min(1.0, 2.0 * tail)
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+STEP = Step(
+    number=5,
+    title="train",
+    script="train",
+    launches=(
+        Launch("train_first", ("--phase", "first", "--data-weights", "initial")),
+        Launch(
+            "train_full",
+            ("--phase", "full", "--data-weights", "initial"),
+            single_step=False,
+            side_by_side=True,
+            torch_then=("--phase", "self", "--data-weights", "initial"),
+        ),
+    ),
+    judged=("train_first",),
+    guide_stem="train_align",
+    guide_threshold=0.0015,  # the guide's 0.15 %
+    data=True,
+    extra=trained_alike,
+)
+
+if __name__ == "__main__":
+    sys.exit(check_main(STEP))

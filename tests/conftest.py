@@ -1,0 +1,24 @@
+"""What every test needs: the checkout on the path, and the frameworks' threads settled.
+
+The environment is set here because it must be there before a framework is imported, and because
+the processes that tests start inherit it.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# In importlib mode pytest puts nothing on the path.
+sys.path.insert(0, str(ROOT))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+# Small tensors gain nothing from many threads, and Paddle starts with one until told.
+os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
+# Paddle's MKL takes its slowest path on AMD processors without this; others ignore it.
+os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
+# Figures are written, never shown.
+os.environ.setdefault("MPLBACKEND", "Agg")

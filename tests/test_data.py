@@ -1,0 +1,268 @@
+"""The embedded data, the batches and the scores, against scikit-learn where it has an opinion."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix,
+    f1_score,
+    precision_score,
+    recall_score,
+)
+
+from common import data
+from common.errors import UserError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def test_digits_are_all_there_once(tmp_path):
+    data.make_digits(tmp_path / "digits.npz")
+    arrays = data.load_arrays(tmp_path / "digits.npz")
+    assert {name: values.shape for name, values in arrays.items()} == {
+        "train/input_ids": (1437, 64),
+        "train/labels": (1437,),
+        "test/input_ids": (360, 64),
+        "test/labels": (360,),
+    }
+    assert {values.dtype for values in arrays.values()} == {np.dtype(np.int64)}
+    ids = np.concatenate([arrays["train/input_ids"], arrays["test/input_ids"]])
+    assert ids.min() == 1 and ids.max() == data.DIGITS_VOCABULARY - 1  # never padding
+    ours = np.c_[ids, np.concatenate([arrays["train/labels"], arrays["test/labels"]])]
+    pixels, labels = load_digits(return_X_y=True)
+    theirs = np.c_[pixels.astype(int) + 1, labels]
+    assert sorted(map(tuple, ours)) == sorted(map(tuple, theirs))
+
+
+def test_digits_split_is_stratified_and_always_the_same(tmp_path):
+    first = data.make_digits(tmp_path / "a.npz")
+    assert first == data.make_digits(tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    assert first == "a1d8f7ca215fb778bad1bcec571fb70604b50bfdb096661455d3650f8b36eb73"
+    arrays = data.load_arrays(tmp_path / "a.npz")
+    train, test = (np.bincount(arrays[f"{part}/labels"]) for part in ("train", "test"))
+    assert np.all(np.abs(test / (train + test) - 0.2) < 0.005)
+
+
+def test_text_is_ragged_bytes_of_english(tmp_path):
+    data.make_text(tmp_path / "text.npz")
+    arrays = data.load_arrays(tmp_path / "text.npz")
+    documents = data.split_documents(arrays["values"], arrays["offsets"])
+    assert len(documents) > 50
+    assert min(map(len, documents)) < 512 < max(map(len, documents))
+    assert arrays["values"].min() >= data.BYTE_OFFSET
+    assert arrays["values"].max() < data.TEXT_VOCABULARY
+    text = bytes((documents[0] - data.BYTE_OFFSET).astype(np.uint8)).decode("utf-8")
+    assert "assert" in text  # the first topic by name
+
+
+def test_text_can_be_cut(tmp_path):
+    digest = data.make_text(tmp_path / "text.npz", count=5, max_bytes=700)
+    arrays = data.load_arrays(tmp_path / "text.npz")
+    documents = data.split_documents(arrays["values"], arrays["offsets"])
+    assert len(documents) == 5 and max(map(len, documents)) == 700
+    assert digest == data.make_text(tmp_path / "again.npz", count=5, max_bytes=700)
+
+
+FAULTS = ["missing", "empty", "cut", "damaged", "text", "pickle", "npy", "no hash"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_bad_files_are_refused_with_a_sentence(tmp_path, fault):
+    path = tmp_path / "digits.npz"
+    data.save_arrays(path, {"values": np.arange(100)})
+    if fault == "missing":
+        path.unlink()
+    elif fault == "empty":
+        path.write_bytes(b"")
+    elif fault == "cut":
+        path.write_bytes(path.read_bytes()[:-200])
+    elif fault == "damaged":
+        content = bytearray(path.read_bytes())
+        content[200:260] = bytes(60)
+        path.write_bytes(content)
+    elif fault == "text":
+        path.write_text("ids\n1\n2\n")
+    elif fault == "pickle":
+        path.write_bytes(pickle.dumps({"values": _Bomb(tmp_path / "ran")}))
+    elif fault == "npy":
+        with open(path, "wb") as file:
+            np.save(file, np.arange(3))
+    elif fault == "no hash":
+        np.savez(path, values=np.arange(3))
+    with pytest.raises(UserError, match="digits.npz: (no such data file|not a data file)"):
+        data.load_arrays(path)
+    assert not (tmp_path / "ran").exists()
+
+
+class _Bomb:
+    """A pickle that writes a file when it is loaded."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_a_changed_file_is_refused(tmp_path):
+    path = tmp_path / "digits.npz"
+    digest = data.save_arrays(path, {"values": np.arange(5)})
+    np.savez(path, sha256=np.array(digest), values=np.arange(1, 6))
+    with pytest.raises(UserError, match="SHA-256 differs"):
+        data.load_arrays(path)
+
+
+def test_nothing_half_written_is_left(tmp_path, monkeypatch):
+    def broken(file, **arrays):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    path = tmp_path / "digits.npz"
+    data.save_arrays(path, {"values": np.arange(5)})
+    monkeypatch.setattr(np, "savez_compressed", broken)
+    with pytest.raises(OSError, match="disk full"):
+        data.save_arrays(path, {"values": np.arange(6)})
+    assert os.listdir(tmp_path) == ["digits.npz"]
+    assert data.load_arrays(path)["values"].size == 5
+
+
+def test_hash_sees_name_dtype_shape_and_values_but_not_layout():
+    values = np.arange(6).reshape(2, 3)
+    digest = data.hash_arrays({"a": values, "b": values})
+    assert digest == data.hash_arrays({"b": np.asfortranarray(values), "a": values.astype(">i8")})
+    for other in (values + 1, values.astype(np.int32), values.reshape(3, 2)):
+        assert digest != data.hash_arrays({"a": other, "b": values})
+    assert digest != data.hash_arrays({"a": values, "c": values})
+
+
+# ---- batches ------------------------------------------------------------------------------------
+
+
+def test_pad_batch_cuts_and_pads_on_the_right():
+    ids, mask = data.pad_batch([np.array([5, 6]), np.array([7, 8, 9, 10]), np.array([], int)], 3)
+    assert ids.tolist() == [[5, 6, 0], [7, 8, 9], [0, 0, 0]]
+    assert mask.tolist() == [[1, 1, 0], [1, 1, 1], [0, 0, 0]]
+    assert ids.dtype == mask.dtype == np.int64
+    with pytest.raises(ValueError, match="max_length must be at least 1, not 0"):
+        data.pad_batch([np.array([1])], 0)
+
+
+def test_batches_cover_every_sample_once():
+    order = np.array([3, 0, 6, 2, 5, 1, 4])
+    batches = data.batch_indices(7, 3, order)
+    assert [batch.tolist() for batch in batches] == [[3, 0, 6], [2, 5, 1], [4]]
+    assert [len(batch) for batch in data.batch_indices(7, 3, order, drop_last=True)] == [3, 3]
+    assert [len(batch) for batch in data.batch_indices(6, 3)] == [3, 3]  # no empty last batch
+    assert data.batch_indices(2, 3, drop_last=True) == []
+    assert data.batch_indices(0, 3) == []
+
+
+@pytest.mark.parametrize("order", [[0, 1, 1], [0, 1], [1, 2, 3], [[0, 1, 2]], [0.5, 1, 2]])
+def test_batches_refuse_an_order_that_is_no_permutation(order):
+    with pytest.raises(ValueError, match="order must hold each of 0 .. 2 once"):
+        data.batch_indices(3, 2, np.array(order))
+
+
+@pytest.mark.parametrize("offsets", [[0, 3], [1, 5], [0, 4, 2, 5], []])
+def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
+    with pytest.raises(ValueError, match="offsets must"):
+        data.split_documents(np.arange(5), np.array(offsets, int))
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("classes", [2, 5, 10])
+def test_scores_are_sklearns(seed, classes):
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, 50)
+    predictions = np.where(generator.random(50) < 0.5, labels, generator.integers(0, classes, 50))
+    check_scores(labels, predictions, classes)
+
+
+@pytest.mark.parametrize(
+    "labels, predictions",
+    [
+        ([0, 1, 2, 2], [0, 1, 2, 2]),  # classes 3 and 4 absent
+        ([0, 0, 1], [0, 0, 3]),  # 1 never predicted, 3 never a label
+        ([1, 1, 1], [2, 2, 2]),  # nothing right
+        ([4], [4]),
+    ],
+)
+def test_scores_are_sklearns_with_absent_classes(labels, predictions):
+    check_scores(np.array(labels), np.array(predictions), 5)
+
+
+def check_scores(labels, predictions, classes):
+    everywhere = {"labels": range(classes), "average": "macro", "zero_division": 0}
+    table = data.confusion(labels, predictions, classes)
+    assert table.dtype == np.int64
+    assert np.array_equal(table, confusion_matrix(labels, predictions, labels=range(classes)))
+    close = {"rel": 1e-12, "abs": 0}
+    assert data.accuracy(labels, predictions, classes) == accuracy_score(labels, predictions)
+    assert data.macro_f1(labels, predictions, classes) == pytest.approx(
+        f1_score(labels, predictions, average="macro", zero_division=0), **close
+    )
+    precision = precision_score(labels, predictions, **everywhere)
+    recall = recall_score(labels, predictions, **everywhere)
+    expected = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    # 1e-8 in a denominator of at least 1, at most a third of it in the last one
+    assert data.macro_f_seed(labels, predictions, classes) == pytest.approx(
+        expected, rel=1e-6, abs=0
+    )
+
+
+def test_macro_f_is_not_macro_f1():
+    labels, predictions = np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])
+    # By hand: precision 1 and 1/3, recall 1/3 and 1; F of the means 2/3, mean of the F 1/2.
+    assert data.macro_f_seed(labels, predictions, 2) == pytest.approx(2 / 3, rel=1e-7)
+    assert data.macro_f1(labels, predictions, 2) == pytest.approx(1 / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "labels, predictions, sentence",
+    [
+        ([], [], "nothing to score"),
+        ([0, 1], [0], "of one length"),
+        ([0, 5], [0, 1], "labels reach from 0 to 5; classes are 0 .. 4"),
+        ([0, 1], [0, -1], "predictions reach from -1 to 0; classes are 0 .. 4"),
+        ([0.0, 1.0], [0, 1], "labels must be integers, not float64"),
+    ],
+)
+def test_scores_refuse_what_cannot_be_scored(labels, predictions, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        data.accuracy(np.array(labels), np.array(predictions), 5)
+
+
+# ---- who imports what ---------------------------------------------------------------------------
+
+READS = """
+import sys
+{before}
+from common import data
+data.load_arrays(sys.argv[1])
+loaded = {{"sklearn", "torch", "paddle"}} & set(sys.modules)
+print(sorted(loaded))
+"""
+
+
+@pytest.mark.parametrize("before, loaded", [("", "[]"), ("import sklearn", "['sklearn']")])
+def test_reading_needs_numpy_only(tmp_path, before, loaded):
+    """The second row shows that the first can fail."""
+    data.make_digits(tmp_path / "digits.npz")
+    code = READS.format(before=before)
+    command = [sys.executable, "-c", code, str(tmp_path / "digits.npz")]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (run.stdout.strip(), run.stderr) == (loaded, "")
