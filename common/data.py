@@ -11,7 +11,6 @@ A data file is an .npz of plain arrays with the SHA-256 of its content inside:
 All are int64. Ids: 0 is padding; a digit's pixel p (0..16) is p + 1; a text's byte b is b + 2.
 """
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UserError
+from common.logs import arrays_sha256
 
 PADDING = 0
 DIGITS_VOCABULARY = 18  # padding and 17 grey levels
@@ -84,7 +84,7 @@ def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray]) -> str:
     The same arrays give the same file, byte for byte.
     """
     path = Path(path)
-    digest = hash_arrays(arrays)
+    digest = arrays_sha256(arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -111,20 +111,9 @@ def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
         raise UserError(f"{path}: no such data file") from None
     except Exception:  # zipfile, zlib, numpy and the system each have their own
         raise UserError(f"{path}: not a data file of this project, or cut off") from None
-    if digest != hash_arrays(arrays):
+    if digest != arrays_sha256(arrays):
         raise UserError(f"{path}: the arrays are not those that were written (SHA-256 differs)")
     return arrays
-
-
-def hash_arrays(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of the names, dtypes, shapes and values, whatever the order and memory layout."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name])
-        values = values.astype(values.dtype.newbyteorder("<"), copy=False)
-        digest.update(f"{name}|{values.dtype.str}|{arrays[name].shape}|".encode())
-        digest.update(values.tobytes())
-    return digest.hexdigest()
 
 
 # ---- batches ------------------------------------------------------------------------------------

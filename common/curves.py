@@ -1,0 +1,50 @@
+"""The picture of step 5: both sides' curves, and their drift beside the self-twin's."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from common.logs import read_log
+
+
+def draw_curves(folder: Path, model: str) -> Path:
+    """Write train_curves.png in a model's log folder of step 5; returns its path."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with (
+        read_log(folder / "train_full_torch.npy") as torch_log,
+        read_log(folder / "train_full_paddle.npy") as paddle_log,
+        read_log(folder / "train_self_torch.npy") as self_log,
+    ):
+        losses = {
+            "torch": torch_log["curve/loss"],
+            "paddle": paddle_log["curve/loss"],
+            "self": self_log["curve/loss"],
+        }
+        accuracy = {"torch": torch_log["curve/accuracy"], "paddle": paddle_log["curve/accuracy"]}
+    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12, 3.4))
+    steps = np.arange(losses["torch"].size)
+    for side, style in (("torch", "-"), ("paddle", "--")):
+        left.plot(steps, losses[side], style, label=side, linewidth=1)
+        epochs = np.arange(1, accuracy[side].size + 1)
+        middle.plot(epochs, accuracy[side], style, label=side, marker=".")
+    left.set(title=f"{model}: training loss", xlabel="step")
+    middle.set(title="test accuracy", xlabel="epoch")
+    tiny = 2.0**-30  # a logarithmic axis cannot show a drift of zero
+    for other, label in (("paddle", "torch − paddle"), ("self", "torch − torch one ulp away")):
+        right.semilogy(steps, np.abs(losses["torch"] - losses[other]) + tiny, label=label, lw=0.8)
+    right.set(title="difference of the losses", xlabel="step")
+    for axes in (left, middle, right):
+        axes.legend(fontsize=8)
+        axes.grid(alpha=0.3)
+    figure.tight_layout()
+    target = folder / "train_curves.png"
+    temporary = target.with_name(f".{os.getpid()}.{target.name}")
+    figure.savefig(temporary, dpi=110, format="png")
+    pyplot.close(figure)
+    os.replace(temporary, target)
+    return target

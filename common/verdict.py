@@ -1,0 +1,600 @@
+"""The rule: is the difference of one tensor a bug, or rounding?
+
+Both sides run in float32 and in float64 on the same weights and inputs.  For one tensor
+s = rms(t64), n_t = rms(t32 - t64), n_p = rms(p32 - p64) and g = rms(t64 - p64): how large it is,
+each side's own rounding noise, and the gap between the two functions.  A correct port's g / n_t is
+about the ratio of the two machine epsilons, however badly conditioned the weights are.  The same
+bounds hold for the maxima over elements, and for each sample where there is a batch axis, so that
+one bad element or one blind sample cannot hide.  NumPy only; tensors are passed over in blocks.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Tolerance(NamedTuple):
+    """A number of the rule, why it is what it is, and what was measured."""
+
+    value: float
+    reason: str
+    measured: str
+
+
+TOLERANCES = {
+    "gap": Tolerance(
+        1e-4,
+        "same function: the float64 gap is this small against the reference's float32 noise",
+        "correct twins 4e-9, up to 1e-5 with a float32 attribute; wrong ones 1e-2 to 1e5",
+    ),
+    "cap": Tolerance(
+        1e-4,
+        "noise above this part of the tensor's (for gradients and optimizer rows: its kind's) "
+        "scale excuses no more gap",
+        "n_t / s is 1e-7 to 1e-5 for sound float32; 9e-2 where a fully masked row blinds it",
+    ),
+    "floor": Tolerance(
+        1e-12,
+        "gap that float64 itself leaves, since a scalar's n_t can be 0 by luck",
+        "float64 rounding of deep models: 1e-16 to 1e-13 of s",
+    ),
+    "kind_floor": Tolerance(
+        1e-14,
+        "gap against the kind's scale: one side returns 0 where the other returns the noise of "
+        "float64 sums, as for the gradient of a key's bias",
+        "4e8 times less than such a gradient's float32 noise of 1e-7 of S: 1e-16 of S",
+    ),
+    "constant": Tolerance(
+        2.4e-7,
+        "two float32 epsilons of the tensor's own size: a constant kept in float32",
+        "float32 attributes in Paddle 3.3.1: 2e-13 to 1.8e-7",
+    ),
+    "precision": Tolerance(
+        16.0,
+        "times the reference's noise (or one float32 epsilon of s): beyond it float32 was not used",
+        "n_p / n_t of correct twins 0.4 to 1.7; TF32 about 1e3",
+    ),
+    "precision_optimizer": Tolerance(
+        64.0,
+        "the same for what an optimizer step has touched",
+        "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than torch's",
+    ),
+    "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
+    "noise_only": Tolerance(
+        1e-2,
+        "s below this part of the float32 noise: the tensor is zero in exact arithmetic",
+        "a bias that the loss does not depend on: 1e-3; a key's bias: 2e-9; real gradients: > 1e3",
+    ),
+    "guide": Tolerance(1e-6, "the guide's rule: mean |a - b|", "reprod_log's default"),
+    "close": Tolerance(
+        1e-3,
+        "float32 logs alone: no element differs by more than this part of the reference's rms",
+        "12-layer transformer as initialised: 1e-6",
+    ),
+}
+
+
+def _tolerance(name: str) -> float:
+    return TOLERANCES[name].value
+
+
+# A handful of values can have a small n_t by luck, so that n_p / n_t says little.  For that many
+# values: factor on n_t, and on the epsilon, that keep a correct twin's alarms below 1 in 1,000.
+_FEW = {1: (64.0, 8.0), 2: (8.0, 4.0), 3: (2.0, 2.0)}
+
+# From harmless to worst.
+SEVERITY = (
+    "IDENTICAL",
+    "ROUNDING",
+    "CLOSE",
+    "FLIP",
+    "CONSTANT",
+    "CARRIED",
+    "PRECISION",
+    "DIVERGED",
+    "INVALID",
+)
+FAILING = ("PRECISION", "DIVERGED", "INVALID")
+_EXCUSES = ("CONSTANT", "PRECISION", "FLIP")  # what a CARRIED row may have above it
+
+_BLOCK = 1 << 15  # elements that are worked on at a time: a few float64 buffers stay in the cache
+
+
+@dataclass(slots=True)
+class Row:
+    """The verdict of one tensor, and the numbers that it was read from (None: undefined)."""
+
+    key: str
+    verdict: str
+    mean_abs: float | None = None  # of float32 torch - paddle
+    max_abs: float | None = None
+    guide_passed: bool | None = None
+    gap: float | None = None  # g
+    noise_ref: float | None = None  # n_t
+    noise_cand: float | None = None  # n_p
+    scale: float | None = None  # s
+    allowed: float | None = None  # what was allowed for what decided
+    measure: str = ""  # what decided: rms, max, mean or count
+    capped: bool = False  # the noise was above the cap, so that it did not excuse all it could
+    sample: int | None = None  # the sample that decided; None: the whole tensor
+    worst_index: tuple[int, ...] | None = None  # of a row that does not pass
+    worst_ref: float | None = None
+    worst_cand: float | None = None
+    beyond: int | None = None  # number of elements beyond what was allowed
+    size: int = 0
+    shape: tuple[int, ...] = ()
+    note: str = ""
+    origin: bool = False  # what goes wrong starts here
+    noise_only: bool = False  # zero in exact arithmetic
+    step: object = ""
+    model: str = ""
+    place_ref: str = ""  # file:line on either side, where the log's sidecar knows
+    place_cand: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values for JSON; what is undefined is None."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        for name, value in values.items():
+            if isinstance(value, float) and not np.isfinite(value):
+                values[name] = None
+            elif isinstance(value, tuple):
+                values[name] = list(value)
+        return values
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """The worst of a run's verdicts, which are given in the log's order; INVALID for none.
+
+    CARRIED never decides, unless nothing above it explains what it carries.
+    """
+    found, excused, orphan = [], False, False
+    for verdict in verdicts:
+        orphan |= verdict == "CARRIED" and not excused
+        excused |= verdict in _EXCUSES
+        found.append(verdict)
+    if not found:
+        return "INVALID"
+    top = max(found, key=SEVERITY.index)
+    return "CARRIED" if orphan and top not in FAILING else top
+
+
+def exit_code(verdicts: Iterable[str], allow: Iterable[str] = ()) -> int:
+    """0 aligned, 1 not aligned, 2 nothing to compare.  `allow` may hold "PRECISION"."""
+    verdicts, allow = list(verdicts), tuple(allow)
+    if not verdicts:
+        return 2
+    if any(verdict in FAILING and verdict not in allow for verdict in verdicts):
+        return 1
+    harmless = [verdict for verdict in verdicts if verdict not in FAILING or verdict == "PRECISION"]
+    excused = False
+    for verdict in harmless:
+        if verdict == "CARRIED" and not excused:
+            return 1
+        excused |= verdict in _EXCUSES
+    return 0
+
+
+# ---- the rule for floats ------------------------------------------------------------------------
+
+
+def judge_tensor(
+    key: str,
+    ref32: np.ndarray,
+    cand32: np.ndarray,
+    ref64: np.ndarray | None = None,
+    cand64: np.ndarray | None = None,
+    *,
+    cap: float | None = None,
+    batch: int | None = None,
+    optimizer: bool = False,
+) -> Row:
+    """Judge one tensor of a reference (torch) and a candidate (paddle).
+
+    ref64, cand64  the float64 runs; without both of them nothing better than CLOSE can be said
+    cap            S, the largest s of the tensor's kind; None: the tensor's (the sample's) own s
+    batch          samples are judged each by itself where the first axis has this length
+    optimizer      True for what an optimizer step has touched
+    """
+    arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
+    arrays = [np.asarray(array) for array in arrays]
+    row = Row(key, "INVALID", size=arrays[0].size, shape=arrays[0].shape)
+    row.note = _mismatch(arrays)
+    if row.note:
+        return row
+    arrays = [np.ascontiguousarray(array) for array in arrays]
+    if arrays[0].dtype.kind in "iub":
+        return _judge_integers(row, arrays)
+    with np.errstate(all="ignore"):
+        scale = _compare_float32(row, *arrays[:2])
+        if row.max_abs is None or len(arrays) == 4:
+            row.note = _not_finite(arrays)
+        if row.note:
+            row.mean_abs = row.max_abs = None
+            row.guide_passed = False
+            return row
+        if len(arrays) == 2:
+            return _judge_close(row, *arrays, scale)
+        return _judge_gap(row, arrays, cap, batch, optimizer)
+
+
+def _mismatch(arrays: list[np.ndarray]) -> str:
+    """Why arrays cannot be compared; empty where they can."""
+    precisions = ("", "in float64 ")
+    for name, (ref, cand) in zip(precisions, zip(arrays[::2], arrays[1::2], strict=True)):
+        if ref.shape != cand.shape:
+            return f"{name}shape {ref.shape} on the torch side, {cand.shape} on the paddle side"
+        if ref.dtype != cand.dtype:
+            return f"{name}dtype {ref.dtype} on the torch side, {cand.dtype} on the paddle side"
+        if ref.dtype.kind not in "fiub":
+            return f"{name}dtype {ref.dtype} cannot be judged"
+    if arrays[0].size == 0:
+        return f"an empty tensor of shape {arrays[0].shape}: nothing was compared"
+    if arrays[-1].shape != arrays[0].shape:
+        return f"shape {arrays[0].shape} in float32, {arrays[-1].shape} in float64"
+    if (arrays[-1].dtype.kind == "f") != (arrays[0].dtype.kind == "f"):
+        return f"dtype {arrays[0].dtype} in the float32 run, {arrays[-1].dtype} in float64"
+    return ""
+
+
+def _not_finite(arrays: list[np.ndarray]) -> str:
+    """How many values are NaN or infinite, on which side, and where the first is."""
+    names = ("torch float32", "paddle float32", "torch float64", "paddle float64")
+    found = []
+    for name, array in zip(names, arrays, strict=False):
+        finite = np.isfinite(array)
+        if not finite.all():
+            nans = int(np.count_nonzero(np.isnan(array)))
+            infinities = int(array.size - np.count_nonzero(finite)) - nans
+            first = tuple(int(i) for i in np.unravel_index(np.argmin(finite), array.shape))
+            found.append(f"{name}: {nans} NaN, {infinities} infinite, first at {first}")
+    return "; ".join(found)
+
+
+def _compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
+    """Fill in mean and maximum of |torch - paddle|; returns the reference's rms (NaN: see there).
+
+    The mean is summed as NumPy sums it, block by block, so that it is bit by bit what the guide's
+    np.mean(np.abs(a - b)) gives.
+    """
+    a, b = ref.reshape(-1), cand.reshape(-1)
+    if a.dtype.itemsize < 4:  # NumPy sums float16 in float32: no blocks for these
+        difference = np.abs(a - b)
+        mean, largest = difference.mean(), difference.max()
+        squares = np.square(a, dtype=np.float64).sum()
+    else:
+        buffer = np.empty(min(a.size, 2 * _BLOCK), a.dtype)
+        total, largest, squares = _sum_blocks(a, b, buffer, 0, a.size)
+        mean = total / a.dtype.type(a.size)
+    if not (np.isfinite(mean) and np.isfinite(largest)):
+        if not (np.isfinite(a).all() and np.isfinite(b).all()):
+            return float("nan")
+        difference = np.abs(a.astype(np.float64) - b)  # finite, but not their difference
+        mean, largest = difference.mean(), difference.max()
+    row.mean_abs, row.max_abs = float(mean), float(largest)
+    row.guide_passed = bool(mean <= _tolerance("guide"))
+    if not 1e-30 < squares < 1e30:  # squares of very small or large float32 values
+        return _rms(a)
+    return float(np.sqrt(squares / a.size))
+
+
+def _sum_blocks(a, b, buffer, start: int, count: int):
+    """Sum and maximum of |a - b| and the sum of a², halving as NumPy's pairwise sum does."""
+    if count <= buffer.size:
+        block, out = a[start : start + count], buffer[:count]
+        np.subtract(block, b[start : start + count], out=out)
+        np.abs(out, out=out)
+        return np.add.reduce(out), np.maximum.reduce(out), float(np.dot(block, block))
+    half = count // 2
+    half -= half % 8
+    first = _sum_blocks(a, b, buffer, start, half)
+    second = _sum_blocks(a, b, buffer, start + half, count - half)
+    return first[0] + second[0], np.maximum(first[1], second[1]), first[2] + second[2]
+
+
+def _rms(values: np.ndarray) -> float:
+    """Root of the mean square in float64, safe for squares that float64 cannot hold."""
+    values = values.astype(np.float64)
+    largest = float(np.abs(values).max())
+    if largest == 0.0:
+        return 0.0
+    return largest * float(np.sqrt(np.mean(np.square(values / largest))))
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    kind = f"u{a.dtype.itemsize}"
+    return np.array_equal(a.reshape(-1).view(kind), b.reshape(-1).view(kind))
+
+
+def _judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> Row:
+    """Float32 logs alone."""
+    row.scale = scale
+    row.allowed = _tolerance("close") * scale
+    row.measure = "max"
+    if row.max_abs == 0.0 and _same_bits(ref, cand):
+        row.verdict = "IDENTICAL"
+    elif row.guide_passed and row.max_abs <= row.allowed:
+        row.verdict = "CLOSE"
+    else:
+        row.verdict = "DIVERGED"
+        if row.max_abs <= row.allowed:
+            row.measure, row.allowed = "mean", _tolerance("guide")
+        _locate(row, np.abs(ref.astype(np.float64) - cand), ref, cand)
+    return row
+
+
+class _Statistics(NamedTuple):
+    """Root mean squares and maxima of the four differences, one entry per sample."""
+
+    rms: np.ndarray  # (5, samples): gap, torch's noise, paddle's noise, |t64|, |p64|
+    maximum: np.ndarray  # (5, samples)
+
+
+def _gather(arrays: list[np.ndarray], samples: int) -> _Statistics:
+    """One pass over four arrays of equal shape, in blocks; samples lie along the first axis."""
+    t32, p32, t64, p64 = (array.reshape(samples, -1) for array in arrays)
+    width = t32.shape[1]
+    rows, columns = max(1, _BLOCK // width), min(width, _BLOCK)
+    buffer = np.empty((rows, columns))
+    squares, maximum = np.zeros((5, samples)), np.zeros((5, samples))
+    for top in range(0, samples, rows):
+        for left in range(0, width, columns):
+            part = np.s_[top : top + rows, left : left + columns]
+            here = slice(top, top + rows)
+            for i, (a, b) in enumerate(
+                ((t64, p64), (t32, t64), (p32, p64), (t64, None), (p64, None))
+            ):
+                block = buffer[: len(a[part]), : a[part].shape[1]]
+                if b is None:
+                    np.abs(a[part], out=block)
+                else:
+                    np.subtract(a[part], b[part], out=block, dtype=np.float64)
+                    np.abs(block, out=block)
+                squares[i, here] += np.einsum("ij,ij->i", block, block)
+                np.maximum(maximum[i, here], block.max(axis=1), out=maximum[i, here])
+    return _Statistics(np.sqrt(squares / width), maximum)
+
+
+def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: bool) -> Row:
+    """The rule itself, on finite floats."""
+    shape = arrays[0].shape
+    samples = shape[0] if shape and batch == shape[0] and batch > 1 else 1
+    stats = _gather(arrays, samples)
+    largest = float(stats.maximum.max())
+    if largest > 0.0 and not 1e-130 < largest < 1e130:
+        # Squares would leave float64's range.  Powers of two change no digit.
+        factor = 2.0 ** -int(np.log2(largest))
+        stats = _gather([array.astype(np.float64) * factor for array in arrays], samples)
+        stats = _Statistics(stats.rms / factor, stats.maximum / factor)
+
+    # The candidates for what decides: rms and maximum of the whole, then of each sample.
+    whole_rms = np.sqrt(np.mean(np.square(stats.rms / (largest or 1.0)), axis=1)) * largest
+    columns = [whole_rms, stats.maximum.max(axis=1)]
+    widths = [row.size] * 2
+    if samples > 1:
+        columns += [*stats.rms.T, *stats.maximum.T]
+        widths += [row.size // samples] * 2 * samples
+    gap, noise_ref, noise_cand, scale, cand_scale = np.array(columns).T  # each (2 + 2 * samples)
+    widths = np.array(widths)
+
+    # A kind's S is a root mean square; the maxima of a tensor may be larger.
+    limit = scale if cap is None else np.maximum(cap, scale)
+    capped = noise_ref > _tolerance("cap") * limit
+    rounding = _rounding_bound(noise_ref, scale, limit)
+    if cap is not None:
+        rounding = np.maximum(rounding, _tolerance("kind_floor") * cap)
+    constant = np.maximum(rounding, _tolerance("constant") * scale)
+    noise = max(noise_ref[0], noise_cand[0])
+    row.noise_only = bool(max(scale[0], cand_scale[0]) <= _tolerance("noise_only") * noise > 0.0)
+    precision = _precision_bound(
+        noise_ref, limit if row.noise_only else scale, widths, samples, optimizer
+    )
+
+    level = np.where(gap <= rounding, 0, np.where(gap <= constant, 1, 3))
+    level = np.where((level < 3) & ~(noise_cand <= precision), 2, level)
+    verdict = int(level.max())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = noise_cand / precision if verdict == 2 else gap / rounding
+    excess = np.where(level == verdict, np.nan_to_num(excess, nan=0.0), -1.0)
+    decided = int(np.argmax(excess)) if verdict else 0
+
+    row.gap, row.noise_ref, row.noise_cand, row.scale = (
+        float(values[decided]) for values in (gap, noise_ref, noise_cand, scale)
+    )
+    row.capped = bool(capped[decided])
+    row.allowed = float((rounding, constant, precision, constant)[verdict][decided])
+    if verdict == 1:
+        row.allowed = float(rounding[decided])
+    row.measure = "rms" if decided == 0 or 2 <= decided < 2 + samples else "max"
+    row.sample = (decided - 2) % samples if decided >= 2 else None
+    row.verdict = ("ROUNDING", "CONSTANT", "PRECISION", "DIVERGED")[verdict]
+    t32, p32, t64, p64 = arrays
+    if verdict == 0:
+        if row.max_abs == 0.0 and _same_bits(t32, p32):
+            row.verdict = "IDENTICAL"
+    elif verdict == 2:
+        row.note = (
+            f"paddle's float32 noise {row.noise_cand:.1e} is beyond {row.allowed:.1e}; "
+            f"torch's is {row.noise_ref:.1e}"
+        )
+        _locate(row, np.abs(p32.astype(np.float64) - p64), p64, p32)
+    else:
+        _locate(row, np.abs(t64.astype(np.float64) - p64), t64, p64)
+    return row
+
+
+def _rounding_bound(noise_ref, scale, limit):
+    """The largest gap that is rounding."""
+    excused = _tolerance("gap") * np.minimum(noise_ref, _tolerance("cap") * limit)
+    return np.maximum(excused, _tolerance("floor") * scale)
+
+
+def _precision_bound(noise_ref, scale, widths, samples: int, optimizer: bool):
+    """The largest float32 noise of the candidate that is still float32's."""
+    factor = _tolerance("precision_optimizer" if optimizer else "precision")
+    luck = np.array([_FEW.get(int(width), (1.0, 1.0)) for width in widths])
+    bound = np.maximum(luck[:, 0] * noise_ref, luck[:, 1] * _tolerance("float32_epsilon") * scale)
+    if samples > 1:
+        # The values of one sample may share one error, small by luck: its fellows' noise counts.
+        for part in (slice(2, 2 + samples), slice(2 + samples, None)):
+            usual = np.median(noise_ref[part] / np.where(scale[part] > 0, scale[part], np.inf))
+            bound[part] = np.maximum(bound[part], usual * scale[part])
+    return factor * bound
+
+
+def _locate(row: Row, difference: np.ndarray, ref: np.ndarray, cand: np.ndarray) -> None:
+    """How many elements are beyond what was allowed, and which is worst (in the sample, if any)."""
+    first = ()
+    if row.sample is not None:
+        first, difference = (row.sample,), difference[row.sample]
+    row.beyond = int(np.count_nonzero(~(difference <= row.allowed)))
+    index = np.unravel_index(np.argmax(difference), difference.shape)
+    row.worst_index = first + tuple(int(i) for i in index)
+    row.worst_ref, row.worst_cand = float(ref[row.worst_index]), float(cand[row.worst_index])
+
+
+# ---- integers and discrete choices --------------------------------------------------------------
+
+
+def _judge_integers(row: Row, arrays: list[np.ndarray]) -> Row:
+    """Integers and booleans must be equal, in both precisions."""
+    row.allowed, row.measure = 0.0, "count"
+    difference = np.abs(arrays[0].astype(np.float64) - arrays[1].astype(np.float64))
+    row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
+    row.guide_passed = bool(row.mean_abs <= _tolerance("guide"))
+    row.verdict, row.beyond = "IDENTICAL", 0
+    for name, ref, cand in zip(("", "float64: "), arrays[::2], arrays[1::2], strict=False):
+        different = ref != cand
+        if different.any():
+            row.verdict = "DIVERGED"
+            row.beyond = int(np.count_nonzero(different))
+            row.note = f"{name}{row.beyond} of {row.size} differ; integers must be equal"
+            index = np.unravel_index(np.argmax(different), different.shape)
+            row.worst_index = tuple(int(i) for i in index)
+            row.worst_ref, row.worst_cand = float(ref[index]), float(cand[index])
+            break
+    return row
+
+
+@dataclass(slots=True)
+class Choice:
+    """What one run would have chosen, and the scores that it would have chosen from."""
+
+    choice: np.ndarray  # integers
+    scores: np.ndarray  # (*choice's shape, candidates), or another shape
+
+
+def judge_choice(
+    key: str,
+    reference: Choice,
+    margin: np.ndarray,
+    ref32: Choice | None,
+    cand32: Choice | None,
+    cand64: Choice | None,
+) -> Row:
+    """Judge a discrete choice, such as an argmax: each run's own against the reference's.
+
+    reference  the reference's float64 run (or float32, where there is no other), which all
+               others went on with
+    margin     by how much that run's choice won; the same shape as the choice
+    A choice that fell the other way is a FLIP where twice the noise of the scores, the most by
+    which two of them can approach, reaches the margin.  A float64 candidate's scores may differ
+    from the reference's by no more than ROUNDING allows them to.
+    """
+    row = Row(key, "IDENTICAL", size=reference.choice.size, shape=reference.choice.shape)
+    row.measure, row.beyond = "count", 0
+    sides = {"torch float32": ref32, "paddle float32": cand32, "paddle float64": cand64}
+    runs = {name: run for name, run in sides.items() if run is not None}
+    for name, run in runs.items():
+        if run.choice.shape != reference.choice.shape or run.choice.dtype.kind not in "iu":
+            row.verdict = "INVALID"
+            row.note = f"{name}: {run.choice.dtype}{list(run.choice.shape)} is not such a choice"
+            return row
+        if run.scores.shape != reference.scores.shape:
+            row.verdict = "INVALID"
+            row.note = f"{name}: scores of shape {run.scores.shape}, not {reference.scores.shape}"
+            return row
+        if not (np.isfinite(run.scores).all() and np.isfinite(reference.scores).all()):
+            row.verdict = "INVALID"
+            row.note = f"{name}: scores that are NaN or infinite"
+            return row
+    if row.size == 0 or margin.shape != reference.choice.shape:
+        row.verdict, row.note = "INVALID", "a choice without its margins"
+        return row
+    pair = (ref32 or reference, cand32) if cand32 is not None else None
+    if pair is not None:
+        difference = np.abs(pair[0].choice.astype(np.float64) - pair[1].choice)
+        row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
+        row.guide_passed = bool(row.mean_abs <= _tolerance("guide"))
+
+    notes = []
+    for name, run in runs.items():
+        differs = run.choice != reference.choice
+        if not differs.any():
+            continue
+        noise = _score_noise(reference, run)
+        if run is cand64 and ref32 is not None:
+            scale = float(np.abs(reference.scores).max())
+            own = float(np.abs(ref32.scores - reference.scores.astype(np.float64)).max())
+            noise = np.minimum(noise, float(_rounding_bound(own, scale, scale)))
+        flip = differs & (margin <= 2.0 * noise) & (noise > 0.0)
+        bad = differs & ~flip
+        chosen = bad if bad.any() else differs
+        widest = np.where(chosen, margin, -np.inf)
+        index = tuple(int(i) for i in np.unravel_index(np.argmax(widest), margin.shape))
+        count, word = int(np.count_nonzero(chosen)), "wrong" if bad.any() else "the other way"
+        notes.append(
+            f"{name}: {count} of {row.size} {word}, widest margin {float(margin[index]):.1e}, "
+            f"scores' noise there {float(np.broadcast_to(noise, margin.shape)[index]):.1e}"
+        )
+        worse = bad.any() and row.verdict != "DIVERGED"
+        if worse or row.verdict == "IDENTICAL":
+            row.verdict = "DIVERGED" if bad.any() else "FLIP"
+            row.beyond, row.worst_index = count, index
+            row.gap = float(margin[index])
+            row.allowed = 2.0 * float(np.broadcast_to(noise, margin.shape)[index])
+            row.worst_ref = float(reference.choice[index])
+            row.worst_cand = float(run.choice[index])
+    row.note = "; ".join(notes)
+    return row
+
+
+def _score_noise(reference: Choice, run: Choice):
+    """By how much a run's scores are off, per choice where the scores lie along a further axis."""
+    difference = np.abs(run.scores.astype(np.float64) - reference.scores)
+    if difference.shape[:-1] == reference.choice.shape:
+        return difference.max(axis=-1)
+    return np.broadcast_to(difference.max(), reference.choice.shape)
+
+
+def largest_scale(arrays: Iterable[np.ndarray]) -> float:
+    """S of a kind: the largest root mean square among its tensors; 0 for none."""
+    scales = [0.0]
+    for array in arrays:
+        if array.size and array.dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                scale = _rms(array)
+            scales.append(scale if np.isfinite(scale) else 0.0)
+    return max(scales)
+
+
+def note_gradient(row: Row, ref: np.ndarray, cand: np.ndarray) -> None:
+    """Name a gradient whose agreement shows nothing: all zero, constant, or noise on both sides."""
+    values = np.asarray(ref).reshape(-1)
+    others = np.asarray(cand).reshape(-1)
+    if not values.any() and not others.any():
+        note = "all zero"
+    elif row.noise_only:
+        note = "zero in exact arithmetic: noise on both sides"
+    elif values.size > 1 and (values == values[0]).all():
+        note = "constant"
+    else:
+        return
+    row.note = f"{row.note}; {note}" if row.note else note
+
+
+def count_verdicts(rows: Iterable[Row]) -> Mapping[str, int]:
+    """How many rows have each verdict, worst first, those that occur."""
+    verdicts = [row.verdict for row in rows]
+    return {name: verdicts.count(name) for name in reversed(SEVERITY) if name in verdicts}
