@@ -1,13 +1,13 @@
 """`make check`: steps 1 to 5 for every built-in model, one table, one exit status.
 
-    python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
+python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
 """
 
 import importlib
 import sys
 
 from common import report
-from common.cli import guarded, overall_exit, parser, run_step, write_json, write_text
+from common.cli import guarded, overall_exit, parser, run_step, write_json
 from common.pairs import ROOT
 from common.steps import Step
 

@@ -38,10 +38,12 @@ class Result:
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     guide_passed: bool | None = None
-    guide_report: str = ""
+    guide_report: str = ""  # the name of reprod_log's own report
+    folder: Path = Path()  # where the logs are
     error: str = ""  # a sentence; the model could not be compared
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
     elapsed_s: float = 0.0
+    allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
 
     @property
     def verdict(self) -> str:
@@ -51,12 +53,14 @@ class Result:
     @property
     def exit_code(self) -> int:
         """0 aligned, 1 not aligned, 2 could not be compared."""
-        return 2 if self.error or not self.rows else exit_code([r.verdict for r in self.rows])
+        if self.error:
+            return 2
+        return exit_code([row.verdict for row in self.rows], self.allow)
 
     @property
     def first_diverged(self) -> Row | None:
         """The first row that is not aligned."""
-        bad = [r for r in self.rows if exit_code([r.verdict]) != 0]
+        bad = [r for r in self.rows if exit_code([r.verdict], self.allow) != 0]
         return next((r for r in bad if r.verdict != "CARRIED"), bad[0] if bad else None)
 
 
@@ -168,7 +172,10 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     pairs = load_pairs(options.model or ["all"])
     base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
     if options.compare_only:
-        return [_judged(step, pair, base / pair.name, options, None) for pair in pairs]
+        results = [_judged(step, pair, base / pair.name, options, None) for pair in pairs]
+        for result in results:
+            result.folder = base / result.model
+        return results
     for pair in pairs:
         if not step.data:
             pair.config(options.preset)
@@ -188,6 +195,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
                 results.append(Result(step, pair.name, error=sentence))
                 continue
             result = _judged(step, pair, work / pair.name, options, twins)
+            result.folder = base / pair.name
             result.elapsed_s += twins.elapsed_s(pair.name)
             results.append(result)
             _put_in_place(work / pair.name, base / pair.name)
@@ -213,7 +221,7 @@ class _Twins:
             make_text(self.data / "text.npz", count=TEXT_COUNT, max_bytes=TEXT_BYTES)
 
     def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
-        """Every launch for every model; returns model -> (sentence, traceback) of those that failed."""
+        """Every launch for every model; returns model -> (sentence, traceback) of failures."""
         errors: dict[str, tuple[str, str]] = {}
         for launch in self.step.launches:
             left = self._left(pairs, errors)
@@ -298,7 +306,7 @@ class _Twins:
 def _judged(step, pair, folder, options, twins) -> Result:
     """Judge one model's logs of one step; an unreadable or refused log is the result's error."""
     start = time.perf_counter()
-    result = Result(step, pair.name)
+    result = Result(step, pair.name, allow=tuple(word.upper() for word in options.allow))
     guide = None
     try:
         reference = folder / f"{step.guide_stem}_torch.npy"
@@ -309,7 +317,8 @@ def _judged(step, pair, folder, options, twins) -> Result:
         guide = GuideReport(reference, candidate, step.guide_threshold, target)
         judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
         rows = [row for judgement in judgements for row in judgement.rows]
-        if twins is not None and not all(r.verdict in ("IDENTICAL", "ROUNDING") for r in rows):
+        harmless = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")
+        if twins is not None and not all(row.verdict in harmless for row in rows):
             twins.single_step(pair)
             judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
         for judgement in judgements:
@@ -320,12 +329,12 @@ def _judged(step, pair, folder, options, twins) -> Result:
         for row in result.rows:
             row.step, row.model = step.name, pair.name
             if row.verdict == "PRECISION" and "precision" in options.allow:
-                row.verdict, row.note = "ROUNDING", f"allowed: {row.note}"
+                row.note = f"allowed by --allow precision: {row.note}"
         result.places = {side: _places(folder, step, side) for side in _SIDES}
         result.guide_passed = _guide_passed(step, judgements, folder)
         reprod_log = guide.wait()
         guide = None
-        result.guide_report = _shown(target) if reprod_log is not None else ""
+        result.guide_report = target.name if reprod_log is not None else ""
         if reprod_log is not None and reprod_log != result.guide_passed:
             result.notes.append(
                 f"reprod_log itself says {'passed' if reprod_log else 'failed'} in {target.name}"

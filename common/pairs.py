@@ -47,7 +47,9 @@ class Pair:
         """The preset's configuration; raises UserError that lists the presets."""
         if preset not in self.case.CONFIGS:
             known = ", ".join(sorted(self.case.CONFIGS))
-            raise UserError(f"--preset {preset}: model {self.name} has no such preset; it has {known}")
+            raise UserError(
+                f"--preset {preset}: model {self.name} has no such preset; it has {known}"
+            )
         return dict(self.case.CONFIGS[preset])
 
     def cases(self, preset: str, own_weights: bool = False) -> list[Case]:

@@ -140,6 +140,8 @@ def show_details(results, options) -> None:
             say_error(f"{name}: {result.error}")
             continue
         for note in dict.fromkeys(result.notes):
+            if result.exit_code == 0 and note.endswith("capped"):
+                continue  # explains a red row, and nothing where all is green
             console.print(f"{name}: {escape(note)}", soft_wrap=True)
         for row in result.rows:
             if row.verdict in ("CONSTANT", "FLIP"):
@@ -156,7 +158,7 @@ def show_details(results, options) -> None:
 
 
 def _report(result) -> str:
-    return f" ({result.guide_report})" if result.guide_report else ""
+    return f" ({result.folder / result.guide_report})" if result.guide_report else ""
 
 
 SHOWN_ORIGINS = 5

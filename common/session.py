@@ -1,6 +1,6 @@
-"""What one run of a twin is told (tape, forced choices, reference values) and what it records.
+"""What one run of a twin is told (tape, forced choices, reference values), and what it records.
 
-NumPy only, and the same on both sides: torch_side and paddle_side turn tensors into arrays and back.
+NumPy only and the same on both sides: torch_side and paddle_side turn tensors into arrays.
 A model asks `current()`; with no session of its own it gets a plain one, which records nothing.
 
 Naming.  A site is a module's qualified name and a local name.  Within a step the second call of a

@@ -188,11 +188,14 @@ def _observe(session, label, value, class_name=""):
         session.note_place(key, class_name)
     if not is_float(value):
         return value
-    if session.reference is not None and key in session.reference:
-        reference = tensor(session.reference[key])
-        if list(reference.shape) == list(value.shape):
-            value = _Replace.apply(value, reference)
-    if session.gradients and value.requires_grad:
+    reference = None if session.reference is None else session.reference.get(key)
+    differentiable = session.gradients and value.requires_grad and torch.is_grad_enabled()
+    if reference is not None and list(reference.shape) == list(value.shape):
+        value = _Replace.apply(value, tensor(reference))
+    elif differentiable:
+        # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
+        value = _Replace.apply(value, value.detach())
+    if differentiable:
         value.register_hook(lambda gradient: _observe_gradient(session, label, gradient))
     return value
 

@@ -1,7 +1,7 @@
 """What every twin script shares: options, the loop over models and precisions, logs, sidecars.
 
-A script defines `function(run)`, which computes and logs one case, and calls `main`.  It needs NumPy
-and its own framework, nothing else.  The float64 run comes first; the reference's records the
+A script defines `function(run)`, which computes and logs one case, and calls `main`.  It needs
+NumPy and its own framework, nothing else.  The float64 run comes first; the reference's records the
 discrete choices, and every other run goes on with them (verdict.md, "Discrete choices").
 """
 
@@ -114,9 +114,7 @@ class Run:
         if self.side.NAME == "torch":
             self.side.load_state(model, state)
             return
-        owners = weights.load_owners(
-            self.folder / "weights" / f"{self.case.name or 'main'}.npz"
-        )
+        owners = weights.load_owners(self.folder / "weights" / f"{self.case.name or 'main'}.npz")
         rename = getattr(self.pair.case, "RENAME", {})
         self.layout = weights.Layout(owners, self.side.owners(model), rename)
         self.session.rename = self.layout.rename
@@ -128,7 +126,7 @@ class Run:
         return {key: self.side.tensor(values) for key, values in self.inputs.items()}
 
     def call(self, model, tensors: Mapping[str, object]):
-        """The model's outputs; it gets the inputs that its forward names (labels are for the loss)."""
+        """The model's outputs; it gets the inputs that its forward names, not the labels."""
         accepted = inspect.signature(model.forward).parameters
         return model(**{key: value for key, value in tensors.items() if key in accepted})
 
@@ -273,13 +271,15 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
 
 def _load_choices(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
-        raise UserError(f"{path.name}: run the torch side first; the Paddle side follows its choices")
+        raise UserError(
+            f"{path.name}: run the torch side first; the Paddle side follows its choices"
+        )
     with np.load(path, allow_pickle=False) as file:
         return {key: file[key] for key in file.files}
 
 
 def _make_weights(side, pair, cases, options, folder) -> None:
-    """Write the shared weights of every case: the torch model's own initial state under the seed."""
+    """Write every case's shared weights: the torch model's own initial state under the seed."""
     (folder / "weights").mkdir(exist_ok=True)
     module = pair.side(side.NAME)
     for case in cases:
@@ -296,7 +296,9 @@ def _make_weights(side, pair, cases, options, folder) -> None:
         weights.save_state(folder / "weights" / f"{case.name or 'main'}.npz", state, owners)
 
 
-def _write_log(side, function, pair, cases, options, dtype, path, forced, reference=None) -> Session:
+def _write_log(
+    side, function, pair, cases, options, dtype, path, forced, reference=None
+) -> Session:
     """One log with its sidecar: every case of a model in one precision."""
     start = time.perf_counter()
     notes: dict[str, object] = {}
@@ -304,9 +306,7 @@ def _write_log(side, function, pair, cases, options, dtype, path, forced, refere
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
     with LogWriter(path) as writer:
-        session = Session(
-            options.seed, record=writer.add, forced=forced, reference=reference
-        )
+        session = Session(options.seed, record=writer.add, forced=forced, reference=reference)
         for case in cases:
             side.set_up(dtype, options.device, options.seed)
             session.begin(prefix=f"{case.name}/" if case.name else "")
@@ -320,44 +320,42 @@ def _write_log(side, function, pair, cases, options, dtype, path, forced, refere
             states |= {run.prefix + key: v for key, v in weights.load_state(stored).items()}
             for key, value in run.notes.items():
                 notes.setdefault(key, {})[case.name or "main"] = value
-    sidecar = (
-        {
-            "schema": 1,
-            "step": path.name.split("_" + side.NAME)[0],
-            "model": pair.name,
-            "side": side.NAME,
-            "framework": side.NAME,
-            "framework_version": side.VERSION,
-            "framework_file": str(side.FILE),
-            "frameworks_loaded": sorted({"torch", "paddle"} & set(sys.modules)),
-            "device": options.device,
-            "dtype": dtype,
-            "preset": options.preset,
-            "seed": options.seed,
-            "weights": options.weights or "initial",
-            "inputs_sha256": arrays_sha256(inputs),
-            "weights_sha256": arrays_sha256(states),
-            "log_sha256": writer.sha256,
-            "forced_choices": forced is not None,
-            "flips": session.flips,
-            "choices": session.ledger,
-            "single_step": reference is not None,
-            "batches": batches,
-            "places": {key: _relative(place) for key, place in session.places.items()},
-            "classes": {key: name for key, name in session.classes.items() if name},
-            "environment": {
-                "python": platform.python_version(),
-                "numpy": np.__version__,
-                "platform": platform.platform(),
-                "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
-                "MKL_DEBUG_CPU_TYPE": os.environ.get("MKL_DEBUG_CPU_TYPE"),
-            },
-            "command": " ".join([sys.executable, "-m", _module_name(), *sys.argv[1:]]),
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "elapsed_s": round(time.perf_counter() - start, 3),
-            **notes,
-        }
-    )
+    sidecar = {
+        "schema": 1,
+        "step": path.name.split("_" + side.NAME)[0],
+        "model": pair.name,
+        "side": side.NAME,
+        "framework": side.NAME,
+        "framework_version": side.VERSION,
+        "framework_file": str(side.FILE),
+        "frameworks_loaded": sorted({"torch", "paddle"} & set(sys.modules)),
+        "device": options.device,
+        "dtype": dtype,
+        "preset": options.preset,
+        "seed": options.seed,
+        "weights": options.weights or "initial",
+        "inputs_sha256": arrays_sha256(inputs),
+        "weights_sha256": arrays_sha256(states),
+        "log_sha256": writer.sha256,
+        "forced_choices": forced is not None,
+        "flips": session.flips,
+        "choices": session.ledger,
+        "single_step": reference is not None,
+        "batches": batches,
+        "places": {key: _relative(place) for key, place in session.places.items()},
+        "classes": {key: name for key, name in session.classes.items() if name},
+        "environment": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "platform": platform.platform(),
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
+            "MKL_DEBUG_CPU_TYPE": os.environ.get("MKL_DEBUG_CPU_TYPE"),
+        },
+        "command": " ".join([sys.executable, "-m", _module_name(), *sys.argv[1:]]),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "elapsed_s": round(time.perf_counter() - start, 3),
+        **notes,
+    }
     write_sidecar(path, sidecar)
     for stem, arrays in run.extra.items():
         small = path.with_name(f"{stem}_{side.NAME}.npy")

@@ -8,7 +8,7 @@ bounds hold for the maxima over elements, and for each sample where there is a b
 one bad element or one blind sample cannot hide.  NumPy only; tensors are passed over in blocks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,9 +57,10 @@ TOLERANCES = {
         "n_p / n_t of correct twins 0.4 to 1.7; TF32 about 1e3",
     ),
     "precision_optimizer": Tolerance(
-        64.0,
+        128.0,
         "the same for what an optimizer step has touched",
-        "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than torch's",
+        "Paddle's float32 Adam computes 1 - beta2 in float32: with 0.999 moment2 is 1.28e-5 off, "
+        "108 epsilons; its weights are 20 to 41 times noisier than torch's",
     ),
     "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
     "noise_only": Tolerance(
@@ -130,10 +131,8 @@ class Row:
     noise_only: bool = False  # zero in exact arithmetic
     step: object = ""
     model: str = ""
-    place_ref: str = ""  # file:line on either side, where the log's sidecar knows
-    place_cand: str = ""
 
-    def to_json(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Plain values for JSON; what is undefined is None."""
         values = {name: getattr(self, name) for name in self.__slots__}
         for name, value in values.items():
@@ -144,36 +143,42 @@ class Row:
         return values
 
 
+def claim(key: str, off: float, allowed: float, note: str = "") -> Row:
+    """The row of a single claim: something is off by no more than was allowed; NaN is INVALID."""
+    row = Row(key, "INVALID", gap=float(off), allowed=float(allowed), size=1, note=note)
+    row.measure = "claim"
+    if not np.isnan([off, allowed]).any():
+        row.verdict = "DIVERGED"
+        if off <= allowed:
+            row.verdict = "ROUNDING" if off else "IDENTICAL"
+    return row
+
+
 def worst(verdicts: Iterable[str]) -> str:
     """The worst of a run's verdicts, which are given in the log's order; INVALID for none.
 
     CARRIED never decides, unless nothing above it explains what it carries.
     """
-    found, excused, orphan = [], False, False
+    found, excused = [], False
     for verdict in verdicts:
-        orphan |= verdict == "CARRIED" and not excused
+        if verdict != "CARRIED" or not excused:
+            found.append(verdict)
         excused |= verdict in _EXCUSES
-        found.append(verdict)
     if not found:
         return "INVALID"
     top = max(found, key=SEVERITY.index)
-    return "CARRIED" if orphan and top not in FAILING else top
+    return "CARRIED" if "CARRIED" in found and top not in FAILING else top
 
 
-def exit_code(verdicts: Iterable[str], allow: Iterable[str] = ()) -> int:
+def exit_code(verdicts: Iterable[str], allow: Collection[str] = ()) -> int:
     """0 aligned, 1 not aligned, 2 nothing to compare.  `allow` may hold "PRECISION"."""
-    verdicts, allow = list(verdicts), tuple(allow)
-    if not verdicts:
-        return 2
-    if any(verdict in FAILING and verdict not in allow for verdict in verdicts):
-        return 1
-    harmless = [verdict for verdict in verdicts if verdict not in FAILING or verdict == "PRECISION"]
-    excused = False
-    for verdict in harmless:
-        if verdict == "CARRIED" and not excused:
-            return 1
+    excused, code = False, 2
+    for verdict in verdicts:
+        orphan = verdict == "CARRIED" and not excused
+        bad = orphan or verdict in FAILING and verdict not in allow
+        code = 1 if bad or code == 1 else 0
         excused |= verdict in _EXCUSES
-    return 0
+    return code
 
 
 # ---- the rule for floats ------------------------------------------------------------------------
@@ -222,7 +227,9 @@ def judge_tensor(
 def _mismatch(arrays: list[np.ndarray]) -> str:
     """Why arrays cannot be compared; empty where they can."""
     precisions = ("", "in float64 ")
-    for name, (ref, cand) in zip(precisions, zip(arrays[::2], arrays[1::2], strict=True)):
+    for name, (ref, cand) in zip(
+        precisions, zip(arrays[::2], arrays[1::2], strict=True), strict=False
+    ):
         if ref.shape != cand.shape:
             return f"{name}shape {ref.shape} on the torch side, {cand.shape} on the paddle side"
         if ref.dtype != cand.dtype:

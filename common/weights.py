@@ -32,7 +32,9 @@ LOCAL_NAMES = {
         kind: {"_mean": "running_mean", "_variance": "running_var"}
         for kind in ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "BatchNorm", "SyncBatchNorm")
     },
-    **{kind: {"scale": "weight"} for kind in ("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D")},
+    **{
+        kind: {"scale": "weight"} for kind in ("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D")
+    },
     "PReLU": {"_weight": "weight"},
 }
 TRANSPOSED = {"Linear": {"weight"}}  # (out, in) in torch, (in, out) in Paddle
@@ -164,8 +166,8 @@ def trained_like(
 ) -> dict[str, np.ndarray]:
     """Weights with the heavy rows and large gains that training makes, drawn from the tape.
 
-    A matrix's rows are scaled by exp(0.8 N(0, 1)); a norm's gains by exp(0.6 N(0, 1)); other vectors
-    get 0.3 N(0, 1) added.  Such weights make activations large, and with them the rounding.
+    A matrix's rows are scaled by exp(0.8 N(0, 1)), a norm's gains by exp(0.6 N(0, 1)); other
+    vectors get 0.3 N(0, 1) added.  Such weights make activations large, and with them the rounding.
     """
     from common.tape import Tape
 
@@ -228,7 +230,9 @@ def load_state(path: Path) -> dict[str, np.ndarray]:
                 raise ValueError("it holds one array, not a state dict")
             state = {key: file[key] for key in file.files}
     except Exception as error:
-        raise UserError(f"--weights {path}: not a readable .npz of named arrays ({error})") from None
+        raise UserError(
+            f"--weights {path}: not a readable .npz of named arrays ({error})"
+        ) from None
     if not state:
         raise UserError(f"--weights {path}: the file holds no array")
     return state
@@ -251,4 +255,3 @@ def check_state(path: object, state: Mapping[str, np.ndarray], owners: Mapping[s
     problems += shapes
     if problems:
         raise UserError(f"--weights {path} does not fit the model; {'; '.join(problems)}")
-

@@ -232,8 +232,8 @@ np.savez(sys.argv[3], y=side.array(rotary(side.tensor(x))), freqs=side.array(rot
 @pytest.mark.parametrize("side", SIDES)
 def test_rotary(side, tmp_path):
     rng = np.random.default_rng(0)
-    x = rng.standard_normal([2, 3, 10, 16])
-    x[1] = x[1, :, :1]  # the same vector at every position
+    x = rng.standard_normal([2, 10, 3, 16])  # (B, T, H, D)
+    x[1] = x[1, :1]  # the same vector at every position
     np.save(tmp_path / "x.npy", x)
     subprocess.run(
         [sys.executable, "-c", ROTARY, side, tmp_path / "x.npy", tmp_path / "y.npz"],
@@ -243,13 +243,14 @@ def test_rotary(side, tmp_path):
     with np.load(tmp_path / "y.npz") as file:
         y, freqs = file["y"], file["freqs"]
     assert np.allclose(freqs, [1, 0.1, 0.01, 0.001], rtol=1e-15)
-    expected = np.stack([[turn(rows, freqs) for rows in heads] for heads in x])
+    expected = np.stack([[turn(row[:, head], freqs) for head in range(3)] for row in x])
+    expected = expected.swapaxes(1, 2)
     assert np.abs(y - expected).max() <= 1e-14
     assert np.array_equal(y[..., 8:], x[..., 8:])  # the second half stays
-    assert np.array_equal(y[:, :, 0], x[:, :, 0])  # so does position 0
+    assert np.array_equal(y[:, 0], x[:, 0])  # so does position 0
     assert np.allclose(np.linalg.norm(y, axis=-1), np.linalg.norm(x, axis=-1), rtol=1e-14)
     # The product of one vector at two positions depends on their distance alone.
-    dots = np.einsum("hid,hjd->hij", y[1], y[1])
+    dots = np.einsum("ihd,jhd->hij", y[1], y[1])
     assert np.allclose(dots[:, 1:, 1:], dots[:, :-1, :-1], rtol=1e-13)
     assert not np.allclose(dots[:, 0, 1:], dots[:, 0, :-1], rtol=1e-3)
 

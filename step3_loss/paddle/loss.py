@@ -1,6 +1,6 @@
 """Step 3, paddle side: the losses of every head, for each sample and reduced.
 
-    python -m step3_loss.paddle.loss --model reformer --out FOLDER
+python -m step3_loss.paddle.loss --model reformer --out FOLDER
 """
 
 import sys
@@ -15,6 +15,7 @@ def loss(run):
     """Log one case's outputs, its loss and, where the pair has them, its `losses` by name."""
     model = run.build()
     tensors = run.tensors()
+    run.session.probing = False
     with paddle.no_grad():
         outputs = run.call(model, tensors)
         run.log_nested("", outputs)

@@ -1,6 +1,6 @@
 """Step 4, paddle side: every gradient, the witnesses, then ten steps of each optimizer set-up.
 
-    python -m step4_backward.paddle.backward --model reformer --out FOLDER
+python -m step4_backward.paddle.backward --model reformer --out FOLDER
 """
 
 import sys
@@ -68,10 +68,7 @@ def witnesses(run):
     shapes = {name: run.as_reference(name, value).shape for name, value in start.items()}
     draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
     norm = np.sqrt(sum((draw**2).sum() for draw in draws.values()))
-    direction = {
-        name: run.from_reference(name, draw) / norm
-        for name, draw in draws.items()
-    }
+    direction = {name: run.from_reference(name, draw) / norm for name, draw in draws.items()}
     session.begin(prefix=run.prefix)
     with using(session):
         run.module.loss(run.call(model, tensors), tensors).backward()

@@ -36,16 +36,16 @@ class RotaryEmbedding(nn.Module):
         )
 
     def forward(self, x):
-        """(B, H, T, D) -> the same shape"""
-        batch, heads, tokens, width = x.shape
+        """(B, T, H, D) -> the same shape"""
+        batch, tokens, heads, width = x.shape
         positions = torch.arange(tokens).to(self.freqs)  # (T)
-        angles = positions.unsqueeze(1) * self.freqs  # (T, D / 4)
+        angles = positions.reshape([tokens, 1, 1]) * self.freqs  # (T, 1, D / 4)
         cos, sin = torch.cos(angles), torch.sin(angles)
         turned, rest = x.chunk(2, dim=-1)
-        pairs = turned.reshape([batch, heads, tokens, width // 4, 2])
+        pairs = turned.reshape([batch, tokens, heads, width // 4, 2])
         first, second = pairs[..., 0], pairs[..., 1]
         turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1)
-        return torch.cat([turned.reshape([batch, heads, tokens, width // 2]), rest], dim=-1)
+        return torch.cat([turned.reshape([batch, tokens, heads, width // 2]), rest], dim=-1)
 
 
 class FastAttention(nn.Module):
@@ -69,23 +69,26 @@ class FastAttention(nn.Module):
         self.pos_emb = pos_emb
 
     def split_heads(self, x):
-        """(B, T, H * D) -> (B, H, T, D)"""
-        batch, tokens, _ = x.shape
-        return x.reshape([batch, tokens, self.heads, self.dim_head]).swapaxes(1, 2)
+        """(B, T, H * D) -> (B, T, H, D)"""
+        return x.reshape([x.shape[0], x.shape[1], self.heads, self.dim_head])
 
     def halve(self, x):
-        """Neighbouring channels summed, with rotary positions: (B, H, T, D) -> (B, H, T, D / 2)"""
+        """Neighbouring channels summed, with rotary positions: (B, T, H, D) -> (B, T, H, D / 2)"""
         if self.pos_emb is None:
             return x
         return x.reshape(list(x.shape[:3]) + [self.dim_head // 2, 2]).sum(dim=-1)
 
     def weigh(self, logits, mask):
-        """logits (B, H, T, 1), mask (B, T) bool, True = keep -> scaled and masked (B, H, T)
+        """logits (B, T, H, 1), mask (B, T) bool, True = keep -> scaled and masked (B, H, T)
 
         A row that is padding alone gets equal logits, hence equal weights.
         """
-        logits = logits.squeeze(-1) * self.dim_head**-0.5
+        logits = logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5
         return logits.masked_fill(~mask.unsqueeze(1), -torch.finfo(logits.dtype).max)
+
+    def pool(self, weights, x):
+        """Sum of x (B, T, H, D) over the tokens under the weights (B, H, T) -> (B, 1, H, D)"""
+        return torch.einsum("bht,bthd->bhd", weights, x).unsqueeze(1)
 
     def forward(self, x, mask):
         """x (B, T, C), mask (B, T) bool, True = keep -> (B, T, C)"""
@@ -100,20 +103,17 @@ class FastAttention(nn.Module):
         query_logits = self.weigh(self.to_q_attn_logits(query), mask)
         query_logits = tap(self, "query_logits", query_logits)  # (B, H, T)
         query_weights = tap(self, "query_weights", F.softmax(query_logits, dim=-1))
-        global_query = torch.matmul(query_weights.unsqueeze(2), turned_query)
-        global_query = tap(self, "global_query", global_query)  # (B, H, 1, D)
+        global_query = tap(self, "global_query", self.pool(query_weights, turned_query))
 
         key_mixed = tap(self, "key_mixed", self.halve(key * global_query))
         key_logits = self.weigh(self.to_k_attn_logits(key_mixed), mask)
         key_logits = tap(self, "key_logits", key_logits)
         key_weights = tap(self, "key_weights", F.softmax(key_logits, dim=-1))
         # The keys as they were, not key_mixed: see above.
-        global_key = torch.matmul(key_weights.unsqueeze(2), turned_key)
-        global_key = tap(self, "global_key", global_key)  # (B, H, 1, D)
+        global_key = tap(self, "global_key", self.pool(key_weights, turned_key))
 
         value_mixed = tap(self, "value_mixed", self.halve(turned_value * global_key))
-        heads = tap(self, "heads", self.to_r(value_mixed) + query)  # (B, H, T, D)
-        heads = heads.swapaxes(1, 2)
+        heads = tap(self, "heads", self.to_r(value_mixed) + query)  # (B, T, H, D)
         return self.to_out(heads.reshape([x.shape[0], x.shape[1], self.heads * self.dim_head]))
 
 

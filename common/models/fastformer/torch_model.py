@@ -38,15 +38,11 @@ class FastSelfAttention(nn.Module):
         self.key_att = nn.Linear(hidden_size, num_attention_heads)
         self.transform = nn.Linear(hidden_size, hidden_size)
 
-    def split_heads(self, x):
-        """(B, T, C) -> (B, H, T, D)"""
-        batch, tokens, _ = x.shape
-        return x.reshape([batch, tokens, self.num_heads, self.head_size]).swapaxes(1, 2)
-
     def pool(self, weights, x):
         """Sum of x (B, T, C) over the tokens under each head's weights (B, H, T) -> (B, 1, C)"""
-        pooled = torch.matmul(weights.unsqueeze(2), self.split_heads(x))  # (B, H, 1, D)
-        return pooled.reshape([x.shape[0], 1, x.shape[2]])
+        batch, tokens, width = x.shape
+        heads = x.reshape([batch, tokens, self.num_heads, self.head_size])
+        return torch.einsum("bht,bthd->bhd", weights, heads).reshape([batch, 1, width])
 
     def forward(self, x, mask_bias):
         """x (B, T, C), mask_bias (B, 1, T): 0 = keep, -10000 = padding -> (B, T, C)"""

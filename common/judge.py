@@ -1,0 +1,504 @@
+"""Judge whole logs: every tensor of two sides, in the reference's order, and where it starts.
+
+`judge_logs` streams up to five logs tensor by tensor; `check_independence` asks their sidecars
+whether two frameworks really made them.  NumPy only.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.logs import LogError, file_sha256, read_log, read_sidecar
+from common.verdict import (
+    TOLERANCES,
+    Choice,
+    Row,
+    exit_code,
+    judge_choice,
+    judge_tensor,
+    largest_scale,
+    note_gradient,
+    worst,
+)
+
+# Path components that name a kind of tensor: its tensors share one cap, and have no batch axis.
+KINDS = ("grad", "grad_of", "weight", "moment1", "moment2", "velocity")
+GRADIENTS = ("grad", "grad_of")
+OPTIMIZER = ("weight", "moment1", "moment2", "velocity", "lr")
+
+# Constants that Paddle 3.3.1 keeps in float32 even in a float64 model, and the relative gap that
+# each leaves (verdict.md); by the class or the function that has it.
+_EPSILON = "keeps {name}'s epsilon in float32 (a gap of about 1.3e-8 * eps / (variance + eps))"
+_CONSTANTS = {
+    "pow": "keeps pow's exponent in float32 (abs(x)**0.3: 1.4e-8)",
+    "label_smooth": "keeps label_smooth's epsilon in float32 (2.0e-8)",
+    "selu": "keeps selu's scale and alpha in float32 (2.5e-8)",
+    "avgpool2d": "keeps a float32 factor in avg_pool2d's gradient (7.5e-9)",
+    "elu": "keeps elu's alpha in float32 (4.5e-10)",
+    "hardsigmoid": "keeps hardsigmoid's slope in float32 (gradient 1.8e-7)",
+    "momentum": "keeps Momentum's coefficient in float32 (velocity 9.3e-8 after 10 steps)",
+    "clipgradbyglobalnorm": "clips by a norm to which torch adds 1e-6 (1.2e-7)",
+}
+_NORMS = ("layernorm", "batchnorm", "groupnorm", "instancenorm", "rmsnorm", "localresponsenorm")
+CAUSE_UNKNOWN = "a constant that one side keeps in float32; cause unknown"
+NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than torch's"
+
+# `adam/003/grad/…` or `train/003/loss`, but not the third batch that was read (`test/003/…`).
+_STEP = re.compile(r"(^|/)(?!batch/|test/)[^/]+/\d{3}/")
+
+_MANY_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
+
+
+def constant_cause(name: str) -> str:
+    """What Paddle keeps in float32 in a layer or function of this name."""
+    plain = name.rsplit(".", 1)[-1].lower().replace("_", "")
+    for known, cause in _CONSTANTS.items():
+        if plain == known.replace("_", ""):
+            return f"Paddle {cause}"
+    if any(plain.rstrip("123d") == norm or plain == norm for norm in _NORMS):
+        return "Paddle " + _EPSILON.format(name=name)
+    return f"{CAUSE_UNKNOWN} ({name})" if name else CAUSE_UNKNOWN
+
+
+@dataclass
+class Judgement:
+    """What judging two logs found: rows in the reference's order, and what they come to."""
+
+    rows: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """The worst row's verdict (INVALID where nothing was compared)."""
+        return worst(row.verdict for row in self.rows)
+
+    @property
+    def exit_code(self) -> int:
+        """0 aligned, 1 not aligned, 2 nothing was compared."""
+        return exit_code(row.verdict for row in self.rows)
+
+    @property
+    def guide_passed(self) -> bool | None:
+        """The guide's own rule on every row; None where there is none."""
+        passed = [row.guide_passed is True for row in self.rows]
+        return all(passed) if passed else None
+
+    @property
+    def first_row(self) -> Row | None:
+        """The first row that is not aligned; CARRIED only where nothing else is."""
+        bad = [row for row in self.rows if exit_code([row.verdict])]
+        if self.exit_code == 0:
+            return None
+        return next((row for row in bad if row.verdict != "CARRIED"), bad[0] if bad else None)
+
+    @property
+    def first_diverged(self) -> str | None:
+        """That row's key."""
+        row = self.first_row
+        return None if row is None else row.key
+
+    def as_json(self) -> dict[str, object]:
+        """The report of design.md, contract 1."""
+        return {
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "guide_passed": self.guide_passed,
+            "first_diverged": self.first_diverged,
+            "notes": self.notes,
+            "rows": [row.as_json() for row in self.rows],
+        }
+
+
+# ---- keys ---------------------------------------------------------------------------------------
+
+
+def kind_of(key: str) -> tuple[str, str]:
+    """A key's kind and its group, the path up to and including the kind; two empty texts if none.
+
+    `main/adam/003/grad/head.bias` is a `grad` of the group `main/adam/003/grad`.
+    """
+    parts = key.split("/")
+    for i, part in enumerate(parts[:-1]):
+        if part in KINDS:
+            return part, "/".join(parts[: i + 1])
+    return "", ""
+
+
+def _is_optimizer(key: str) -> bool:
+    """True for what optimizer steps have touched, losses and gradients at their weights too."""
+    return not set(OPTIMIZER).isdisjoint(key.split("/")) or bool(_STEP.search(key))
+
+
+def _batch_of(key: str, batch) -> int | None:
+    """The batch size that holds for a key: one number, or one for each prefix (longest first)."""
+    if not isinstance(batch, Mapping):
+        return batch
+    fits = [prefix for prefix in batch if key.startswith(prefix)]
+    return batch[max(fits, key=len)] if fits else None
+
+
+def _class_of(key: str, classes: Mapping[str, str]) -> str:
+    """The class of the module that a row belongs to; of a parameter's row, its owner's."""
+    if ":in/" in key:
+        return ""  # the code between two modules made it
+    if key in classes:
+        return classes[key]
+    kind, group = kind_of(key)
+    if not kind:
+        return ""
+    case = group.split("/")[0] + "/" if group != kind else ""
+    name = key[len(group) + 1 :]
+    for site in (name, name.rpartition(".")[0]):
+        for prefix in (case, ""):
+            if prefix + site in classes:
+                return classes[prefix + site]
+    return ""
+
+
+# ---- judging ------------------------------------------------------------------------------------
+
+SIDES = {
+    "ref32": "torch's float32 log",
+    "cand32": "paddle's float32 log",
+    "ref64": "torch's float64 log",
+    "cand64": "paddle's float64 log",
+    "local64": "paddle's single-step log",
+}
+
+
+class _Logs:
+    """The logs of one judgement, those that there are, with their sidecars."""
+
+    def __init__(self, stack: ExitStack, sources: Mapping[str, object]):
+        self.logs: dict[str, Mapping[str, np.ndarray]] = {}
+        self.sidecars: dict[str, dict] = {}
+        for name, source in sources.items():
+            if source is None:
+                continue
+            if isinstance(source, Mapping):
+                self.logs[name] = source
+            else:
+                self.logs[name] = stack.enter_context(read_log(source))
+                self.sidecars[name] = read_sidecar(source) or {}
+
+    def get(self, name: str, key: str) -> np.ndarray | None:
+        log = self.logs.get(name)
+        return log[key] if log is not None and key in log else None
+
+    def notes_of(self, name: str, entry: str) -> dict:
+        found = self.sidecars.get(name, {}).get(entry)
+        return found if isinstance(found, dict) else {}
+
+
+def judge_logs(
+    ref32: str | os.PathLike | Mapping[str, np.ndarray],
+    cand32: str | os.PathLike | Mapping[str, np.ndarray],
+    ref64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    cand64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    *,
+    local64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    batch: int | Mapping[str, int | None] | None = None,
+    step: object = "",
+    model: str = "",
+    only_common: bool = False,
+) -> Judgement:
+    """Judge a candidate's logs (paddle) against a reference's (torch).
+
+    ref64, cand64  the float64 runs; without both of them no row is better than CLOSE
+    local64        the candidate's float64 run fed with the reference's values, probe by probe: once
+                   a row is off, the rows after it take their verdict from it, so that what was only
+                   passed on is CARRIED and every origin is found
+    batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
+    only_common    pass over keys that only one side has
+    Sidecars are read where there are any.  Raises LogError for a file that is no log.
+    """
+    sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
+    with ExitStack() as stack:
+        logs = _Logs(stack, sources)
+        judgement = Judgement()
+        if ("ref64" in logs.logs) != ("cand64" in logs.logs):
+            missing = SIDES["cand64" if "ref64" in logs.logs else "ref64"]
+            judgement.notes.append(f"{missing} is not there: float32 alone decides")
+            logs.logs.pop("ref64", None)
+            logs.logs.pop("cand64", None)
+        if batch is None:
+            batch = logs.notes_of("ref32", "batches") or logs.notes_of("ref64", "batches") or None
+        judge = _Judge(logs, batch, step, model)
+        for key in _all_keys(logs.logs["ref32"], logs.logs["cand32"], only_common):
+            judgement.rows.append(judge.row(key))
+        judgement.notes += _notes(judgement.rows, logs)
+        return judgement
+
+
+def _all_keys(ref: Mapping, cand: Mapping, only_common: bool) -> list[str]:
+    """The reference's keys in their order, then those that only the candidate has."""
+    if only_common:
+        return [key for key in ref if key in cand]
+    return [*ref, *(key for key in cand if key not in ref)]
+
+
+class _Judge:
+    """Judges row after row, and remembers whether one was off already."""
+
+    def __init__(self, logs: _Logs, batch, step, model):
+        self.logs = logs
+        self.batch = batch
+        self.step, self.model = step, model
+        self.off = False
+        self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
+        self.choices = {name: logs.notes_of(name, "choices") for name in logs.logs}
+
+    def row(self, key: str) -> Row:
+        row = self.compared(key)
+        row.step, row.model = self.step, self.model
+        fine = row.verdict in ("IDENTICAL", "ROUNDING")
+        if self.off:
+            row = self.localised(key, row)
+        elif not fine and row.verdict != "CLOSE":
+            row.origin = self.off = True
+        self.explain(row)
+        return row
+
+    def missing(self, key: str) -> str:
+        """Which logs lack the key that others of their precision have; empty where none does."""
+        logs = self.logs.logs
+        lacking = [name for name in ("ref32", "cand32") if key not in logs[name]]
+        if "ref64" in logs and (key in logs["ref64"]) != (key in logs["cand64"]):
+            lacking += [name for name in ("ref64", "cand64") if key not in logs[name]]
+        if lacking == ["cand32"] or lacking == ["cand32", "cand64"]:
+            return "missing on the paddle side"
+        if lacking == ["ref32"] or lacking == ["ref32", "ref64"]:
+            return "missing on the torch side"
+        return "missing in " + " and ".join(SIDES[name] for name in lacking) if lacking else ""
+
+    def compared(self, key: str) -> Row:
+        """A row's verdict from the runs as they were."""
+        note = self.missing(key)
+        if note:
+            return Row(key, "INVALID", note=note)
+        if key in self.choices["ref32"] or key in self.choices.get("ref64", {}):
+            row = self.choice(key, "cand64")
+            if row is not None:
+                return row
+        arrays = [self.logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
+        row = self.judged(key, *arrays)
+        if "ref64" in self.logs.logs and arrays[2] is None:
+            row.note = "; ".join(filter(None, (row.note, "not in the float64 logs")))
+        if kind_of(key)[0] in GRADIENTS and row.verdict != "INVALID":
+            pair = arrays[:2] if arrays[2] is None else arrays[2:]
+            note_gradient(row, *pair)
+        return row
+
+    def judged(self, key: str, ref32, cand32, ref64, cand64) -> Row:
+        kind, group = kind_of(key)
+        return judge_tensor(
+            key,
+            ref32,
+            cand32,
+            ref64,
+            cand64,
+            cap=self.caps.get(group),
+            batch=None if kind or _is_optimizer(key) else _batch_of(key, self.batch),
+            optimizer=_is_optimizer(key),
+        )
+
+    def choice(self, key: str, candidate64: str) -> Row | None:
+        """The verdict of a discrete choice; None where a log lacks what it takes."""
+        runs = {name: self.read_choice(name, key) for name in self.logs.logs}
+        base = "ref64" if runs.get("ref64") else "ref32"
+        ledger = self.choices[base].get(key)
+        margin = self.logs.get(base, ledger.get("margin", "")) if isinstance(ledger, dict) else None
+        others = {"cand32": runs["cand32"]}
+        if base == "ref64":
+            others |= {"ref32": runs["ref32"], candidate64: runs.get(candidate64)}
+        if runs[base] is None or margin is None or None in others.values():
+            return None
+        return judge_choice(
+            key, runs[base], margin, others.get("ref32"), runs["cand32"], others.get(candidate64)
+        )
+
+    def read_choice(self, name: str, key: str) -> Choice | None:
+        ledger = self.choices[name].get(key)
+        scores = self.logs.get(name, ledger.get("scores", "")) if isinstance(ledger, dict) else None
+        choice = self.logs.get(name, key)
+        return None if scores is None or choice is None else Choice(choice, scores)
+
+    def localised(self, key: str, row: Row) -> Row:
+        """A row after one that is off: judged from the reference's values, if such a log is there.
+
+        The local row's float32 noise is the reference's own: there is no float32 local run.
+        """
+        local = self.logs.get("local64", key)
+        if local is None or self.logs.get("ref64", key) is None or row.verdict == "INVALID":
+            return row
+        if row.verdict in ("FLIP", "PRECISION"):
+            return row  # the gap is rounding's although something above is off
+        ref32, ref64 = self.logs.get("ref32", key), self.logs.get("ref64", key)
+        here = self.choice(key, "local64") if key in self.choices["ref32"] else None
+        here = here or self.judged(key, ref32, ref32, ref64, local)
+        if here.verdict in ("IDENTICAL", "ROUNDING"):
+            if row.verdict not in ("IDENTICAL", "ROUNDING"):
+                row.verdict = "CARRIED"
+                row.note = "; ".join(filter(None, (row.note, "right on the reference's input")))
+            return row
+        here.mean_abs, here.max_abs = row.mean_abs, row.max_abs
+        here.guide_passed, here.noise_cand = row.guide_passed, row.noise_cand
+        here.step, here.model, here.origin = row.step, row.model, True
+        notes = dict.fromkeys(filter(None, (here.note, row.note, "on the reference's input")))
+        here.note = "; ".join(notes)
+        return here
+
+    def explain(self, row: Row) -> None:
+        """Name the cause of a CONSTANT, and of an optimizer row's PRECISION."""
+        cause = ""
+        if row.verdict == "CONSTANT":
+            classes = self.logs.notes_of("cand64", "classes") or self.logs.notes_of(
+                "cand32", "classes"
+            )
+            cause = constant_cause(_class_of(row.key, classes))
+        elif row.verdict == "PRECISION" and _is_optimizer(row.key):
+            cause = NOISY_ADAM
+        if cause:
+            row.note = f"{row.note}; {cause}" if row.note else cause
+
+
+def _caps(log: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Group -> S, the largest rms of its tensors in the reference."""
+    caps: dict[str, float] = {}
+    for key in log:
+        group = kind_of(key)[1]
+        if group:
+            caps[group] = max(caps.get(group, 0.0), largest_scale([log[key]]))
+    return caps
+
+
+def _notes(rows: Iterable[Row], logs: _Logs) -> list[str]:
+    """What a reader must know beside the rows."""
+    rows = list(rows)
+    notes = []
+    if not rows:
+        notes.append("nothing was compared: the logs have no key in common")
+    if "ref64" not in logs.logs:
+        notes.append("float32 logs alone: a wrong port that is close cannot be told from rounding")
+    measured = [row for row in rows if row.max_abs is not None and row.scale is not None]
+    if sum(row.size for row in measured) >= _MANY_FLOATS and not any(r.max_abs for r in measured):
+        notes.append(
+            "every float is the same to the last bit on both sides: two frameworks seldom agree "
+            "so; were both logs made by one?"
+        )
+    capped = sum(row.capped for row in rows)
+    if capped:
+        allowed = TOLERANCES["cap"].value
+        notes.append(f"{capped} rows are noisier than {allowed:g} of their scale: capped")
+    empty = sum(row.note.endswith("noise on both sides") for row in rows)
+    if empty:
+        notes.append(
+            f"{empty} gradients are zero in exact arithmetic: their agreement shows nothing"
+        )
+    return notes
+
+
+# ---- provenance ---------------------------------------------------------------------------------
+
+_MUST_AGREE = {
+    "step": "steps",
+    "model": "models",
+    "preset": "presets",
+    "seed": "seeds",
+    "dtype": "dtypes",
+    "inputs_sha256": "inputs",
+    "weights_sha256": "weights",
+}
+
+
+def check_independence(
+    ref_path: str | os.PathLike,
+    cand_path: str | os.PathLike,
+    ref_sidecar: Mapping[str, object] | None,
+    cand_sidecar: Mapping[str, object] | None,
+) -> list[str]:
+    """Sentences on why two logs do not show that two frameworks agree; none where they do.
+
+    Transplanted operators, which a sidecar's `transplanted` lists, excuse two frameworks in one
+    process and logs that are the same to the last bit.
+    """
+    problems = []
+    sidecars = {}
+    for path, sidecar, side in (
+        (Path(ref_path), ref_sidecar, "torch"),
+        (Path(cand_path), cand_sidecar, "paddle"),
+    ):
+        if not sidecar:
+            problems.append(f"{path.name} has no sidecar: nobody knows what made it")
+            continue
+        sidecars[side] = sidecar
+        problems += _own_problems(path, sidecar, side)
+    transplanted = any(sidecar.get("transplanted") for sidecar in sidecars.values())
+    if len(sidecars) == 2:
+        ref, cand = sidecars.values()
+        for entry, name in _MUST_AGREE.items():
+            if ref.get(entry) != cand.get(entry):
+                told = ""
+                if not entry.endswith("sha256"):
+                    told = f": {ref.get(entry)!r} and {cand.get(entry)!r}"
+                problems.append(f"the two logs are from different {name}{told}")
+        if ref.get("framework_file") and ref.get("framework_file") == cand.get("framework_file"):
+            problems.append(f"both logs were made by {ref['framework_file']}")
+    if not transplanted and same_content(ref_path, cand_path):
+        problems.append(
+            f"{Path(ref_path).name} and {Path(cand_path).name} hold the same bits: one side's log "
+            "was given twice"
+        )
+    return problems
+
+
+def _own_problems(path: Path, sidecar: Mapping[str, object], side: str) -> list[str]:
+    """What a log's own sidecar says against it."""
+    problems = []
+    framework = sidecar.get("framework")
+    if framework != side:
+        return [f"{path.name} was made by {framework}, not {side}"]
+    file = sidecar.get("framework_file")
+    if not file:
+        problems.append(f"{path.name}: its sidecar names no file that {side} was imported from")
+    elif side not in Path(str(file)).parts:
+        problems.append(f"{path.name}: its {side} was imported from {file}")
+    loaded = sidecar.get("frameworks_loaded")
+    if not isinstance(loaded, list) or side not in loaded:
+        problems.append(f"{path.name}: its process had not loaded {side}")
+    elif len(loaded) > 1 and not sidecar.get("transplanted"):
+        problems.append(f"{path.name}: its process had loaded {' and '.join(map(str, loaded))}")
+    if sidecar.get("log_sha256") != file_sha256(path):
+        problems.append(f"{path.name} is not the file that its sidecar describes: run it again")
+    return problems
+
+
+def same_content(ref_path: str | os.PathLike, cand_path: str | os.PathLike) -> bool:
+    """True if two logs hold the same bits under the same keys, and floats enough to mean it."""
+    with read_log(ref_path) as ref, read_log(cand_path) as cand:
+        if set(ref) != set(cand):
+            return False
+        floats = 0
+        for key in ref:
+            if ref.shape(key) != cand.shape(key) or ref.dtype(key) != cand.dtype(key):
+                return False
+            if ref[key].tobytes() != cand[key].tobytes():
+                return False
+            floats += ref[key].size if ref.dtype(key).kind == "f" else 0
+        return floats >= _MANY_FLOATS
+
+
+__all__ = [
+    "Judgement",
+    "LogError",
+    "check_independence",
+    "constant_cause",
+    "judge_logs",
+    "kind_of",
+    "same_content",
+]

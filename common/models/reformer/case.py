@@ -1,0 +1,419 @@
+"""Reformer: configurations, inputs and cases, and the arithmetic both twins share (NumPy only).
+
+    from common.models.reformer.case import CONFIGS, make_inputs
+    inputs = make_inputs(CONFIGS["default"], seed=0)
+    inputs["input_ids"].shape  # (3, 36)
+
+The keys of a configuration are those of the published config.json files, plus `head`.  Keys that
+are not in DEFAULTS are ignored, since the published files hold many (`architectures`, …).
+"""
+
+import math
+
+import numpy as np
+
+# The reference's defaults.
+DEFAULTS = {
+    "vocab_size": 320,  # V
+    "hidden_size": 256,  # C, the width of each of the two streams
+    "num_attention_heads": 12,  # H
+    "attention_head_size": 64,  # D; H * D need not be C
+    "attn_layers": ["local", "lsh", "local", "lsh", "local", "lsh"],  # the kind of each layer
+    "feed_forward_size": 512,
+    "hidden_act": "relu",
+    "is_decoder": False,  # a token sees no later one
+    "local_attn_chunk_length": 64,
+    "local_num_chunks_before": 1,  # how many chunks before its own a token sees
+    "local_num_chunks_after": 0,
+    "lsh_attn_chunk_length": 64,
+    "lsh_num_chunks_before": 1,
+    "lsh_num_chunks_after": 0,
+    "num_buckets": None,  # K: even, or a list of even factors; None: chosen by the first length
+    "num_hashes": 1,  # R
+    "hash_seed": None,  # unused: rotations are an input or come from the tape
+    "axial_pos_embds": True,  # factorised positions; else one vector a position
+    "axial_pos_shape": [64, 64],
+    "axial_pos_embds_dim": [64, 192],  # sums to hidden_size
+    "axial_norm_std": 1.0,
+    "max_position_embeddings": 4096,
+    "hidden_dropout_prob": 0.05,
+    "local_attention_probs_dropout_prob": 0.05,
+    "lsh_attention_probs_dropout_prob": 0.0,
+    "classifier_dropout": None,  # None: hidden_dropout_prob
+    "chunk_size_feed_forward": 0,  # tokens at a time; 0: all
+    "chunk_size_lm_head": 0,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "num_labels": 2,
+    "head": "none",
+}
+
+_ALLOWED = {
+    "head": ("none", "lm", "masked_lm", "classification", "question_answering"),
+    "hidden_act": ("relu", "gelu"),
+    "is_decoder": (True, False),
+    "axial_pos_embds": (True, False),
+}
+_COUNTS = (  # key, smallest value
+    ("vocab_size", 1),
+    ("hidden_size", 1),
+    ("num_attention_heads", 1),
+    ("attention_head_size", 1),
+    ("feed_forward_size", 1),
+    ("local_attn_chunk_length", 1),
+    ("local_num_chunks_before", 0),
+    ("local_num_chunks_after", 0),
+    ("lsh_attn_chunk_length", 1),
+    ("lsh_num_chunks_before", 0),
+    ("lsh_num_chunks_after", 0),
+    ("num_hashes", 1),
+    ("max_position_embeddings", 1),
+    ("chunk_size_feed_forward", 0),
+    ("chunk_size_lm_head", 0),
+    ("num_labels", 1),
+)
+_DROPOUTS = (
+    "hidden_dropout_prob",
+    "local_attention_probs_dropout_prob",
+    "lsh_attention_probs_dropout_prob",
+    "classifier_dropout",
+)
+
+_SMALL = {
+    "vocab_size": 60,
+    "hidden_size": 32,
+    "num_attention_heads": 2,
+    "attention_head_size": 8,
+    "attn_layers": ["lsh", "local", "lsh"],
+    "feed_forward_size": 48,
+    "hidden_act": "gelu",
+    "is_decoder": True,
+    "local_attn_chunk_length": 8,
+    "lsh_attn_chunk_length": 4,
+    "num_buckets": [2, 4],
+    "num_hashes": 2,
+    "axial_pos_embds": True,
+    "axial_pos_shape": [6, 8],
+    "axial_pos_embds_dim": [8, 24],
+    "max_position_embeddings": 48,
+    "hidden_dropout_prob": 0.1,
+    "local_attention_probs_dropout_prob": 0.1,
+    "lsh_attention_probs_dropout_prob": 0.1,
+    "initializer_range": 0.1,
+    "head": "lm",
+}
+
+CONFIGS = {
+    "default": _SMALL,
+    # An 8x8 digit as 64 tokens: grey level 0..16 plus 1.
+    "digits": {
+        "vocab_size": 18,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "attention_head_size": 16,
+        "attn_layers": ["local", "lsh"],
+        "feed_forward_size": 64,
+        "hidden_act": "gelu",
+        "is_decoder": False,
+        "local_attn_chunk_length": 16,
+        "local_num_chunks_before": 1,
+        "local_num_chunks_after": 1,
+        "lsh_attn_chunk_length": 16,
+        "num_buckets": 4,
+        "num_hashes": 2,
+        "axial_pos_embds": True,
+        "axial_pos_shape": [8, 8],
+        "axial_pos_embds_dim": [32, 32],
+        "max_position_embeddings": 64,
+        "hidden_dropout_prob": 0.1,
+        "local_attention_probs_dropout_prob": 0.1,
+        "lsh_attention_probs_dropout_prob": 0.1,
+        "head": "classification",
+        "num_labels": 10,
+    },
+    # google/reformer-enwik8
+    "enwik8": {
+        "vocab_size": 258,
+        "hidden_size": 1024,
+        "num_attention_heads": 8,
+        "attention_head_size": 128,
+        "attn_layers": (["local", "local", "lsh", "local"]) * 3,
+        "feed_forward_size": 4096,
+        "hidden_act": "relu",
+        "is_decoder": True,
+        "local_attn_chunk_length": 128,
+        "lsh_attn_chunk_length": 256,
+        "num_buckets": 512,
+        "num_hashes": 4,
+        "axial_pos_embds": True,
+        "axial_pos_shape": [128, 512],
+        "axial_pos_embds_dim": [256, 768],
+        "max_position_embeddings": 65536,
+        "hidden_dropout_prob": 0.2,
+        "local_attention_probs_dropout_prob": 0.2,
+        "lsh_attention_probs_dropout_prob": 0.1,
+        "head": "lm",
+    },
+    # google/reformer-crime-and-punishment
+    "crime-and-punishment": {
+        "vocab_size": 320,
+        "hidden_size": 256,
+        "num_attention_heads": 2,
+        "attention_head_size": 64,
+        "attn_layers": ["local", "lsh"] * 3,
+        "feed_forward_size": 512,
+        "hidden_act": "relu",
+        "is_decoder": True,
+        "local_attn_chunk_length": 64,
+        "lsh_attn_chunk_length": 64,
+        "num_buckets": [64, 128],
+        "num_hashes": 1,
+        "axial_pos_embds": True,
+        "axial_pos_shape": [512, 1024],
+        "axial_pos_embds_dim": [64, 192],
+        "max_position_embeddings": 524288,
+        "hidden_dropout_prob": 0.05,
+        "local_attention_probs_dropout_prob": 0.05,
+        "lsh_attention_probs_dropout_prob": 0.0,
+        "head": "lm",
+    },
+}
+
+CASES = {
+    "default": {
+        # 36 tokens: padded to 40 inside, since 8 is the multiple of both chunk lengths.
+        "lm": {"inputs": {"mask": "none"}, "weights": "initial"},
+        # A query in a chunk of padding alone sees only keys at -1e9, among which float32 cannot
+        # tell: its output is noise there.  So in cases with a mask the hashing layer comes first,
+        # or its buckets would hang on that noise.
+        "lm_masked_rows": {
+            "config": {"num_hashes": 3, "attn_layers": ["lsh", "local"]},
+            "inputs": {"length": 40, "masked_rows": True},
+            "weights": "stirred",
+        },
+        # Buckets chosen by the length, plain positions, both neighbours seen.
+        "masked_lm": {
+            "config": {
+                "head": "masked_lm",
+                "attn_layers": ["lsh", "local", "local"],
+                "is_decoder": False,
+                "num_buckets": None,
+                "axial_pos_embds": False,
+                "local_num_chunks_after": 1,
+                "lsh_num_chunks_after": 1,
+                "chunk_size_lm_head": 9,
+            },
+            "inputs": {"mask": "holes"},
+            "weights": "stirred",
+        },
+        "classification": {
+            "config": {
+                "head": "classification",
+                "is_decoder": False,
+                "num_labels": 5,
+                "num_buckets": 6,
+                "num_hashes": 1,
+            },
+            "inputs": {"mask": "none", "length": 45},
+            "weights": "stirred",
+        },
+        "question_answering_masked_rows": {
+            "config": {
+                "head": "question_answering",
+                "is_decoder": False,
+                "attn_layers": ["lsh", "local"],
+                "chunk_size_feed_forward": 8,
+            },
+            "inputs": {"masked_rows": True},
+            "weights": "stirred",
+        },
+        # Shorter than a chunk: plain attention, nothing is hashed.
+        "none_short": {
+            "config": {"head": "none", "attn_layers": ["lsh", "local"]},
+            "inputs": {"length": 4, "mask": "holes"},
+            "weights": "stirred",
+        },
+    },
+    "enwik8": {"main": {"inputs": {"batch_size": 2, "length": 1024}, "weights": "initial"}},
+    "crime-and-punishment": {
+        "main": {"inputs": {"batch_size": 1, "length": 1024}, "weights": "initial"}
+    },
+}
+
+TRAIN = {
+    "digits": {
+        "epochs": 15,
+        "batch_size": 32,
+        "optimizer": "adam",
+        "lr": 5e-3,
+        "warmup_steps": 40,
+        "schedule": "linear",  # warm-up, then down to 0 at the last step
+        "dropout": 0.1,
+    },
+}
+
+
+def complete(config):
+    """`config` with DEFAULTS for what it leaves out; keys that are not in DEFAULTS are dropped.
+
+    Raises ValueError, one sentence naming the value and what is allowed, for a value that no model
+    can be built from.
+    """
+    full = {key: config.get(key, value) for key, value in DEFAULTS.items()}
+    for key, allowed in _ALLOWED.items():
+        if full[key] not in allowed:
+            _reject(key, full[key], ", ".join(repr(value) for value in allowed))
+    layers = full["attn_layers"]
+    if not isinstance(layers, list | tuple) or not layers:
+        _reject("attn_layers", layers, "a list of 'local' and 'lsh'")
+    for kind in layers:
+        if kind not in ("local", "lsh"):
+            _reject("attn_layers", kind, "'local', 'lsh'", "holds")
+    for key, smallest in _COUNTS:
+        if not _is_count(full[key], smallest):
+            _reject(key, full[key], f"an integer from {smallest}")
+    if full["classifier_dropout"] is None:
+        full["classifier_dropout"] = full["hidden_dropout_prob"]
+    for key in _DROPOUTS:
+        if isinstance(full[key], str) or not 0.0 <= full[key] < 1.0:
+            _reject(key, full[key], "from 0 to below 1")
+    buckets = full["num_buckets"]
+    for factor in buckets if isinstance(buckets, list | tuple) and buckets else [buckets]:
+        if factor is not buckets or buckets is not None:
+            if not _is_count(factor, 2) or factor % 2:
+                _reject("num_buckets", buckets, "an even integer, a list of such factors, or None")
+    if full["axial_pos_embds"]:
+        for key in ("axial_pos_shape", "axial_pos_embds_dim"):
+            pair = full[key]
+            if not isinstance(pair, list | tuple) or [_is_count(n, 1) for n in pair] != [True] * 2:
+                _reject(key, pair, "two integers from 1")
+        if sum(full["axial_pos_embds_dim"]) != full["hidden_size"]:
+            total = f"two integers whose sum is hidden_size, {full['hidden_size']}"
+            _reject("axial_pos_embds_dim", full["axial_pos_embds_dim"], total)
+    if full["head"] == "lm":
+        if not full["is_decoder"]:
+            _reject("is_decoder", False, "True with head 'lm', which predicts the next token")
+        for kind in set(layers):
+            if full[f"{kind}_num_chunks_after"]:
+                after = full[f"{kind}_num_chunks_after"]
+                _reject(f"{kind}_num_chunks_after", after, "0 with head 'lm'")
+    if full["head"] == "masked_lm" and full["is_decoder"]:
+        _reject("is_decoder", True, "False with head 'masked_lm', which sees both sides")
+    if full["head"] == "question_answering" and full["num_labels"] != 2:
+        _reject("num_labels", full["num_labels"], "2 with head 'question_answering': start and end")
+    return full
+
+
+def _is_count(value, smallest):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= smallest
+
+
+def _reject(key, value, allowed, verb="is"):
+    raise ValueError(f"reformer: {key} {verb} {value!r}; allowed: {allowed}.")
+
+
+# ---- arithmetic on lengths ----------------------------------------------------------------------
+
+
+def padding_length(config, length, training):
+    """How many tokens to add so that chunks come out even; 0 up to the shortest chunk.
+
+    Raises ValueError in training, where the reference pads nothing either, and for more tokens
+    than there are positions.
+    """
+    chunks = [config[f"{kind}_attn_chunk_length"] for kind in sorted(set(config["attn_layers"]))]
+    multiple = math.lcm(*chunks)
+    padding = -length % multiple if length > min(chunks) else 0
+    if padding and training:
+        raise ValueError(
+            f"reformer: input_ids has {length} tokens; allowed in training: a multiple of "
+            f"{multiple}, or up to {min(chunks)}."
+        )
+    longest = config["max_position_embeddings"]
+    places = math.prod(config["axial_pos_shape"])
+    if config["axial_pos_embds"]:
+        longest = min(longest, places)
+        if training and length != places:
+            raise ValueError(
+                f"reformer: input_ids has {length} tokens; allowed in training: {places}, the "
+                f"product of axial_pos_shape, which is {list(config['axial_pos_shape'])}."
+            )
+    if length + padding > longest:
+        padded = f", {length + padding} when padded" if padding else ""
+        raise ValueError(
+            f"reformer: input_ids has {length} tokens{padded}; allowed: up to {longest}, the "
+            "number of positions."
+        )
+    return padding
+
+
+def bucket_factors(config, length):
+    """The factors of the number of buckets, for sequences of `length` tokens (after padding).
+
+    num_buckets None: about two buckets a chunk, a power of two; in two factors where there are
+    many.  (Section 2 of the paper: chunks are twice the mean size of a bucket.)
+    """
+    buckets = config["num_buckets"]
+    if buckets is not None:
+        return list(buckets) if isinstance(buckets, list | tuple) else [buckets]
+    chunk = config["lsh_attn_chunk_length"]
+    power = (2 * (length // chunk)).bit_length() - 1
+    limit = 2 * max(int(math.sqrt(config["max_position_embeddings"] // chunk)), chunk)
+    if 2**power > limit:
+        return [2 ** (power // 2), 2 ** (power - power // 2)]
+    return [2**power]
+
+
+# ---- inputs -------------------------------------------------------------------------------------
+
+
+def make_inputs(config, seed, batch_size=3, length=36, mask="explicit", masked_rows=False):
+    """Token ids, mask and what the head's loss wants, that reach the edges.
+
+    length       T; padded inside where it is no multiple of the chunks
+    mask         "explicit": 1 where the id is not padding; "none": none is given; "holes": also
+                 hides tokens between others
+    masked_rows  also a row of padding alone
+
+    The first row is full, the others get shorter; the second repeats its tokens, so that vectors
+    that differ by their position alone share buckets.  Labels are int64: of the lm heads (B, T),
+    about one in ten -100 (ignored); of classification (B), at least one class without a sample;
+    start_positions and end_positions (B), one of them past the end (ignored).  Head none gets a
+    float target (B, T, 2C) for its loss.  Raises ValueError for any other `mask`.
+    """
+    if mask not in ("explicit", "none", "holes"):
+        raise ValueError(f"reformer: mask is {mask!r}; allowed: 'explicit', 'none', 'holes'.")
+    config = complete(config)
+    rng = np.random.default_rng(seed)
+    padding = config["pad_token_id"]
+    ids = rng.integers(1, config["vocab_size"], size=(batch_size, length))  # (B, T)
+    ids[ids == padding] = config["vocab_size"] - 1
+    if batch_size > 1:
+        ids[1, 1::2] = ids[1, : 2 * (length // 2) : 2]
+    for row in range(1, batch_size):
+        ids[row, max(1, length * (batch_size - row) // (batch_size + 1) + 1) :] = padding
+    if masked_rows:
+        ids[-1] = padding
+    inputs = {"input_ids": ids.astype(np.int64)}
+    if mask == "explicit":
+        inputs["attention_mask"] = (ids != padding).astype(np.int64)
+    if mask == "holes":
+        inputs["attention_mask"] = ((ids != padding) & (rng.random(ids.shape) < 0.7)).astype(int)
+        inputs["attention_mask"][:, 0] = 1
+    if config["head"] in ("lm", "masked_lm"):
+        labels = rng.integers(0, config["vocab_size"], size=ids.shape)  # (B, T)
+        labels[rng.random(ids.shape) < 0.1] = -100
+        inputs["labels"] = labels
+    elif config["head"] == "classification":
+        labels = rng.integers(0, max(1, config["num_labels"] - 1), size=batch_size)  # (B)
+        labels[0] = min(1, config["num_labels"] - 1)  # so that not every label is 0
+        inputs["labels"] = labels
+    elif config["head"] == "question_answering":
+        for name in ("start_positions", "end_positions"):
+            inputs[name] = rng.integers(0, length, size=batch_size)  # (B)
+        if batch_size > 1:
+            inputs["end_positions"][1] = length + 3
+    else:
+        inputs["target"] = rng.standard_normal((batch_size, length, 2 * config["hidden_size"]))
+    return inputs

@@ -1,0 +1,589 @@
+"""Logs: what is written, what is read, and that nothing in a file is ever executed."""
+
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+from common.logs import (
+    LogError,
+    LogWriter,
+    arrays_sha256,
+    file_sha256,
+    guide_diff,
+    read_log,
+    read_sidecar,
+    sidecar_path,
+    write_json,
+    write_sidecar,
+)
+
+HEADER = {"descr": "|O", "fortran_order": False, "shape": ()}
+
+
+def write_pickled(path, stream: bytes, header=HEADER):
+    """A .npy file of an object array whose pickle is `stream`."""
+    envelope = io.BytesIO()
+    np.lib.format.write_array_header_1_0(envelope, header)
+    path.write_bytes(envelope.getvalue() + stream)
+    return path
+
+
+def refusal(path) -> str:
+    """The sentence that a file is refused with."""
+    with pytest.raises(LogError) as caught:
+        read_log(path).close()
+    text = str(caught.value)
+    assert "\n" not in text and path.name in text
+    return text
+
+
+def sample_arrays() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {
+        "logits": rng.normal(size=(3, 4, 5)).astype(np.float32),
+        "hidden/0": rng.normal(size=(2, 3)),
+        "half": rng.normal(size=300).astype(np.float16),
+        "ids": np.arange(70_000),
+        "small": np.array([-1, 2], np.int8),
+        "bytes": np.array([0, 255], np.uint8),
+        "scalar": np.array(2.5),
+        "schlüssel": np.ones((1, 1, 1), np.float32),
+        "transposed": rng.normal(size=(4, 6)).T,
+        "strided": rng.normal(size=(6, 6))[::2, ::-1],
+        "big-endian": np.arange(5, dtype=">f8"),
+    }
+
+
+def write(path, arrays):
+    with LogWriter(path) as writer:
+        for key, array in arrays.items():
+            writer.add(key, array)
+    return writer
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def test_numpy_reads_what_is_written(tmp_path):
+    arrays = sample_arrays()
+    writer = write(tmp_path / "log.npy", arrays)
+    loaded = np.load(tmp_path / "log.npy", allow_pickle=True).tolist()
+    assert list(loaded) == list(arrays)
+    for key, array in arrays.items():
+        assert (
+            loaded[key].dtype == array.dtype.newbyteorder("=") and loaded[key].shape == array.shape
+        )
+        assert np.array_equal(loaded[key], array)
+    assert writer.sha256 == file_sha256(tmp_path / "log.npy")
+    assert os.listdir(tmp_path) == ["log.npy"]
+
+
+def test_reader_reads_what_is_written(tmp_path):
+    arrays = sample_arrays()
+    write(tmp_path / "log.npy", arrays)
+    with read_log(tmp_path / "log.npy") as log:
+        assert list(log) == list(arrays) and len(log) == len(arrays)
+        for key, array in arrays.items():
+            assert log.shape(key) == array.shape and log.dtype(key) == log[key].dtype
+            assert log[key].dtype == array.dtype.newbyteorder("=")
+            assert np.array_equal(log[key], array)
+        assert "absent" not in log and log.path == tmp_path / "log.npy"
+        with pytest.raises(KeyError):
+            log["absent"]
+
+
+def test_booleans_become_integers_and_empty_arrays_are_named(tmp_path):
+    with LogWriter(tmp_path / "log.npy") as writer:
+        assert writer.add("mask", np.array([True, False]))
+        assert not writer.add("nothing", np.zeros((0, 3)))
+    assert writer.skipped == ["nothing"]
+    with read_log(tmp_path / "log.npy") as log:
+        assert list(log) == ["mask"] and log["mask"].dtype == np.int64
+        assert log["mask"].tolist() == [1, 0]
+
+
+def test_an_empty_log_is_a_log(tmp_path):
+    write(tmp_path / "log.npy", {})
+    assert np.load(tmp_path / "log.npy", allow_pickle=True).tolist() == {}
+    with read_log(tmp_path / "log.npy") as log:
+        assert len(log) == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "array", "error", "text"),
+    [
+        ("a", np.ones(2), ValueError, "a: this key is in the log already"),
+        ("b", np.array(["x"]), TypeError, "b: a log holds numeric arrays, not <U1"),
+        ("b", np.array([None]), TypeError, "b: a log holds numeric arrays, not object"),
+        ("b", np.ones(1, complex), TypeError, "b: a log holds numeric arrays, not complex128"),
+        ("b", np.ones(1, "M8[s]"), TypeError, "b: a log holds numeric arrays, not datetime64[s]"),
+        (3, np.ones(1), TypeError, "a log's keys are text, not int: 3"),
+        ("k" * 2000, np.ones(1), ValueError, "keys have at most 1024 bytes"),
+    ],
+)
+def test_what_cannot_be_logged_is_named(tmp_path, key, array, error, text):
+    with LogWriter(tmp_path / "log.npy") as writer:
+        writer.add("a", np.ones(2))
+        with pytest.raises(error) as caught:
+            writer.add(key, array)
+        assert text in str(caught.value)
+    with read_log(tmp_path / "log.npy") as log:
+        assert list(log) == ["a"]
+
+
+def test_a_failed_run_leaves_no_log_and_keeps_the_former(tmp_path):
+    path = tmp_path / "log.npy"
+    path.write_text("former")
+    with pytest.raises(RuntimeError), LogWriter(path) as writer:
+        writer.add("a", np.ones(2))
+        raise RuntimeError
+    assert path.read_text() == "former" and os.listdir(tmp_path) == ["log.npy"]
+    assert writer.sha256 is None
+    with pytest.raises(ValueError, match="not open for writing"):
+        writer.add("b", np.ones(2))
+
+
+def test_the_writer_holds_one_tensor_at_most(tmp_path):
+    tensor = np.zeros(1 << 20)
+    tracemalloc.start()
+    with LogWriter(tmp_path / "log.npy") as writer:
+        for i in range(20):
+            writer.add(f"k{i}", tensor)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert os.path.getsize(tmp_path / "log.npy") > 20 * tensor.nbytes
+    assert peak < tensor.nbytes
+
+
+def test_the_reader_holds_one_tensor_at_most(tmp_path):
+    tensor = np.zeros(1 << 18)
+    write(tmp_path / "log.npy", {f"k{i}": tensor for i in range(20)})
+    tracemalloc.start()
+    with read_log(tmp_path / "log.npy") as log:
+        for key in log:
+            assert log[key].size == tensor.size
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * tensor.nbytes
+
+
+def test_the_memo_does_not_grow_with_the_number_of_arrays(tmp_path):
+    import pickletools
+
+    write(tmp_path / "log.npy", {f"k{i}": np.ones(2) for i in range(50)})
+    with open(tmp_path / "log.npy", "rb") as file:
+        np.lib.format.read_magic(file)
+        np.lib.format.read_array_header_1_0(file)
+        names = [code.name for code, _, _ in pickletools.genops(file)]
+    assert sum("PUT" in name or name == "MEMOIZE" for name in names) < 10
+
+
+def test_reprod_log_reads_it_and_finds_the_same_means(tmp_path):
+    """reprod_log imports paddle, so it gets a process of its own."""
+    rng = np.random.default_rng(1)
+    a = {"x": rng.normal(size=(70, 900)).astype(np.float32), "ids": np.arange(5)}
+    b = {"x": a["x"] + np.float32(1e-6) * rng.normal(size=(70, 900)).astype(np.float32)}
+    b["ids"] = a["ids"] + 1
+    write(tmp_path / "a.npy", a)
+    write(tmp_path / "b.npy", b)
+    program = (
+        "import json, sys; from reprod_log import ReprodDiffHelper; h = ReprodDiffHelper();"
+        "h.compare_info(h.load_info('a.npy'), h.load_info('b.npy'));"
+        "json.dump({k: float(v['mean']) for k, v in h.diff_dict.items()}, open('out.json', 'w'))"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    means = json.loads((tmp_path / "out.json").read_text())
+    assert means == {key: guide_diff(a[key], b[key]) for key in a}
+
+
+# ---- reading others' logs -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("core", [b"numpy._core", b"numpy.core"])
+def test_every_protocol_and_spelling_that_numpy_writes(tmp_path, protocol, core):
+    rng = np.random.default_rng(2)
+    arrays = {
+        "c": rng.normal(size=(20, 30)),
+        "fortran": np.asfortranarray(rng.normal(size=(3, 4, 5)).astype(np.float32)),
+        "big-endian": rng.normal(size=7).astype(">f4"),
+        "flags": np.array([True, False]),
+        "scalar": np.array(3),
+        "strided": rng.normal(size=(6, 6))[:, ::2],
+        "empty": np.zeros((0, 3)),
+    }
+    nested = {"top": arrays["c"], "n": {"m": {"k": arrays["fortran"]}}}
+    stream = pickle.dumps(np.array(arrays | {"n": nested}, dtype=object), protocol)
+    # The length of a framed name is written before it; both spellings are known all the same.
+    written = b"numpy._core" if b"numpy._core" in stream else b"numpy.core"
+    if protocol < 4 or written == core:
+        stream = stream.replace(written, core)
+    with read_log(write_pickled(tmp_path / "log.npy", stream)) as log:
+        for key, array in arrays.items():
+            assert np.array_equal(log[key], array) and log[key].dtype.isnative, key
+            assert log.shape(key) == array.shape
+        assert np.array_equal(log["n/top"], arrays["c"])
+        assert np.array_equal(log["n/n/m/k"], arrays["fortran"])
+
+
+def test_np_save_itself(tmp_path):
+    arrays = sample_arrays()
+    np.save(tmp_path / "log.npy", arrays)
+    with read_log(tmp_path / "log.npy") as log:
+        assert all(np.array_equal(log[key], array) for key, array in arrays.items())
+
+
+def test_a_log_that_shrinks_while_it_is_open_is_an_error(tmp_path):
+    write(tmp_path / "log.npy", {"a": np.ones(100_000)})
+    with read_log(tmp_path / "log.npy") as log:
+        os.truncate(tmp_path / "log.npy", 1000)
+        with pytest.raises(LogError, match="became shorter"):
+            log["a"]
+
+
+# ---- refused ------------------------------------------------------------------------------------
+
+
+class Shell:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+def text(value: str) -> bytes:
+    return b"X" + len(value.encode()).to_bytes(4, "little") + value.encode()
+
+
+def short(value: str) -> bytes:
+    return b"\x8c" + bytes([len(value)]) + value.encode()
+
+
+def gadgets(command: str) -> dict[str, bytes]:
+    """Pickles that run a command, each by another opcode."""
+    import copyreg
+
+    copyreg.add_extension("os", "system", 240)
+    try:
+        call = b"cos\nsystem\n" + text(command)
+        run = f"__import__('os').system({command!r})"
+        deep = short("os") + short("path.os.system") + b"\x93" + text(command) + b"\x85R."
+        found = {
+            "REDUCE": b"\x80\x02" + call + b"\x85R.",
+            "STACK_GLOBAL": b"\x80\x04"
+            + short("builtins")
+            + short("eval")
+            + b"\x93"
+            + text(run)
+            + b"\x85R.",
+            "dotted": b"\x80\x04" + deep,
+            "INST": b"\x80\x02(" + text(command) + b"ios\nsystem\n.",
+            "OBJ": b"\x80\x02(" + call + b"o.",
+            "NEWOBJ": b"\x80\x02csubprocess\nPopen\n" + text(command) + b"\x85\x81.",
+            "NEWOBJ_EX": b"\x80\x04csubprocess\nPopen\n)}"
+            + text("args")
+            + text(command)
+            + b"s\x92.",
+            "EXT1": b"\x80\x02\x82\xf0" + text(command) + b"\x85R.",
+            # functools.partial's __setstate__ puts another function in.
+            "BUILD": b"\x80\x02cfunctools\npartial\ncbuiltins\nprint\n\x85R(cos\nsystem\n"
+            + text(command)
+            + b"\x85}}tb)R.",
+            "first": b"\x80\x02" + call + b"\x85R0}.",
+        }
+        for protocol in range(6):
+            value = np.array({"a": np.ones(2), "b": Shell(command)}, dtype=object)
+            found[f"value, protocol {protocol}"] = pickle.dumps(value, protocol)
+        value = np.array({"a": np.array([Shell(command)], dtype=object)}, dtype=object)
+        found["inside an object array"] = pickle.dumps(value, 4)
+        found["instead of the dict"] = pickle.dumps(np.array(Shell(command), dtype=object), 4)
+        return found
+    finally:
+        copyreg.remove_extension("os", "system", 240)
+
+
+GADGETS = list(gadgets(""))
+
+
+@pytest.mark.parametrize("name", GADGETS)
+def test_nothing_in_a_log_is_executed(tmp_path, name):
+    sentinel = tmp_path / "executed"
+    path = write_pickled(tmp_path / "log.npy", gadgets(f"touch '{sentinel}'")[name])
+    said = refusal(path)
+    assert not sentinel.exists()
+    assert "a log holds only a dict of numeric arrays" in said
+
+
+@pytest.mark.parametrize("name", ["REDUCE", "STACK_GLOBAL", "INST", "OBJ", "dotted", "BUILD"])
+def test_the_gadgets_would_have_run(tmp_path, name):
+    """The test above can fail: pickle executes these."""
+    sentinel = tmp_path / "executed"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            pickle.loads(gadgets(f"touch '{sentinel}'")[name])
+        except (AttributeError, TypeError):
+            pass
+    assert sentinel.exists()
+
+
+def test_persistent_ids_and_buffers_are_refused(tmp_path):
+    for stream, name in (
+        (b"\x80\x02Pid\n.", "PERSID"),
+        (b"\x80\x02K\x01Q.", "BINPERSID"),
+        (b"\x80\x05\x97.", "NEXT_BUFFER"),
+        (b"\x80\x022.", "DUP"),
+        (b"I1\n.", "INT"),
+        (b"\x80\x04\x8f.", "EMPTY_SET"),
+        (b"\x80\x02\xff.", r"b'\xff'"),
+    ):
+        path = write_pickled(tmp_path / "log.npy", stream)
+        assert f"the pickle opcode {name}" in refusal(path)
+
+
+def dumped(value, protocol=4) -> bytes:
+    return pickle.dumps(np.array(value, dtype=object), protocol)
+
+
+class Odd(np.ndarray):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [
+        (dumped({"a": 3}), "a Python int under the key a"),
+        (dumped({"a": 3.5}), "a Python float under the key a"),
+        (dumped({"a": True}), "a Python bool under the key a"),
+        (dumped({"a": None}), "None under the key a"),
+        (dumped({"a": "text"}), "text under the key a"),
+        (dumped({"a": b"bytes"}), "bytes under the key a"),
+        (dumped({"a": [np.ones(2)]}), "a list under the key a"),
+        (dumped({"a": (1, 2)}), "a tuple under the key a"),
+        (dumped({"loss": np.float64(3)}), "a NumPy scalar under the key loss"),
+        (dumped({"loss": np.float64(3)}, 2), "a NumPy scalar under the key loss"),
+        (dumped({3: np.ones(2)}), "a Python int as a key"),
+        (dumped({"k" * 2000: np.ones(2)}), "text as a key"),
+        (dumped({"a": np.array([1, "x"], dtype=object)}), "an array of objects under the key a"),
+        (dumped({"a": np.array({"b": np.ones(1)}, dtype=object)}), "an array of objects under"),
+        (dumped({"a": np.array(["x"])}), "the dtype U1"),
+        (dumped({"a": np.array([b"x"])}), "the dtype S1"),
+        (dumped({"a": np.ones(1, "M8[s]")}), "the dtype M8"),
+        (dumped({"a": np.ones(1, complex)}), "the dtype c16"),
+        (dumped({"a": np.ones(1, np.longdouble)}), "the dtype f16"),
+        (dumped({"a": np.ones(1, [("x", "f4")])}), "the dtype V4"),
+        (dumped({"a": np.ones(2).view(Odd)}), "test_logs.Odd"),
+        (dumped({"a": np.ma.ones(2)}), "numpy.ma"),
+        (pickle.dumps(np.ones(3)), "one plain array instead of np.save's dict"),
+        (dumped([1, 2], 4).replace(b"K\x02a", b"K\x02a"), "instead of np.save's dict"),
+        (b"\x80\x04}.", "a dict instead of np.save's dict"),
+        (b"\x80\x04.", "None instead of np.save's dict"),
+        (b"\x80\x07}.", "pickle protocol 7"),
+        (b"\x80\x04\x88\x85\x85", "an end before the pickle's own"),
+        (b"\x80\x04\x8e" + b"\xff" * 8, "an end before the pickle's own"),
+        (b"\x80\x04\x8d" + b"\xff" * 8, "an end before the pickle's own"),
+        (b"\x80\x04h\x05.", "a reference to nothing"),
+        (b"\x80\x04R.", "an opcode without its operands"),
+        (b"\x80\x04t.", "an opcode without its operands"),
+        (b"\x80\x04(R.", "an opcode without its operands"),
+        (b"\x80\x04\x94.", "an opcode without its operands"),
+        (b"\x80\x04K\x01K\x02a.", "APPEND to what is no list"),
+        (b"\x80\x04K\x01K\x02K\x03s.", "SETITEM on what is no dict"),
+        (b"\x80\x04cnumpy\nndarray\n)R.", "a call of ndarray"),
+        (b"\x80\x04cnumpy\ndtype\n)R.", "a call with other arguments than NumPy's"),
+        (b"\x80\x04cnumpy\ndtype", "a name that does not end"),
+        (b"\x80\x04cnumpy\n" + b"x" * 5000 + b"\n.", "a name that does not end"),
+        (b"\x80\x04c\x1b[2J\nx\n.", r"'\x1b[2J.x'"),
+        (b"\x80\x04\x8c\x02\xff\xff.", "text that is not UTF-8"),
+        (b"\x80\x02}q\x00" + text("a") + b"h\x00s.", "a dict or list that occurs twice"),
+        (b"\x80\x02]q\x00h\x00a.", "a dict or list that occurs twice"),
+        (b"\x80\x02}" + (text("a") + b"}") * 100 + b"s" * 100 + b".", "a dict instead of"),
+        (b"\x80\x02" + b"(" * 200_000, "nested or gathered beyond any log's"),
+        (b"\x80\x02" + b"}" * 200_000, "nested or gathered beyond any log's"),
+    ],
+)
+def test_refused_pickles_are_named(tmp_path, stream, said):
+    assert said in refusal(write_pickled(tmp_path / "log.npy", stream))
+
+
+def built(shape: bytes, code: str, data: bytes, count: int = 1) -> bytes:
+    """A log of `count` times one array with a raw shape, spelled by hand."""
+    new = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR"
+    dtype = b"cnumpy\ndtype\n" + text(code) + b"\x89\x88\x87R(K\x03" + text("<") + b"NNN"
+    dtype += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    array = new + b"(K\x01" + shape + dtype + b"\x89C" + bytes([len(data)]) + data + b"tb"
+    envelope = b"cnumpy\ndtype\n" + text("O8") + b"\x89\x88\x87R(K\x03" + text("|") + b"NNN"
+    envelope += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x3ftb"
+    items = (text("a") + array + b"s") * count
+    return b"\x80\x04" + new + b"(K\x01)" + envelope + b"\x89]}" + items + b"atb."
+
+
+def test_the_handmade_log_is_good(tmp_path):
+    path = write_pickled(tmp_path / "log.npy", built(b"K\x02\x85", "f4", bytes(8)))
+    with read_log(path) as log:
+        assert log["a"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [
+        (built(b"K\x03\x85", "f4", bytes(8)), "an array of shape (3,) with 8 bytes, not 12"),
+        (built(b"J\xff\xff\xff\xff\x85", "f4", bytes(8)), "whose shape is no tuple of sizes"),
+        (built(b"\x8a\x08" + b"\xff" * 7 + b"\x7f\x85", "f4", bytes(8)), "with 8 bytes, not"),
+        (built(b"\x8a\xff" + b"\x7f" * 255 + b"\x85", "f4", bytes(8)), "more than 64 bits"),
+        (built(b"\x88\x85", "f4", bytes(4)), "whose shape is no tuple of sizes"),
+        (built(b"K\x02", "f4", bytes(8)), "whose shape is no tuple of sizes"),
+        (built(b"(" + b"K\x01" * 64 + b"t", "f4", bytes(4)), "an array of 64 axes"),
+        (built(b"K\x02\x85", "O8", bytes(8)), "an array of objects under the key a"),
+        (built(b"K\x02\x85", "f4", bytes(8), count=2), "the key a twice"),
+        (built(b"K\x02\x85", "f4", bytes(8)) + b"x", "1 bytes after the pickle's end"),
+        (built(b"K\x02\x85", "f4", bytes(8))[:-20], "an end before the pickle's own"),
+    ],
+)
+def test_arrays_that_lie_are_refused(tmp_path, stream, said):
+    assert said in refusal(write_pickled(tmp_path / "log.npy", stream))
+
+
+def test_keys_that_collide_when_joined_are_refused(tmp_path):
+    np.save(tmp_path / "log.npy", {"a/b": np.ones(1), "a": {"b": np.ones(1)}})
+    assert "the key a/b twice" in refusal(tmp_path / "log.npy")
+
+
+def test_dicts_nested_too_deep_are_refused(tmp_path):
+    nested = {"x": np.ones(1)}
+    for _ in range(70):
+        nested = {"n": nested}
+    np.save(tmp_path / "log.npy", nested)
+    assert "dicts nested more than 64 deep" in refusal(tmp_path / "log.npy")
+
+
+def test_a_memo_bomb_neither_hangs_nor_fills_memory(tmp_path):
+    stream = b"\x80\x04" + b"}\x940" * 300_000 + b"}."
+    path = write_pickled(tmp_path / "log.npy", stream)
+    tracemalloc.start()
+    refusal(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+
+
+def test_every_truncation_of_a_log_is_refused(tmp_path):
+    write(tmp_path / "log.npy", {"a": np.ones(3), "b": np.arange(2)})
+    whole = (tmp_path / "log.npy").read_bytes()
+    for length in range(len(whole)):
+        (tmp_path / "cut.npy").write_bytes(whole[:length])
+        refusal(tmp_path / "cut.npy")
+
+
+def test_no_flipped_byte_crashes_the_reader(tmp_path):
+    """Whatever the bytes, a log is read or refused; nothing else may come out."""
+    np.save(tmp_path / "log.npy", {"a": np.ones(3), "n": {"b": np.arange(2)}})
+    whole = bytearray((tmp_path / "log.npy").read_bytes())
+    rng = np.random.default_rng(3)
+    for _ in range(1500):
+        changed = bytearray(whole)
+        for place in rng.integers(0, len(whole), size=rng.integers(1, 4)):
+            changed[place] = rng.integers(256)
+        (tmp_path / "bad.npy").write_bytes(changed)
+        try:
+            with read_log(tmp_path / "bad.npy") as log:
+                _ = [log[key] for key in log]
+        except LogError:
+            pass
+
+
+def test_files_that_are_no_logs(tmp_path):
+    path = tmp_path / "log.npy"
+
+    def said(content: bytes) -> str:
+        path.write_bytes(content)
+        return refusal(path)
+
+    assert "an empty file" in said(b"")
+    assert "no .npy file" in said(b"hello, world")
+    assert "a zip archive (.npz)" in said(b"PK\x03\x04" + bytes(100))
+    assert "a .npy version" in said(b"\x93NUMPY\x09\x00v\x00")
+    assert "too long or cut off" in said(b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{")
+    assert "header that NumPy does not write" in said(b"\x93NUMPY\x01\x00\x04\x00((((")
+    assert "header that NumPy does not write" in said(b"\x93NUMPY\x01\x00\x06\x00'\\d'  ")
+    np.save(path, np.ones(3))
+    assert "one plain array (<f8)" in refusal(path)
+    np.save(path, np.array([{}, {}], dtype=object))
+    assert "an array of objects with a shape of its own" in refusal(path)
+    write_pickled(path, b"}.", HEADER | {"extra": 1})
+    assert "header that NumPy does not write" in refusal(path)
+
+
+def test_paths_that_are_no_files(tmp_path):
+    assert "not a plain file" in refusal(tmp_path) or "cannot be opened" in refusal(tmp_path)
+    assert "No such file" in refusal(tmp_path / "absent.npy")
+    write(tmp_path / "real.npy", {"a": np.ones(1)})
+    (tmp_path / "link.npy").symlink_to(tmp_path / "real.npy")
+    assert "a symbolic link" in refusal(tmp_path / "link.npy")
+    os.mkfifo(tmp_path / "pipe.npy")
+    assert "not a plain file" in refusal(tmp_path / "pipe.npy")
+
+
+# ---- hashes and sidecars ------------------------------------------------------------------------
+
+
+def test_the_hash_of_arrays_sees_keys_dtypes_shapes_and_values_but_not_order():
+    a, b = np.arange(6.0), np.arange(3)
+    base = arrays_sha256({"a": a, "b": b})
+    assert base == arrays_sha256({"b": b, "a": a.astype(">f8")})
+    others = [
+        {"a": a, "c": b},
+        {"a": a.astype(np.float32), "b": b},
+        {"a": a.reshape(2, 3), "b": b},
+        {"a": a + 1, "b": b},
+        {"a": a},
+    ]
+    assert len({base, *map(arrays_sha256, others)}) == len(others) + 1
+    fortran = np.asfortranarray(a.reshape(2, 3))
+    assert arrays_sha256({"a": fortran}) == arrays_sha256({"a": a.reshape(2, 3)})
+
+
+def test_sidecars(tmp_path):
+    log = tmp_path / "forward_torch.npy"
+    assert read_sidecar(log) is None
+    write_sidecar(log, {"framework": "torch", "seed": 0})
+    assert sidecar_path(log) == tmp_path / "forward_torch.json"
+    assert read_sidecar(log) == {"framework": "torch", "seed": 0}
+    assert os.listdir(tmp_path) == ["forward_torch.json"]
+    for content, said in (
+        (b"{", "cannot be read"),
+        (b"[]", "not a JSON object"),
+        (b"\xff", "cannot be read"),
+        (b"[" * 100_000, "cannot be read"),
+    ):
+        sidecar_path(log).write_bytes(content)
+        with pytest.raises(LogError, match=said):
+            read_sidecar(log)
+
+
+def test_json_never_holds_nan_and_is_all_or_nothing(tmp_path):
+    write_json(tmp_path / "a.json", {"x": 1})
+    with pytest.raises(ValueError):
+        write_json(tmp_path / "a.json", {"x": float("nan")})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"x": 1}
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_the_guides_number():
+    a, b = np.float32([1, 2]), np.float32([1.5, 2])
+    assert guide_diff(a, b) == 0.25
+    with pytest.raises(ValueError, match="shapes"):
+        guide_diff(a, b[:1])

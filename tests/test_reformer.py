@@ -1,0 +1,683 @@
+"""Reformer: both twins against the reference program, each other, plain autograd and the paper."""
+
+import importlib
+import inspect
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common import weights
+from common.models.reformer import case
+from common.models.reformer.case import CASES, CONFIGS, bucket_factors, complete, make_inputs
+from common.session import Session, using
+
+HERE = Path(__file__).resolve().parent
+SIDES = ("torch", "paddle")
+HEADS = {
+    "ReformerModel": "none",
+    "ReformerModelWithLMHead": "lm",
+    "ReformerForSequenceClassification": "classification",
+    "ReformerForQuestionAnswering": "question_answering",
+}
+with open(HERE / "goldens" / "reformer_hf4576.json", encoding="utf-8") as file:
+    GOLDENS = {
+        name: row["config"] | {"head": HEADS[row["class"]]} for name, row in json.load(file).items()
+    }
+SMALL = CONFIGS["default"]
+
+
+class Side:
+    """One framework: its instruments, its models, and layouts that are torch's on both."""
+
+    def __init__(self, name):
+        self.name = name
+        self.side = importlib.import_module(f"common.{name}_side")
+        self.models = importlib.import_module(f"common.models.reformer.{name}_model")
+        self.framework = importlib.import_module(name)
+
+    def build(self, config, state=None, dtype="float64", train=False):
+        """A model with the given weights, which have torch's layout."""
+        self.side.set_up(dtype, "cpu", 0)
+        model = self.models.build(config)
+        if state is not None:
+            assert set(self.side.state(model)) == set(state)
+            turned = {key: self.turn(model, key, value) for key, value in state.items()}
+            self.side.load_state(model, turned)
+        return model.train() if train else model.eval()
+
+    def turn(self, model, key, values):
+        """A parameter's values in the other layout: a Paddle Linear's weight is transposed."""
+        linear = key.endswith(".weight") and self.side.owners(model)[key].kind == "Linear"
+        return np.ascontiguousarray(values.T) if linear and self.name == "paddle" else values
+
+    def shapes(self, model):
+        """Key -> shape of the state dict, in torch's layout."""
+        state = self.side.state(model)
+        return {key: self.turn(model, key, value).shape for key, value in state.items()}
+
+    def tensors(self, inputs):
+        """Inputs as tensors."""
+        return {key: self.side.tensor(values) for key, values in inputs.items()}
+
+    def call(self, model, inputs, **options):
+        """The outputs, as tensors."""
+        accepted = inspect.signature(model.forward).parameters
+        inputs = {key: value for key, value in inputs.items() if key in accepted}
+        return model(**inputs, **options)
+
+    def gradients(self, model):
+        """Name -> gradient in torch's layout."""
+        return {
+            name: self.turn(model, name, self.side.gradient(value))
+            for name, value in self.side.trainable(model)
+        }
+
+    def run(self, config, state, inputs, dtype="float64", train=False, seed=0, record=None):
+        """Every array of one forward and backward pass."""
+        model = self.build(config, state, dtype, train)
+        inputs = self.tensors(inputs)
+        with using(Session(seed, record=record)), self.side.probing(model):
+            outputs = self.call(model, inputs)
+            loss = self.models.loss(outputs, inputs)
+            losses = self.models.losses(outputs, inputs)
+            loss.backward()
+        found = {f"out/{key}": self.side.array(value) for key, value in outputs.items()}
+        found |= {f"losses/{key}": self.side.array(value) for key, value in losses.items()}
+        found |= {f"grad/{key}": values for key, values in self.gradients(model).items()}
+        return found | {"loss": self.side.array(loss)}
+
+
+@cache
+def load(name):
+    """The side of that name; its framework is imported here."""
+    return Side(name)
+
+
+@pytest.fixture(params=SIDES)
+def one(request):
+    """Each side in turn."""
+    return load(request.param)
+
+
+@cache
+def golden(name):
+    """The arrays of one case of the reference program, by kind: sd, in, out, grad, rotations."""
+    kinds = {kind: {} for kind in ("sd", "in", "out", "grad", "rotations")}
+    with np.load(HERE / "goldens" / "reformer_hf4576.npz", allow_pickle=False) as file:
+        for key in file.files:
+            prefix, _, path = key.partition("|")
+            kind, _, path = path.partition("/")
+            if prefix == name:
+                kinds[kind][path] = file[key]
+    return kinds
+
+
+@cache
+def stirred(config_text, seed=0):
+    """Weights in which no bias is 0 and no gain 1, float64, torch's layout; aliases stay equal."""
+    config = json.loads(config_text)
+    side = load("torch")
+    rng = np.random.default_rng(seed)
+    state = {}
+    for key, shape in side.shapes(side.build(config)).items():
+        noise = rng.standard_normal(shape)
+        if key == "lm_head.decoder.bias":
+            state[key] = state["lm_head.bias"]
+        elif "layer_norm.weight" in key:
+            state[key] = 1.0 + 0.2 * noise
+        else:
+            state[key] = noise * (0.1 if len(shape) == 1 else shape[-1] ** -0.5)
+    return state
+
+
+def weights_for(config):
+    """`stirred`, for a dict."""
+    return stirred(json.dumps(config))
+
+
+def largest(arrays):
+    """The largest absolute value of several arrays."""
+    return max(np.abs(values).max() for values in arrays)
+
+
+def assert_equal(found, expected, bound):
+    """Floats within bound x scale (a gradient's scale is the largest of all); integers equal."""
+    assert set(found) == set(expected)
+    scale_of_gradients = largest([v for k, v in expected.items() if k.startswith("grad/")] + [1e-9])
+    for key, values in expected.items():
+        assert found[key].shape == values.shape and found[key].dtype == values.dtype, key
+        if values.dtype.kind != "f":
+            assert np.array_equal(found[key], values), key
+            continue
+        scale = scale_of_gradients if key.startswith("grad/") else np.abs(values).max()
+        assert np.abs(found[key] - values).max() <= bound * scale, key
+
+
+# ---- the reference ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_golden(one, name):
+    """Outputs, the loss and every gradient of transformers 4.57.6, on its weights and rotations."""
+    arrays = golden(name)
+    train = bool(arrays["grad"])
+    model = one.build(GOLDENS[name], arrays["sd"], "float32", train)
+    inputs = one.tensors(arrays["in"])
+    if "" in arrays["rotations"]:
+        inputs["rotations"] = one.side.tensor(arrays["rotations"][""])
+    outputs = one.call(model, inputs, output_hidden_states=True)
+    for key, expected in arrays["out"].items():
+        if key.startswith("hidden_"):
+            found = outputs["hidden_states"][int(key.removeprefix("hidden_"))]
+        else:
+            found = one.models.loss(outputs, inputs) if key == "loss" else outputs[key]
+        assert np.abs(one.side.array(found) - expected).max() <= 1e-5, key
+    if not train:
+        return
+    one.models.loss(outputs, inputs).backward()
+    found = one.gradients(model)
+    assert set(found) == set(arrays["grad"])  # the tied bias once
+    whole = largest(arrays["grad"].values())
+    for key, expected in arrays["grad"].items():
+        scale = np.abs(expected).max()
+        # What shifts every token's logit moves no answer: such a gradient is noise.
+        scale = whole if scale < 1e-6 * whole else scale
+        assert np.abs(found[key] - expected).max() <= 1e-5 * scale, key
+
+
+@pytest.mark.parametrize("name", ["lsh_model_forward", "local_lm_model_grad"])
+def test_initial_weights_are_the_reference_s(name):
+    """Bit for bit from torch's seed 0: modules are made and drawn in the same order."""
+    side = load("torch")
+    state = side.side.state(side.build(GOLDENS[name], dtype="float32"))
+    for key, expected in golden(name)["sd"].items():
+        assert np.array_equal(state[key], expected), key
+
+
+@pytest.mark.parametrize(
+    ("preset", "parameters", "entries"),
+    [("enwik8", 149_182_722, 149), ("crime-and-punishment", 2_748_224, 77)],
+)
+def test_published_sizes(preset, parameters, entries):
+    torch = importlib.import_module("torch")
+    side = load("torch")
+    side.side.set_up("float32", "cpu", 0)
+    with torch.device("meta"):
+        model = side.models.build(CONFIGS[preset])
+    assert sum(value.numel() for value in model.parameters()) == parameters
+    assert len(model.state_dict()) == entries
+
+
+def test_published_sizes_of_the_paddle_side():
+    side = load("paddle")
+    model = side.build(CONFIGS["crime-and-punishment"], dtype="float32")
+    assert sum(value.size for value in model.parameters()) == 2_748_224
+    assert len(model.state_dict()) == 77
+
+
+@pytest.mark.parametrize("preset", ["enwik8", "crime-and-punishment"])
+def test_presets_are_the_published_files(preset):
+    folder = HERE.parent.parent / "shared" / "data" / f"reformer_{preset.replace('-', '_')}"
+    if not folder.is_dir():
+        pytest.skip("the published configurations are not beside this checkout")
+    published = json.loads((folder / "config.json").read_text())
+    assert complete(published | {"head": "lm"}) == complete(CONFIGS[preset])
+
+
+# ---- the two sides ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES["default"])
+def test_sides_agree_in_float64(name):
+    """Probes, buckets, outputs, losses, gradients, in eval mode."""
+    row = CASES["default"][name]
+    config = SMALL | row.get("config", {})
+    inputs = make_inputs(config, 1, **row.get("inputs", {}))
+    logs = {}
+    for side in SIDES:
+        log = logs[side] = {}
+        log |= load(side).run(config, weights_for(config), inputs, record=log.__setitem__)
+    assert_equal(logs["paddle"], logs["torch"], 1e-12)
+    assert len(logs["torch"]) > 100
+
+
+@pytest.mark.parametrize("head", ["lm", "classification"])
+def test_sides_agree_in_training(head):
+    """With dropout 0.2 everywhere, from the tape."""
+    config = training_config() | {"head": head, "is_decoder": head == "lm"}
+    inputs = make_inputs(config, 1, length=48)
+    found = {s: load(s).run(config, weights_for(config), inputs, train=True) for s in SIDES}
+    assert_equal(found["paddle"], found["torch"], 1e-12)
+    quiet = load("torch").run(config, weights_for(config), inputs)
+    assert abs(quiet["loss"] - found["torch"]["loss"]) > 1e-6
+
+
+def training_config(**changes):
+    """The default with dropout 0.2 in every place and three hash rounds."""
+    places = ("hidden", "local_attention_probs", "lsh_attention_probs")
+    rates = {f"{place}_dropout_prob": 0.2 for place in places}
+    return SMALL | rates | {"num_hashes": 3} | changes
+
+
+def test_every_intermediate_is_a_probe(one):
+    """The 26 tensors of a local layer that seed 003 compared, and those of an LSH layer."""
+    log = {}
+    inputs = make_inputs(SMALL, 0)
+    one.run(SMALL, weights_for(SMALL), inputs, record=log.__setitem__)
+    local = "reformer.encoder.layers.1."
+    own = local + "attention.self_attention."
+    names = [local[:-1] + ":in/1", local + "attention.layer_norm"]
+    names += [own + name for name in ("query", "key", "value")]
+    names += [own + name for name in ("query_heads", "key_heads", "value_heads", "key_scaled")]
+    names += [own + name for name in ("position_indices", "query_key_dots", "mask", "dots_masked")]
+    names += [own + name for name in ("logits", "attention_probs", "context", "context_merged")]
+    names += [local + "attention.output:in/0", local + "attention.output.dense"]
+    names += [local + "prev_attn_output", local + "attn_output", local + "prev_hidden_states"]
+    names += [local + "feed_forward.layer_norm", local + "feed_forward.dense"]
+    names += [local + "feed_forward.output.dense", local + "hidden_states"]
+    assert len(names) == 26
+    own = "reformer.encoder.layers.0.attention.self_attention."
+    hashed = (
+        "query_key_heads value_heads hash_rotations rotated_vectors bucket_choice bucket_choice#2 "
+    )
+    hashed += "buckets sorted_order undo_order key_normalised query_key_dots mask dots_masked "
+    hashed += "self_mask dots_self_masked logits attention_probs context context_sorted "
+    hashed += "logits_sorted context_unsorted logits_unsorted merge_weights context_rounds_merged "
+    hashed += "context_merged"
+    names += [own + name for name in hashed.split()]
+    assert set(names) <= set(log), set(names) - set(log)
+    assert log[own + "buckets"].dtype == log[own + "sorted_order"].dtype == np.int64
+    assert log[own + "buckets"].max() == 8  # hidden tokens have a bucket of their own
+
+
+# ---- reversible layers --------------------------------------------------------------------------
+
+
+def plain(one, monkeypatch):
+    """Let autograd keep everything, as for any other layers."""
+    apply = staticmethod(lambda embeddings, encoder, run: encoder.run_layers(embeddings, run))
+    monkeypatch.setattr(one.models.ReversibleLayers, "apply", apply)
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_reversible_is_plain_autograd(one, monkeypatch, train):
+    config = training_config()
+    inputs = make_inputs(config, 2, length=48)
+    state = weights_for(config)
+    found = one.run(config, state, inputs, train=train)
+    plain(one, monkeypatch)
+    assert_equal(found, one.run(config, state, inputs, train=train), 1e-12)
+
+
+def test_one_recomputation_a_layer(one, monkeypatch):
+    config = training_config(attn_layers=["lsh", "local", "lsh", "local"], head="none")
+    model = one.build(config, train=True)
+    counts = {}
+    for i, layer in enumerate(model.encoder.layers):
+        for name in ("attention", "feed_forward"):
+            part = getattr(layer, name)
+
+            def counted(*args, key=(i, name), forward=part.forward, **options):
+                counts[key] = counts.get(key, 0) + 1
+                return forward(*args, **options)
+
+            monkeypatch.setattr(part, "forward", counted)
+    hashes = []
+    for layer in model.encoder.layers:
+        if layer.kind == "lsh":
+            own = layer.attention.self_attention
+            forward = own.hash
+            monkeypatch.setattr(
+                own, "hash", lambda *args, forward=forward: hashes.append(1) or forward(*args)
+            )
+    with using(Session()):
+        inputs = one.tensors(make_inputs(config, 0, length=48))
+        outputs = one.call(model, inputs)
+        assert set(counts.values()) == {1} and len(counts) == 8
+        one.models.loss(outputs, inputs).backward()
+    assert set(counts.values()) == {2} and len(counts) == 8
+    assert len(hashes) == 2  # buckets are kept, not hashed again
+
+
+def kept_floats(one, layers):
+    """How many numbers the forward pass keeps for the backward pass, in how many tensors."""
+    config = training_config(attn_layers=["lsh", "local"] * (layers // 2), head="none")
+    model = one.build(config, train=True)
+    inputs = one.tensors(make_inputs(config, 0, length=48))
+    sizes = []
+
+    def pack(value):
+        # Parameters and integers are no activations.
+        if one.side.is_float(value) and not any(value is p for p in model.parameters()):
+            sizes.append(int(np.prod(value.shape)))
+        return value
+
+    hooks = one.framework.autograd
+    hooks = hooks.graph.saved_tensors_hooks if one.name == "torch" else hooks.saved_tensors_hooks
+    with using(Session()), hooks(pack, lambda value: value):
+        outputs = one.call(model, inputs)
+    assert list(outputs["last_hidden_state"].shape) == [3, 48, 64]
+    return sum(sizes), len(sizes)
+
+
+def test_activations_do_not_grow_with_depth(one, monkeypatch):
+    shallow, deep = kept_floats(one, 2), kept_floats(one, 12)
+    assert shallow == deep and shallow[0] > 0
+    plain(one, monkeypatch)  # and the count can tell
+    assert kept_floats(one, 12)[0] > 5 * kept_floats(one, 2)[0] > 10 * deep[0]
+
+
+def test_two_calls_before_one_backward(one):
+    """Each call's recomputation sees its own dropout masks and buckets."""
+    config = training_config(head="none")
+    state = weights_for(config)
+    first, second = (make_inputs(config, seed, length=48) for seed in (0, 1))
+    model = one.build(config, state, train=True)
+    with using(Session()):
+        inputs = [one.tensors(arrays) for arrays in (first, second)]
+        losses = [one.models.loss(one.call(model, given), given) for given in inputs]
+        (losses[0] + losses[1]).backward()
+    both = one.gradients(model)
+    apart = {}
+    for i in range(2):
+        model = one.build(config, state, train=True)
+        with using(Session()):
+            losses = [one.models.loss(one.call(model, given), given) for given in inputs]
+            losses[i].backward()
+        for name, values in one.gradients(model).items():
+            apart[name] = apart.get(name, 0) + values
+    for name, values in both.items():
+        assert np.abs(values - apart[name]).max() <= 1e-12 * largest(both.values()), name
+
+
+# ---- single parts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 8, 40])
+def test_chunks_change_nothing(one, size):
+    """Chunked feed-forward and LM head, without dropout."""
+    inputs = make_inputs(SMALL, 3, length=40)
+    whole = one.run(SMALL, weights_for(SMALL), inputs)
+    chunked = SMALL | {"chunk_size_feed_forward": size, "chunk_size_lm_head": size}
+    assert_equal(one.run(chunked, weights_for(SMALL), inputs), whole, 1e-12)
+
+
+@pytest.mark.parametrize("mask", ["explicit", "none"])
+def test_padding_is_masked_padding_by_hand(one, mask):
+    """36 tokens are padded to 40 and masked; what comes out is cut again."""
+    inputs = make_inputs(SMALL, 3, mask=mask)
+    found = one.run(SMALL, weights_for(SMALL), inputs)
+    ids = np.pad(inputs["input_ids"], ((0, 0), (0, 4)))
+    seen = inputs.get("attention_mask", np.ones([3, 36], np.int64))
+    by_hand = {"input_ids": ids, "attention_mask": np.pad(seen, ((0, 0), (0, 4)))}
+    labels = np.pad(inputs["labels"], ((0, 0), (0, 4)), constant_values=-100)
+    expected = one.run(SMALL, weights_for(SMALL), by_hand | {"labels": labels})
+    assert found["out/logits"].shape == (3, 36, 60)
+    # The last Linear sees other sizes, and may round in another order.
+    expected["out/logits"] = expected["out/logits"][:, :36]
+    kept = [key for key in found if key.startswith(("out/", "grad/"))]
+    assert_equal({k: found[k] for k in kept}, {k: expected[k] for k in kept}, 1e-12)
+
+
+def test_later_tokens_are_not_seen(one):
+    """A decoder's logits do not depend on the future, neither in chunks nor around the ends."""
+    config = SMALL | {"attn_layers": ["local", "local"]}
+    ids = make_inputs(config, 3, mask="none", length=40)["input_ids"]
+    changed = ids.copy()
+    changed[:, 20:] = 1 + changed[:, 20:] % 7
+    model = one.build(config, weights_for(config))
+    first, second = (
+        one.side.array(one.call(model, one.tensors({"input_ids": x}))["logits"])
+        for x in (ids, changed)
+    )
+    assert np.array_equal(first[:, :20], second[:, :20])
+    assert not np.allclose(first[:, 20:], second[:, 20:], atol=1e-3)
+
+
+def test_tokens_shorter_than_a_chunk_are_one_chunk(one):
+    """Then LSH attention hashes nothing, and both kinds see all tokens."""
+    log = {}
+    config = SMALL | {"attn_layers": ["lsh"], "lsh_attn_chunk_length": 16, "is_decoder": False}
+    config |= {"head": "none"}
+    inputs = make_inputs(config, 0, length=16, mask="none")
+    one.run(config, weights_for(config), inputs, record=log.__setitem__)
+    own = "encoder.layers.0.attention.self_attention."
+    assert own + "buckets" not in log and log[own + "query_key_dots"].shape == (3, 2, 1, 16, 16)
+    probs = log[own + "attention_probs"]
+    assert np.allclose(probs.sum(-1), 1.0)
+    assert largest([np.diagonal(probs, axis1=-2, axis2=-1)]) < 1e-300  # no token sees itself
+
+
+def test_a_token_alone_sees_itself(one):
+    """The self mask comes after, and above, the others: a first token has nothing else."""
+    log = {}
+    one.run(SMALL, weights_for(SMALL), make_inputs(SMALL, 0), record=log.__setitem__)
+    own = "reformer.encoder.layers.0.attention.self_attention."
+    order = log[own + "sorted_order"]  # (B, H, R, T)
+    probs = log[own + "attention_probs"].reshape(3, 2, 2, 40, 8)
+    first = np.argwhere(order[0] == 0)
+    for head, hash_round, place in first:
+        row = probs[0, head, hash_round, place]
+        assert (
+            np.isclose(row.sum(), 1.0) and (row > 1e-300).sum() <= 2
+        )  # once in each round's chunk
+        assert row[4 + place % 4] > 0
+
+
+def test_sort_is_stable_and_undone(one):
+    log = {}
+    one.run(SMALL, weights_for(SMALL), make_inputs(SMALL, 0), record=log.__setitem__)
+    own = "reformer.encoder.layers.0.attention.self_attention."
+    buckets, order, undo = (log[own + n] for n in ("buckets", "sorted_order", "undo_order"))
+    assert np.array_equal(order, np.argsort(buckets, -1, kind="stable"))
+    assert np.array_equal(
+        np.take_along_axis(order, undo, -1), np.broadcast_to(range(40), (3, 2, 2, 40))
+    )
+    # Equal keys are there to tell: an unstable sort gives another order.
+    assert max(np.bincount(row).max() for row in buckets.reshape(-1, 40)) > 8
+    context, by_token = log[own + "context_sorted"], log[own + "context_unsorted"]
+    assert np.array_equal(np.take_along_axis(context, undo[..., None], 3), by_token)
+
+
+def test_rotations_are_an_input(one):
+    """One for each LSH layer, or one for all; others are refused with both shapes."""
+    config = SMALL | {"head": "none"}
+    model = one.build(config, weights_for(config))
+    ids = make_inputs(config, 0)["input_ids"]
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal([2, 8, 2, 3])
+
+    def call(rotations):
+        inputs = one.tensors({"input_ids": ids, "rotations": rotations})
+        with using(Session()):
+            return one.side.array(one.call(model, inputs)["last_hidden_state"])
+
+    assert np.array_equal(call(shared), call(np.stack([shared, shared])))
+    assert not np.allclose(call(shared), call(np.stack([shared, -shared[:, :, ::-1]])))
+    with pytest.raises(ValueError) as caught:
+        call(np.stack([shared] * 3))
+    assert str(caught.value) == (
+        "reformer: rotations have shape [3, 2, 8, 2, 3]; allowed: 5 axes, the first of size 2 "
+        "(LSH layers), or the other 4 alone."
+    )
+    with pytest.raises(ValueError, match=r"shape \[2, 8, 2, 2\]; allowed: \[2, 8, 2, 3\]"):
+        call(shared[..., :2])
+
+
+def test_position_ids(one):
+    """Positions can be given; by default they are 0, 1, …"""
+    config = SMALL | {"head": "none"}
+    model = one.build(config, weights_for(config))
+    ids = make_inputs(config, 0, mask="none", length=40)["input_ids"]
+
+    def call(**inputs):
+        with using(Session()):
+            inputs = one.tensors({"input_ids": ids, **inputs})
+            return one.side.array(one.call(model, inputs)["last_hidden_state"])
+
+    given = np.arange(40)[None].repeat(3, 0)
+    assert np.array_equal(call(), call(position_ids=given))
+    assert not np.allclose(call(), call(position_ids=given[:, ::-1].copy()))
+
+
+def test_hidden_states(one):
+    config = SMALL | {"head": "none"}
+    model = one.build(config, weights_for(config))
+    inputs = one.tensors(make_inputs(config, 0, length=40))
+    outputs = one.call(model, inputs, output_hidden_states=True)
+    assert len(outputs["hidden_states"]) == 4
+    assert all(list(value.shape) == [3, 40, 32] for value in outputs["hidden_states"])
+
+
+@pytest.mark.parametrize(
+    ("length", "factors"),
+    # Two buckets a chunk of 4; above 2 * max(int(sqrt(max_position_embeddings // 4)), 4) in two.
+    [(8, [4]), (16, [8]), (40, [4, 4]), (64, [4, 8]), (100, [4, 8]), (1024, [16, 32])],
+)
+def test_number_of_buckets_follows_the_length(length, factors):
+    config = complete(SMALL | {"num_buckets": None, "max_position_embeddings": 64})
+    assert bucket_factors(config, length) == factors
+
+
+def test_one_factor_is_one_number(one):
+    inputs = make_inputs(SMALL, 0)
+    found = [
+        one.run(SMALL | {"num_buckets": buckets}, weights_for(SMALL), inputs)
+        for buckets in (6, [6])
+    ]
+    assert_equal(found[0], found[1], 0.0)
+
+
+# ---- errors and inputs --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {"head": "bar"},
+            "head is 'bar'; allowed: 'none', 'lm', 'masked_lm', 'classification', "
+            "'question_answering'.",
+        ),
+        ({"hidden_act": "foo"}, "hidden_act is 'foo'; allowed: 'relu', 'gelu'."),
+        ({"attn_layers": ["local", "lsx"]}, "attn_layers holds 'lsx'; allowed: 'local', 'lsh'."),
+        ({"attn_layers": []}, "attn_layers is []; allowed: a list of 'local' and 'lsh'."),
+        ({"attn_layers": "lsh"}, "attn_layers is 'lsh'; allowed: a list of 'local' and 'lsh'."),
+        (
+            {"num_buckets": 7},
+            "num_buckets is 7; allowed: an even integer, a list of such factors, or None.",
+        ),
+        (
+            {"num_buckets": []},
+            "num_buckets is []; allowed: an even integer, a list of such factors, or None.",
+        ),
+        (
+            {"num_buckets": [4, 3]},
+            "num_buckets is [4, 3]; allowed: an even integer, a list of such factors, or None.",
+        ),
+        ({"num_hashes": 0}, "num_hashes is 0; allowed: an integer from 1."),
+        ({"hidden_size": 32.0}, "hidden_size is 32.0; allowed: an integer from 1."),
+        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob is 1.0; allowed: from 0 to below 1."),
+        ({"axial_pos_shape": [48]}, "axial_pos_shape is [48]; allowed: two integers from 1."),
+        (
+            {"axial_pos_embds_dim": [8, 8]},
+            "axial_pos_embds_dim is [8, 8]; allowed: two integers whose sum is hidden_size, 32.",
+        ),
+        (
+            {"is_decoder": False},
+            "is_decoder is False; allowed: True with head 'lm', which predicts the next token.",
+        ),
+        ({"local_num_chunks_after": 1}, "local_num_chunks_after is 1; allowed: 0 with head 'lm'."),
+        (
+            {"head": "masked_lm"},
+            "is_decoder is True; allowed: False with head 'masked_lm', which sees both sides.",
+        ),
+        (
+            {"head": "question_answering", "num_labels": 3},
+            "num_labels is 3; allowed: 2 with head 'question_answering': start and end.",
+        ),
+    ],
+)
+def test_errors_name_the_value_and_what_is_allowed(change, text):
+    with pytest.raises(ValueError) as caught:
+        complete(SMALL | change)
+    assert str(caught.value) == f"reformer: {text}"
+
+
+@pytest.mark.parametrize(
+    ("length", "train", "change", "text"),
+    [
+        (36, True, {}, "36 tokens; allowed in training: a multiple of 8, or up to 4."),
+        (
+            40,
+            True,
+            {},
+            "40 tokens; allowed in training: 48, the product of axial_pos_shape, which is [6, 8].",
+        ),
+        (49, False, {}, "49 tokens, 56 when padded; allowed: up to 48, the number of positions."),
+        (
+            80,
+            False,
+            {"axial_pos_embds": False},
+            "80 tokens; allowed: up to 48, the number of positions.",
+        ),
+    ],
+)
+def test_lengths_that_do_not_fit(one, length, train, change, text):
+    model = one.build(SMALL | change, train=train)
+    ids = one.tensors({"input_ids": np.ones([1, length], np.int64)})
+    with pytest.raises(ValueError) as caught:
+        one.call(model, ids)
+    assert str(caught.value) == f"reformer: input_ids has {text}"
+
+
+def test_chunks_that_do_not_fit(one):
+    model = one.build(SMALL | {"chunk_size_feed_forward": 7})
+    with pytest.raises(ValueError) as caught:
+        one.call(model, one.tensors({"input_ids": np.ones([1, 40], np.int64)}))
+    assert str(caught.value) == (
+        "reformer: chunk_size_feed_forward is 7; allowed: 0, or a divisor of 40 tokens."
+    )
+
+
+def test_published_keys_are_ignored():
+    config = SMALL | {"architectures": ["X"], "task_specific_params": {}, "output_past": True}
+    assert complete(config) == complete(SMALL)
+
+
+def test_inputs_reach_the_edges():
+    for name, row in CASES["default"].items():
+        config = SMALL | row.get("config", {})
+        inputs = make_inputs(config, 0, **row.get("inputs", {}))
+        ids = inputs["input_ids"]
+        assert ids.dtype == np.int64 and 0 <= ids.max() < config["vocab_size"], name
+        lengths = (ids != 0).sum(1)
+        assert len(ids) == 3 and lengths[0] == ids.shape[1] > lengths[1] > lengths[2]
+        masked = row.get("inputs", {}).get("masked_rows", False)
+        assert masked == ("masked_rows" in name) == (lengths[2] == 0)
+        if "labels" in inputs and inputs["labels"].ndim == 2:
+            assert (inputs["labels"] == -100).any()
+    assert {row.get("config", {}).get("head", "lm") for row in CASES["default"].values()} == set(
+        HEADS.values()
+    ) | {"masked_lm"}
+    rows = CASES["default"].values()
+    assert [row["weights"] for row in rows].count("initial") == 1
+    with pytest.raises(ValueError, match="mask is 'all'; allowed: 'explicit', 'none', 'holes'."):
+        make_inputs(SMALL, 0, mask="all")
+
+
+@pytest.mark.parametrize("name", CASES["default"])
+def test_default_is_small(name):
+    config = SMALL | CASES["default"][name].get("config", {})
+    side = load("torch")
+    assert sum(value.numel() for value in side.build(config).parameters()) <= 40_000
+
+
+def test_layouts_pair_up():
+    """The conversion by owner kind finds every entry, the alias included."""
+    owners = [load(side).side.owners(load(side).build(SMALL)) for side in SIDES]
+    assert len(weights.Layout(*owners).certificate()) == len(owners[0])
+    assert case.DEFAULTS["head"] == "none"

@@ -1,0 +1,510 @@
+"""The rule, verdict by verdict, on constructed tensors."""
+
+import math
+
+import numpy as np
+import pytest
+
+from common.verdict import (
+    FAILING,
+    SEVERITY,
+    TOLERANCES,
+    Choice,
+    claim,
+    count_verdicts,
+    exit_code,
+    judge_choice,
+    judge_tensor,
+    note_gradient,
+    worst,
+)
+
+EPSILON32 = 6e-8  # relative rounding noise of a float32 run, as drawn below
+EPSILON64 = 1e-16
+
+
+def four(values, seed=0):
+    """(t32, p32, t64, p64) of a correct port: the same values but for rounding."""
+    rng = np.random.default_rng(seed)
+
+    def rounded(size, dtype):
+        return (values * (1 + size * rng.normal(size=values.shape))).astype(dtype)
+
+    return [
+        rounded(EPSILON32, np.float32),
+        rounded(EPSILON32, np.float32),
+        rounded(EPSILON64, np.float64),
+        rounded(EPSILON64, np.float64),
+    ]
+
+
+def changed(values, seed, change):
+    """A port that computes `change` of the values, in both precisions."""
+    t32, _, t64, _ = four(values, seed)
+    _, p32, _, p64 = four(change(values), seed)
+    return [t32, p32, t64, p64]
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+VALUES = normal(8, 32, 16, seed=999)
+
+
+# ---- the verdicts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("scale", [1e-30, 1e-8, 1.0, 1e8, 1e30])
+def test_rounding(seed, scale):
+    row = judge_tensor("k", *four(VALUES * scale, seed), batch=8)
+    assert row.verdict == "ROUNDING"
+    assert row.gap <= 1e-8 * row.noise_ref and row.gap <= row.allowed
+    assert row.noise_ref == pytest.approx(EPSILON32 * scale, rel=0.2)
+    assert row.scale == pytest.approx(scale, rel=0.1)
+    assert row.beyond is None and not row.capped
+
+
+def test_identical_needs_the_same_bits_and_the_same_function():
+    t32, _, t64, p64 = four(VALUES)
+    assert judge_tensor("k", t32, t32, t64, p64).verdict == "IDENTICAL"
+    assert judge_tensor("k", t32, t32).verdict == "IDENTICAL"
+    assert judge_tensor("k", t32, t32, t64, p64 * (1 + 1e-3)).verdict == "DIVERGED"
+    zero = np.zeros(3, np.float32)
+    assert judge_tensor("k", zero, -zero, zero.astype(float), zero.astype(float)).verdict == (
+        "ROUNDING"
+    )
+
+
+def test_constant():
+    """An epsilon in float32: far above rounding, below two float32 epsilons."""
+    row = judge_tensor("k", *changed(VALUES, 0, lambda x: x * (1 + 3e-10)), batch=8)
+    assert row.verdict == "CONSTANT"
+    assert row.gap > row.allowed and row.beyond > 0
+    assert judge_tensor("k", *changed(VALUES, 0, lambda x: x * (1 + 1e-6))).verdict == "DIVERGED"
+
+
+def test_precision():
+    t32, p32, t64, p64 = four(VALUES)
+    coarse = (p64 * (1 + 5e-4 * normal(*VALUES.shape))).astype(np.float32)
+    row = judge_tensor("k", t32, coarse, t64, p64)
+    assert row.verdict == "PRECISION" and "is beyond" in row.note
+    assert row.noise_cand > row.allowed > row.noise_ref
+    assert abs(row.worst_cand - row.worst_ref) > row.allowed
+    # A constant beside it does not excuse it.
+    assert judge_tensor("k", t32, coarse, t64, p64 * (1 + 1e-9)).verdict == "PRECISION"
+
+
+def test_precision_of_what_an_optimizer_has_touched():
+    t32, _, t64, p64 = four(VALUES)
+    noisy = (p64 * (1 + 4e-6 * normal(*VALUES.shape))).astype(np.float32)
+    assert judge_tensor("k", t32, noisy, t64, p64).verdict == "PRECISION"
+    assert judge_tensor("k", t32, noisy, t64, p64, optimizer=True).verdict == "ROUNDING"
+
+
+def test_precision_of_one_bad_element():
+    t32, p32, t64, p64 = four(normal(1000, 1000))
+    p32[123, 456] += 1e-3
+    row = judge_tensor("k", t32, p32, t64, p64)
+    assert (row.verdict, row.measure, row.worst_index) == ("PRECISION", "max", (123, 456))
+    assert row.beyond == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_values_that_agree_by_luck_are_no_precision_alarm(count):
+    """A handful of values: n_t is small by luck now and then, and n_p is not."""
+    alarms = 0
+    for seed in range(3000):
+        rng = np.random.default_rng(seed)
+        t64 = 1 + rng.random(count)
+        noise = 2e-4 * rng.normal(size=(2, count))
+        t32, p32 = (t64 + noise).astype(np.float32)
+        alarms += judge_tensor("k", t32, p32, t64, t64).verdict == "PRECISION"
+    assert alarms <= 3
+
+
+def test_diverged_gives_the_four_facts():
+    row = judge_tensor("k", *changed(VALUES, 0, lambda x: x + 0.01 * (x > 2)), batch=8)
+    assert row.verdict == "DIVERGED"
+    assert row.beyond > 0 and row.allowed < 0.01
+    assert abs(row.worst_cand - row.worst_ref) == pytest.approx(0.01)
+    assert VALUES[row.worst_index] == pytest.approx(row.worst_ref)
+
+
+def test_one_sample_among_many():
+    values = normal(64, 2000)
+    wrong = values.copy()
+    wrong[17] *= 1 + 2e-11  # too little for the whole tensor's rms
+    arrays = four(values)
+    arrays[3] = arrays[3] / values * wrong
+    assert judge_tensor("k", *arrays).verdict == "ROUNDING"
+    row = judge_tensor("k", *arrays, batch=64)
+    assert row.verdict == "CONSTANT" and row.sample == 17 and row.worst_index[0] == 17
+
+
+def test_a_blind_sample_does_not_hide_the_others():
+    """A fully masked row: float32 is 9 % off in one sample, so that n_t excuses nearly anything."""
+    arrays = four(VALUES)
+    arrays[0][3] *= np.float32(1.09)
+    arrays[1][3] *= np.float32(1.09)
+    assert judge_tensor("k", *arrays, batch=8).verdict == "ROUNDING"
+    assert judge_tensor("k", *arrays).capped
+    arrays[3][5] *= 1 + 1e-8
+    assert judge_tensor("k", *arrays, batch=8).sample == 5
+
+
+def test_one_element_in_a_million():
+    arrays = four(normal(1000, 1000))
+    arrays[3][7, 8] += 1e-9
+    row = judge_tensor("k", *arrays)
+    assert (row.verdict, row.measure, row.worst_index) == ("CONSTANT", "max", (7, 8))
+    arrays[1][7, 8] += 5.0
+    arrays[3][7, 8] += 5.0
+    row = judge_tensor("k", *arrays)
+    assert (row.verdict, row.beyond, row.worst_index) == ("DIVERGED", 1, (7, 8))
+
+
+def test_a_tiny_gradient_with_the_wrong_sign():
+    """1e-8 of it: the guide passes, and so would any bound against the other gradients."""
+    gradient = 1e-8 * normal(64)
+    arrays = changed(gradient, 0, lambda x: -x)
+    row = judge_tensor("grad/x", *arrays, cap=1.0)
+    assert row.verdict == "DIVERGED" and row.guide_passed
+    assert judge_tensor("grad/x", *arrays[:2]).verdict == "DIVERGED"
+
+
+def gauge(noise32=3e-10, noise64=7e-19, size=64, seed=0):
+    """A gradient that is zero in exact arithmetic, as a key's bias has it."""
+    rng = np.random.default_rng(seed)
+    arrays = [(noise32 * rng.normal(size=size)).astype(np.float32) for _ in range(2)]
+    return arrays + [noise64 * rng.normal(size=size) for _ in range(2)]
+
+
+@pytest.mark.parametrize("side", [None, 0, 1])
+def test_a_gradient_that_is_zero_in_exact_arithmetic(side):
+    """Noise on both sides, or exactly zero on one of them."""
+    arrays = gauge()
+    if side is not None:
+        arrays[side], arrays[side + 2] = 0 * arrays[side], 0 * arrays[side + 2]
+    row = judge_tensor("grad/k.bias", *arrays, cap=1e-2)
+    assert row.verdict == "ROUNDING" and row.noise_only
+    note_gradient(row, *arrays[2:])
+    assert row.note == "zero in exact arithmetic: noise on both sides"
+
+
+def test_a_bias_that_the_loss_does_not_depend_on():
+    row = judge_tensor("grad/b", *gauge(5.8e-11, 6.0e-14), cap=1e-2)
+    assert row.noise_only
+    assert not judge_tensor("grad/b", *four(1e-6 * VALUES), cap=1.0).noise_only
+
+
+def test_a_large_noise_excuses_only_up_to_the_cap():
+    t32, p32, t64, p64 = four(VALUES)
+    t32 = (t64 * 1.1).astype(np.float32)
+    p32 = (p64 * 1.1001).astype(np.float32)
+    assert judge_tensor("k", t32, p32, t64, p64 * (1 + 1e-6)).verdict == "DIVERGED"
+    row = judge_tensor("k", t32, p32, t64, p64)
+    assert row.verdict == "ROUNDING" and row.capped
+
+
+def test_close_is_the_best_that_float32_alone_allows():
+    t32, p32, *_ = four(VALUES)
+    row = judge_tensor("k", t32, p32)
+    assert row.verdict == "CLOSE" and row.gap is None
+    far = p32.copy()
+    far[1, 2, 3] += 0.01  # 2.4e-6 in the mean of 4,096
+    row = judge_tensor("k", t32, far)
+    assert row.verdict == "DIVERGED" and row.worst_index == (1, 2, 3) and row.beyond == 1
+    big = judge_tensor("k", 1e4 * t32, 1e4 * p32)
+    assert (big.verdict, big.measure, big.guide_passed) == ("DIVERGED", "mean", False)
+
+
+# ---- INVALID ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [{0}, {1}, {2}, {3}, {0, 1, 2, 3}])
+@pytest.mark.parametrize("full", [True, False])
+def test_nan_and_infinity_always_fail(bad, where, full):
+    arrays = four(VALUES)
+    for i in where:
+        arrays[i][0, 1, 2] = bad
+    if not full:
+        arrays = arrays[:2]
+        if not where & {0, 1}:
+            return
+    row = judge_tensor("k", *arrays)
+    assert row.verdict == "INVALID" and row.mean_abs is None and row.max_abs is None
+    assert "first at (0, 1, 2)" in row.note and row.guide_passed is False
+    names = ("torch float32", "paddle float32", "torch float64", "paddle float64")
+    assert all((names[i] in row.note) == (i in where) for i in range(len(arrays)))
+
+
+@pytest.mark.parametrize(
+    ("ref", "cand", "said"),
+    [
+        (np.ones((4, 1)), np.ones(4), "shape (4, 1) on the torch side, (4,) on the paddle side"),
+        (np.ones(1), np.ones(1000), "shape (1,) on the torch side, (1000,) on the paddle side"),
+        (np.ones((2, 3)), np.ones((3, 2)), "shape (2, 3) on the torch side, (3, 2)"),
+        (np.ones(2, np.float16), np.ones(2), "dtype float16 on the torch side, float64"),
+        (np.ones(2, int), np.ones(2), "dtype int64 on the torch side, float64"),
+        (np.ones(2, np.int32), np.ones(2, np.int64), "dtype int32 on the torch side, int64"),
+        (np.ones((0, 3)), np.ones((0, 3)), "an empty tensor of shape (0, 3)"),
+        (np.ones(2, complex), np.ones(2, complex), "dtype complex128 cannot be judged"),
+    ],
+)
+def test_what_cannot_be_compared(ref, cand, said):
+    row = judge_tensor("k", ref, cand)
+    assert row.verdict == "INVALID" and said in row.note
+    assert row.mean_abs is None and row.max_abs is None
+
+
+def test_float64_logs_of_another_shape_or_type():
+    t32, p32, t64, p64 = four(VALUES)
+    assert "in float64 shape" in judge_tensor("k", t32, p32, t64, p64[:1]).note
+    assert "in float32, (1, 32, 16)" in judge_tensor("k", t32, p32, t64[:1], p64[:1]).note
+    row = judge_tensor("k", t32, p32, np.ones(VALUES.shape, int), np.ones(VALUES.shape, int))
+    assert row.verdict == "INVALID" and "in the float32 run" in row.note
+
+
+# ---- corners ------------------------------------------------------------------------------------
+
+
+def test_zeros_on_both_sides():
+    zero32, zero64 = np.zeros(5, np.float32), np.zeros(5)
+    row = judge_tensor("grad/x", zero32, zero32, zero64, zero64, cap=1.0)
+    assert row.verdict == "IDENTICAL"
+    note_gradient(row, zero64, zero64)
+    assert row.note == "all zero"
+
+
+def test_constant_gradients_are_named():
+    arrays = four(np.full(5, 1 / 64))
+    row = judge_tensor("grad/b", *arrays)
+    note_gradient(row, np.full(5, 1 / 64), np.full(5, 1 / 64))
+    assert row.note == "constant"
+    row = judge_tensor("grad/b", *four(normal(5)))
+    note_gradient(row, normal(5), normal(5))
+    assert row.note == ""
+
+
+def test_scalars():
+    arrays = four(np.array(2.5))
+    assert judge_tensor("loss", *arrays).verdict in ("IDENTICAL", "ROUNDING")
+    arrays[3] = arrays[3] * (1 + 1e-6)
+    row = judge_tensor("loss", *arrays)
+    assert row.verdict == "DIVERGED" and row.worst_index == ()
+
+
+def test_a_scalar_whose_noise_is_zero_by_luck():
+    value = np.array(0.5)
+    row = judge_tensor("loss", value.astype("f4"), value.astype("f4"), value, value * (1 + 1e-15))
+    assert row.verdict == "IDENTICAL"
+
+
+@pytest.mark.parametrize("scale", [1e-42, 1e-200, 1e-300, 1e200])
+def test_values_whose_squares_no_float_holds(scale):
+    t64 = scale * normal(50)
+    with np.errstate(over="ignore"):
+        t32 = t64.astype(np.float32) if scale < 1 else np.zeros(50, np.float32)
+    assert judge_tensor("k", t32, t32, t64, t64).verdict == "IDENTICAL"
+    row = judge_tensor("k", t32, t32, t64, t64 * 1.1)
+    assert row.verdict == "DIVERGED" and 0.5 < row.scale / scale < 5
+
+
+def test_finite_values_whose_difference_is_not():
+    big = np.full(4, 3e38, np.float32)
+    row = judge_tensor("k", big, -big)
+    assert row.verdict == "DIVERGED" and row.max_abs == pytest.approx(6e38)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int8, np.bool_])
+def test_integers_must_be_equal(dtype):
+    a = np.array([0, 1, 1, 0], dtype)
+    b = np.array([0, 1, 0, 0], dtype)
+    assert judge_tensor("ids", a, a, a, a).verdict == "IDENTICAL"
+    row = judge_tensor("ids", a, b)
+    assert (row.verdict, row.beyond, row.worst_index, row.max_abs) == ("DIVERGED", 1, (2,), 1.0)
+    row = judge_tensor("ids", a, a, a, b)
+    assert row.verdict == "DIVERGED" and row.note.startswith("float64: 1 of 4 differ")
+
+
+def test_float64_in_both_kinds_of_log():
+    """A learning rate is a Python float on both sides, in every run."""
+    lr = np.array(1e-3)
+    assert judge_tensor("lr", lr, lr, lr, lr, optimizer=True).verdict == "IDENTICAL"
+    off = np.array(1.001e-3)
+    assert judge_tensor("lr", lr, off, lr, off, optimizer=True).verdict == "DIVERGED"
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1000,), (7, 129, 33), (300_001,), (512, 1024)])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_the_mean_is_the_guides_to_the_last_bit(shape, dtype):
+    a = np.asarray(normal(*shape)).astype(dtype)
+    b = np.asarray(a + 1e-4 * normal(*shape, seed=1)).astype(dtype)
+    row = judge_tensor("k", a, b)
+    assert row.mean_abs == float(np.mean(np.abs(a - b)))
+    assert row.max_abs == float(np.max(np.abs(a - b)))
+
+
+def test_order_in_memory_and_blocks_do_not_matter():
+    arrays = four(normal(5, 300, 70))
+    arrays[3][4, 299, 69] += 1e-3
+    row = judge_tensor("k", *arrays, batch=5)
+    other = judge_tensor("k", *map(np.asfortranarray, arrays), batch=5)
+    assert row.as_json() == other.as_json() and row.worst_index == (4, 299, 69)
+
+
+def test_statistics_are_what_they_say():
+    t32, p32, t64, p64 = arrays = four(normal(3, 50_000), seed=4)
+    row = judge_tensor("k", *arrays)
+
+    def rms(x):
+        return math.sqrt(np.mean(np.square(x)))
+
+    assert row.gap == pytest.approx(rms(t64 - p64))
+    assert row.noise_ref == pytest.approx(rms(t32 - t64))
+    assert row.noise_cand == pytest.approx(rms(p32 - p64))
+    assert row.scale == pytest.approx(rms(t64))
+
+
+# ---- discrete choices ---------------------------------------------------------------------------
+
+
+def choice_of(scores):
+    return Choice(scores.argmax(axis=-1), scores)
+
+
+def margin_of(scores):
+    top = np.sort(scores, axis=-1)
+    return top[..., -1] - top[..., -2]
+
+
+def near_tie():
+    """Scores of 20 choices among 8; the first is nearly a tie."""
+    scores = normal(20, 8)
+    scores[0, 2], scores[0, 5] = 4.0, 4.0 - 1e-8
+    return scores
+
+
+def test_equal_choices_are_identical():
+    scores = near_tie()
+    run = choice_of(scores.astype(np.float32).astype(float))
+    run = Choice(choice_of(scores).choice, run.scores)
+    row = judge_choice("k", choice_of(scores), margin_of(scores), run, run, choice_of(scores))
+    assert row.verdict == "IDENTICAL" and row.beyond == 0
+
+
+def test_a_flip_below_the_noise():
+    scores = near_tie()
+    noisy = scores.copy()
+    noisy[0, 5] += 1e-6
+    row = judge_choice(
+        "k",
+        choice_of(scores),
+        margin_of(scores),
+        choice_of(scores.astype(np.float32)),
+        choice_of(noisy.astype(np.float32)),
+        choice_of(scores),
+    )
+    assert (row.verdict, row.beyond, row.worst_index) == ("FLIP", 1, (0,))
+    assert row.gap == pytest.approx(1e-8, rel=0.1) and row.allowed > row.gap
+    assert "paddle float32: 1 of 20 the other way" in row.note
+    assert row.mean_abs == pytest.approx(3 / 20)
+
+
+def test_a_choice_above_the_noise_is_diverged():
+    scores = near_tie()
+    wrong = choice_of(scores)
+    wrong.choice = wrong.choice.copy()
+    wrong.choice[7] = (wrong.choice[7] + 1) % 8
+    good = choice_of(scores)
+    row = judge_choice("k", good, margin_of(scores), good, wrong, good)
+    assert (row.verdict, row.beyond, row.worst_index) == ("DIVERGED", 1, (7,))
+    row = judge_choice("k", good, margin_of(scores), good, good, wrong)
+    assert row.verdict == "DIVERGED" and "paddle float64" in row.note
+
+
+def test_float64_scores_are_allowed_no_more_than_rounding():
+    """In float64 the scores of another function may not excuse the flip that they cause."""
+    scores = near_tie()
+    other = scores.copy()
+    other[0, 5] += 1e-6
+    row = judge_choice(
+        "k",
+        choice_of(scores),
+        margin_of(scores),
+        choice_of(scores.astype(np.float32)),
+        choice_of(scores),
+        choice_of(other),
+    )
+    assert row.verdict == "DIVERGED"
+
+
+def test_a_tie_broken_otherwise_is_diverged():
+    scores = np.zeros((3, 4))
+    other = Choice(np.full(3, 3), scores)
+    row = judge_choice("k", choice_of(scores), margin_of(scores), None, other, other)
+    assert row.verdict == "DIVERGED" and row.beyond == 3
+
+
+def test_choices_that_cannot_be_compared():
+    scores = near_tie()
+    good, margin = choice_of(scores), margin_of(scores)
+    for bad in (
+        Choice(good.choice[:5], scores),
+        Choice(good.choice, scores[:5]),
+        Choice(good.choice.astype(float), scores),
+        Choice(good.choice, scores * np.nan),
+    ):
+        assert judge_choice("k", good, margin, good, bad, good).verdict == "INVALID"
+    assert judge_choice("k", good, margin[:3], good, good, good).verdict == "INVALID"
+
+
+# ---- what verdicts come to ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "top", "status"),
+    [
+        ([], "INVALID", 2),
+        (["IDENTICAL"], "IDENTICAL", 0),
+        (["IDENTICAL", "ROUNDING", "CLOSE"], "CLOSE", 0),
+        (["ROUNDING", "CONSTANT", "CARRIED", "ROUNDING"], "CONSTANT", 0),
+        (["ROUNDING", "FLIP", "CARRIED"], "FLIP", 0),
+        (["ROUNDING", "CARRIED", "CONSTANT"], "CARRIED", 1),
+        (["ROUNDING", "CARRIED"], "CARRIED", 1),
+        (["PRECISION", "CARRIED"], "PRECISION", 1),
+        (["ROUNDING", "DIVERGED", "CARRIED"], "DIVERGED", 1),
+        (["DIVERGED", "INVALID"], "INVALID", 1),
+    ],
+)
+def test_the_worst_and_the_exit_status(verdicts, top, status):
+    assert worst(verdicts) == top
+    assert exit_code(verdicts) == status
+
+
+def test_precision_may_be_allowed():
+    assert exit_code(["ROUNDING", "PRECISION", "CARRIED"], allow=("PRECISION",)) == 0
+    assert exit_code(["DIVERGED"], allow=("PRECISION",)) == 1
+
+
+def test_claims():
+    assert claim("c", 0.0, 0.0).verdict == "IDENTICAL"
+    assert claim("c", 1.0, 2.0).verdict == "ROUNDING"
+    assert claim("c", 3.0, 2.0, "why").verdict == "DIVERGED"
+    assert claim("c", math.nan, 2.0).verdict == "INVALID"
+    assert claim("c", math.inf, 2.0).verdict == "DIVERGED"
+    assert claim("c", math.inf, 2.0).as_json()["gap"] is None
+
+
+def test_every_number_of_the_rule_says_why():
+    for name, tolerance in TOLERANCES.items():
+        assert tolerance.value > 0 and tolerance.reason and tolerance.measured, name
+    assert set(FAILING) < set(SEVERITY)
+
+
+def test_counts_come_worst_first():
+    rows = [claim("a", 1, 0), claim("b", 0, 0), claim("c", 0, 0)]
+    assert list(count_verdicts(rows).items()) == [("DIVERGED", 1), ("IDENTICAL", 2)]
