@@ -13,13 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from common.choices import Choice, judge_choice
 from common.logs import LogError, file_sha256, read_log, read_sidecar
+from common.tolerances import tolerance
 from common.verdict import (
-    TOLERANCES,
-    Choice,
     Row,
     exit_code,
-    judge_choice,
     judge_tensor,
     largest_scale,
     note_gradient,
@@ -393,7 +392,7 @@ def _notes(rows: Iterable[Row], logs: _Logs) -> list[str]:
         )
     capped = sum(row.capped for row in rows)
     if capped:
-        allowed = TOLERANCES["cap"].value
+        allowed = tolerance("cap")
         notes.append(f"{capped} rows are noisier than {allowed:g} of their scale: capped")
     empty = sum(row.note.endswith("noise on both sides") for row in rows)
     if empty:

@@ -14,72 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-
-class Tolerance(NamedTuple):
-    """A number of the rule, why it is what it is, and what was measured."""
-
-    value: float
-    reason: str
-    measured: str
-
-
-TOLERANCES = {
-    "gap": Tolerance(
-        1e-4,
-        "same function: the float64 gap is this small against the reference's float32 noise",
-        "correct twins 4e-9, up to 1e-5 with a float32 attribute; wrong ones 1e-2 to 1e5",
-    ),
-    "cap": Tolerance(
-        1e-4,
-        "noise above this part of the tensor's (for gradients and optimizer rows: its kind's) "
-        "scale excuses no more gap",
-        "n_t / s is 1e-7 to 1e-5 for sound float32; 9e-2 where a fully masked row blinds it",
-    ),
-    "floor": Tolerance(
-        1e-12,
-        "gap that float64 itself leaves, since a scalar's n_t can be 0 by luck",
-        "float64 rounding of deep models: 1e-16 to 1e-13 of s",
-    ),
-    "kind_floor": Tolerance(
-        1e-14,
-        "gap against the kind's scale: one side returns 0 where the other returns the noise of "
-        "float64 sums, as for the gradient of a key's bias",
-        "4e8 times less than such a gradient's float32 noise of 1e-7 of S: 1e-16 of S",
-    ),
-    "constant": Tolerance(
-        2.4e-7,
-        "two float32 epsilons of the tensor's own size: a constant kept in float32",
-        "float32 attributes in Paddle 3.3.1: 2e-13 to 1.8e-7",
-    ),
-    "precision": Tolerance(
-        16.0,
-        "times the reference's noise (or one float32 epsilon of s): beyond it float32 was not used",
-        "n_p / n_t of correct twins 0.4 to 1.7; TF32 about 1e3",
-    ),
-    "precision_optimizer": Tolerance(
-        128.0,
-        "the same for what an optimizer step has touched",
-        "Paddle's float32 Adam computes 1 - beta2 in float32: with 0.999 moment2 is 1.28e-5 off, "
-        "108 epsilons; its weights are 20 to 41 times noisier than torch's",
-    ),
-    "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
-    "noise_only": Tolerance(
-        1e-2,
-        "s below this part of the float32 noise: the tensor is zero in exact arithmetic",
-        "a bias that the loss does not depend on: 1e-3; a key's bias: 2e-9; real gradients: > 1e3",
-    ),
-    "guide": Tolerance(1e-6, "the guide's rule: mean |a - b|", "reprod_log's default"),
-    "close": Tolerance(
-        1e-3,
-        "float32 logs alone: no element differs by more than this part of the reference's rms",
-        "12-layer transformer as initialised: 1e-6",
-    ),
-}
-
-
-def _tolerance(name: str) -> float:
-    return TOLERANCES[name].value
-
+from common.tolerances import tolerance
 
 # A handful of values can have a small n_t by luck, so that n_p / n_t says little.  For that many
 # values: factor on n_t, and on the epsilon, that keep a correct twin's alarms below 1 in 1,000.
@@ -208,7 +143,7 @@ def judge_tensor(
     row.note = _mismatch(arrays)
     if row.note:
         return row
-    arrays = [np.ascontiguousarray(array) for array in arrays]
+    arrays = [np.asarray(array, order="C") for array in arrays]
     if arrays[0].dtype.kind in "iub":
         return _judge_integers(row, arrays)
     with np.errstate(all="ignore"):
@@ -280,7 +215,7 @@ def _compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
         difference = np.abs(a.astype(np.float64) - b)  # finite, but not their difference
         mean, largest = difference.mean(), difference.max()
     row.mean_abs, row.max_abs = float(mean), float(largest)
-    row.guide_passed = bool(mean <= _tolerance("guide"))
+    row.guide_passed = bool(mean <= tolerance("guide"))
     if not 1e-30 < squares < 1e30:  # squares of very small or large float32 values
         return _rms(a)
     return float(np.sqrt(squares / a.size))
@@ -317,7 +252,7 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 def _judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> Row:
     """Float32 logs alone."""
     row.scale = scale
-    row.allowed = _tolerance("close") * scale
+    row.allowed = tolerance("close") * scale
     row.measure = "max"
     if row.max_abs == 0.0 and _same_bits(ref, cand):
         row.verdict = "IDENTICAL"
@@ -326,7 +261,7 @@ def _judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> R
     else:
         row.verdict = "DIVERGED"
         if row.max_abs <= row.allowed:
-            row.measure, row.allowed = "mean", _tolerance("guide")
+            row.measure, row.allowed = "mean", tolerance("guide")
         _locate(row, np.abs(ref.astype(np.float64) - cand), ref, cand)
     return row
 
@@ -387,13 +322,13 @@ def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: bool) 
 
     # A kind's S is a root mean square; the maxima of a tensor may be larger.
     limit = scale if cap is None else np.maximum(cap, scale)
-    capped = noise_ref > _tolerance("cap") * limit
-    rounding = _rounding_bound(noise_ref, scale, limit)
+    capped = noise_ref > tolerance("cap") * limit
+    rounding = rounding_bound(noise_ref, scale, limit)
     if cap is not None:
-        rounding = np.maximum(rounding, _tolerance("kind_floor") * cap)
-    constant = np.maximum(rounding, _tolerance("constant") * scale)
+        rounding = np.maximum(rounding, tolerance("kind_floor") * cap)
+    constant = np.maximum(rounding, tolerance("constant") * scale)
     noise = max(noise_ref[0], noise_cand[0])
-    row.noise_only = bool(max(scale[0], cand_scale[0]) <= _tolerance("noise_only") * noise > 0.0)
+    row.noise_only = bool(max(scale[0], cand_scale[0]) <= tolerance("noise_only") * noise > 0.0)
     precision = _precision_bound(
         noise_ref, limit if row.noise_only else scale, widths, samples, optimizer
     )
@@ -431,17 +366,17 @@ def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: bool) 
     return row
 
 
-def _rounding_bound(noise_ref, scale, limit):
+def rounding_bound(noise_ref, scale, limit):
     """The largest gap that is rounding."""
-    excused = _tolerance("gap") * np.minimum(noise_ref, _tolerance("cap") * limit)
-    return np.maximum(excused, _tolerance("floor") * scale)
+    excused = tolerance("gap") * np.minimum(noise_ref, tolerance("cap") * limit)
+    return np.maximum(excused, tolerance("floor") * scale)
 
 
 def _precision_bound(noise_ref, scale, widths, samples: int, optimizer: bool):
     """The largest float32 noise of the candidate that is still float32's."""
-    factor = _tolerance("precision_optimizer" if optimizer else "precision")
+    factor = tolerance("precision_optimizer" if optimizer else "precision")
     luck = np.array([_FEW.get(int(width), (1.0, 1.0)) for width in widths])
-    bound = np.maximum(luck[:, 0] * noise_ref, luck[:, 1] * _tolerance("float32_epsilon") * scale)
+    bound = np.maximum(luck[:, 0] * noise_ref, luck[:, 1] * tolerance("float32_epsilon") * scale)
     if samples > 1:
         # The values of one sample may share one error, small by luck: its fellows' noise counts.
         for part in (slice(2, 2 + samples), slice(2 + samples, None)):
@@ -461,7 +396,7 @@ def _locate(row: Row, difference: np.ndarray, ref: np.ndarray, cand: np.ndarray)
     row.worst_ref, row.worst_cand = float(ref[row.worst_index]), float(cand[row.worst_index])
 
 
-# ---- integers and discrete choices --------------------------------------------------------------
+# ---- integers, and what helps to read rows ------------------------------------------------------
 
 
 def _judge_integers(row: Row, arrays: list[np.ndarray]) -> Row:
@@ -469,7 +404,7 @@ def _judge_integers(row: Row, arrays: list[np.ndarray]) -> Row:
     row.allowed, row.measure = 0.0, "count"
     difference = np.abs(arrays[0].astype(np.float64) - arrays[1].astype(np.float64))
     row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
-    row.guide_passed = bool(row.mean_abs <= _tolerance("guide"))
+    row.guide_passed = bool(row.mean_abs <= tolerance("guide"))
     row.verdict, row.beyond = "IDENTICAL", 0
     for name, ref, cand in zip(("", "float64: "), arrays[::2], arrays[1::2], strict=False):
         different = ref != cand
@@ -482,97 +417,6 @@ def _judge_integers(row: Row, arrays: list[np.ndarray]) -> Row:
             row.worst_ref, row.worst_cand = float(ref[index]), float(cand[index])
             break
     return row
-
-
-@dataclass(slots=True)
-class Choice:
-    """What one run would have chosen, and the scores that it would have chosen from."""
-
-    choice: np.ndarray  # integers
-    scores: np.ndarray  # (*choice's shape, candidates), or another shape
-
-
-def judge_choice(
-    key: str,
-    reference: Choice,
-    margin: np.ndarray,
-    ref32: Choice | None,
-    cand32: Choice | None,
-    cand64: Choice | None,
-) -> Row:
-    """Judge a discrete choice, such as an argmax: each run's own against the reference's.
-
-    reference  the reference's float64 run (or float32, where there is no other), which all
-               others went on with
-    margin     by how much that run's choice won; the same shape as the choice
-    A choice that fell the other way is a FLIP where twice the noise of the scores, the most by
-    which two of them can approach, reaches the margin.  A float64 candidate's scores may differ
-    from the reference's by no more than ROUNDING allows them to.
-    """
-    row = Row(key, "IDENTICAL", size=reference.choice.size, shape=reference.choice.shape)
-    row.measure, row.beyond = "count", 0
-    sides = {"torch float32": ref32, "paddle float32": cand32, "paddle float64": cand64}
-    runs = {name: run for name, run in sides.items() if run is not None}
-    for name, run in runs.items():
-        if run.choice.shape != reference.choice.shape or run.choice.dtype.kind not in "iu":
-            row.verdict = "INVALID"
-            row.note = f"{name}: {run.choice.dtype}{list(run.choice.shape)} is not such a choice"
-            return row
-        if run.scores.shape != reference.scores.shape:
-            row.verdict = "INVALID"
-            row.note = f"{name}: scores of shape {run.scores.shape}, not {reference.scores.shape}"
-            return row
-        if not (np.isfinite(run.scores).all() and np.isfinite(reference.scores).all()):
-            row.verdict = "INVALID"
-            row.note = f"{name}: scores that are NaN or infinite"
-            return row
-    if row.size == 0 or margin.shape != reference.choice.shape:
-        row.verdict, row.note = "INVALID", "a choice without its margins"
-        return row
-    pair = (ref32 or reference, cand32) if cand32 is not None else None
-    if pair is not None:
-        difference = np.abs(pair[0].choice.astype(np.float64) - pair[1].choice)
-        row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
-        row.guide_passed = bool(row.mean_abs <= _tolerance("guide"))
-
-    notes = []
-    for name, run in runs.items():
-        differs = run.choice != reference.choice
-        if not differs.any():
-            continue
-        noise = _score_noise(reference, run)
-        if run is cand64 and ref32 is not None:
-            scale = float(np.abs(reference.scores).max())
-            own = float(np.abs(ref32.scores - reference.scores.astype(np.float64)).max())
-            noise = np.minimum(noise, float(_rounding_bound(own, scale, scale)))
-        flip = differs & (margin <= 2.0 * noise) & (noise > 0.0)
-        bad = differs & ~flip
-        chosen = bad if bad.any() else differs
-        widest = np.where(chosen, margin, -np.inf)
-        index = tuple(int(i) for i in np.unravel_index(np.argmax(widest), margin.shape))
-        count, word = int(np.count_nonzero(chosen)), "wrong" if bad.any() else "the other way"
-        notes.append(
-            f"{name}: {count} of {row.size} {word}, widest margin {float(margin[index]):.1e}, "
-            f"scores' noise there {float(np.broadcast_to(noise, margin.shape)[index]):.1e}"
-        )
-        worse = bad.any() and row.verdict != "DIVERGED"
-        if worse or row.verdict == "IDENTICAL":
-            row.verdict = "DIVERGED" if bad.any() else "FLIP"
-            row.beyond, row.worst_index = count, index
-            row.gap = float(margin[index])
-            row.allowed = 2.0 * float(np.broadcast_to(noise, margin.shape)[index])
-            row.worst_ref = float(reference.choice[index])
-            row.worst_cand = float(run.choice[index])
-    row.note = "; ".join(notes)
-    return row
-
-
-def _score_noise(reference: Choice, run: Choice):
-    """By how much a run's scores are off, per choice where the scores lie along a further axis."""
-    difference = np.abs(run.scores.astype(np.float64) - reference.scores)
-    if difference.shape[:-1] == reference.choice.shape:
-        return difference.max(axis=-1)
-    return np.broadcast_to(difference.max(), reference.choice.shape)
 
 
 def largest_scale(arrays: Iterable[np.ndarray]) -> float:

@@ -6,6 +6,8 @@ python step2_metric/check_step2.py --model fastformer
 import sys
 from pathlib import Path
 
+import numpy as np
+
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
@@ -20,16 +22,17 @@ SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F
 
 def third_opinion(folder: Path, pair) -> list[Row]:
     """Each side's scores against scikit-learn's, computed from that side's predictions."""
-    from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+    from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
     rows = []
     for side in ("torch", "paddle"):
         with read_log(folder / f"metric_{side}.npy") as log:
             labels, predictions = log["test/labels"], log["test/predictions"]
             classes = range(log.shape("test/logits")[-1])
-            macro = {"labels": list(classes), "average": "macro", "zero_division": 0}
-            precision = precision_score(labels, predictions, **macro)
-            recall = recall_score(labels, predictions, **macro)
+            table = confusion_matrix(labels, predictions, labels=list(classes))
+            hits = np.diag(table)
+            precision = float(np.mean(hits / (table.sum(axis=0) + SEED_EPSILON)))
+            recall = float(np.mean(hits / (table.sum(axis=1) + SEED_EPSILON)))
             opinions = {
                 "accuracy": accuracy_score(labels, predictions),
                 "macro_f1": f1_score(labels, predictions, average="macro", zero_division=0),

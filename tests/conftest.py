@@ -10,8 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# In importlib mode pytest puts nothing on the path.
-sys.path.insert(0, str(ROOT))
+# In importlib mode pytest puts nothing on the path: the checkout, and the tests' own helpers.
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )

@@ -370,6 +370,20 @@ def test_activations_do_not_grow_with_depth(one, monkeypatch):
     assert kept_floats(one, 12)[0] > 5 * kept_floats(one, 2)[0] > 10 * deep[0]
 
 
+def test_layers_learn_with_frozen_embeddings(one):
+    model = one.build(training_config(head="none"), train=True)
+    for value in model.embeddings.parameters():
+        if one.name == "torch":
+            value.requires_grad = False
+        else:
+            value.stop_gradient = True
+    inputs = one.tensors(make_inputs(training_config(head="none"), 0, length=48))
+    with using(Session()):
+        one.models.loss(one.call(model, inputs), inputs).backward()
+    gradients = one.gradients(model)
+    assert len(gradients) > 30 and all(values.any() for values in gradients.values())
+
+
 def test_two_calls_before_one_backward(one):
     """Each call's recomputation sees its own dropout masks and buckets."""
     config = training_config(head="none")

@@ -279,10 +279,9 @@ def complete(config):
         if isinstance(full[key], str) or not 0.0 <= full[key] < 1.0:
             _reject(key, full[key], "from 0 to below 1")
     buckets = full["num_buckets"]
-    for factor in buckets if isinstance(buckets, list | tuple) and buckets else [buckets]:
-        if factor is not buckets or buckets is not None:
-            if not _is_count(factor, 2) or factor % 2:
-                _reject("num_buckets", buckets, "an even integer, a list of such factors, or None")
+    factors = buckets if isinstance(buckets, list | tuple) else [2 if buckets is None else buckets]
+    if not factors or any(not _is_count(factor, 2) or factor % 2 for factor in factors):
+        _reject("num_buckets", buckets, "an even integer, a list of such factors, or None")
     if full["axial_pos_embds"]:
         for key in ("axial_pos_shape", "axial_pos_embds_dim"):
             pair = full[key]

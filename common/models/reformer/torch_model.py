@@ -543,7 +543,9 @@ class Encoder(nn.Module):
         """embeddings (B, T, C) -> (B, T, 2C); fills the list hidden_states, unless None."""
         number = current().next_call(self._site)
         run = EncoderRun(number, attention_mask, rotations, hidden_states)
-        streams = ReversibleLayers.apply(embeddings, self, run)
+        # Frozen embeddings must not keep the layers from their gradients.
+        trained = embeddings if embeddings.requires_grad else watch(embeddings.detach())
+        streams = ReversibleLayers.apply(trained, self, run)
         return dropout(self, "dropout", self.layer_norm(streams), self.dropout_prob)
 
     def run_layers(self, embeddings, run):
@@ -655,33 +657,6 @@ class LMHead(nn.Module):
         return run_chunked(self.decoder, hidden_states, self.chunk_size, "chunk_size_lm_head")
 
 
-class LanguageModel(nn.Module):
-    """Heads "lm" and "masked_lm": the logits of a token at each place."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.head = config["head"]
-        self.reformer = ReformerModel(config)
-        self.lm_head = LMHead(config)
-        initialise(self.lm_head, config)
-
-    def forward(
-        self,
-        input_ids,
-        attention_mask=None,
-        position_ids=None,
-        rotations=None,
-        output_hidden_states=False,
-    ):
-        """As ReformerModel; returns {"logits": (B, T, V)}."""
-        outputs = Outputs(
-            self.reformer(input_ids, attention_mask, position_ids, rotations, output_hidden_states)
-        )
-        outputs.head = self.head
-        outputs["logits"] = self.lm_head(outputs.pop("last_hidden_state"))
-        return outputs
-
-
 class ClassificationHead(nn.Module):
     """Logits of a class from the first token."""
 
@@ -698,14 +673,22 @@ class ClassificationHead(nn.Module):
         return self.out_proj(dropout(self, "dropout", dense, self.dropout_prob))
 
 
-class SequenceClassifier(nn.Module):
-    """Head "classification": the logits of a class."""
+class ReformerWithHead(nn.Module):
+    """The trunk with one of the heads, under the name that the published checkpoints give it."""
 
     def __init__(self, config):
         super().__init__()
+        self.head = config["head"]
         self.reformer = ReformerModel(config)
-        self.classifier = ClassificationHead(config)
-        initialise(self.classifier, config)
+        if self.head == "classification":
+            self.classifier = ClassificationHead(config)
+            initialise(self.classifier, config)
+        elif self.head == "question_answering":
+            self.qa_outputs = nn.Linear(2 * config["hidden_size"], config["num_labels"])
+            initialise(self.qa_outputs, config)
+        else:
+            self.lm_head = LMHead(config)
+            initialise(self.lm_head, config)
 
     def forward(
         self,
@@ -715,37 +698,23 @@ class SequenceClassifier(nn.Module):
         rotations=None,
         output_hidden_states=False,
     ):
-        """As ReformerModel; returns {"logits": (B, num_labels)}."""
-        outputs = self.reformer(
-            input_ids, attention_mask, position_ids, rotations, output_hidden_states
+        """As ReformerModel; in place of last_hidden_state it returns
+
+        {"logits": (B, T, V)} of the lm heads, {"logits": (B, num_labels)} of classification, or
+        {"start_logits": (B, T), "end_logits": (B, T)} of question answering.
+        """
+        outputs = Outputs(
+            self.reformer(input_ids, attention_mask, position_ids, rotations, output_hidden_states)
         )
-        outputs["logits"] = self.classifier(outputs.pop("last_hidden_state"))
-        return outputs
-
-
-class QuestionAnswerer(nn.Module):
-    """Head "question_answering": where an answer starts and where it ends."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.reformer = ReformerModel(config)
-        self.qa_outputs = nn.Linear(2 * config["hidden_size"], 2)
-        initialise(self.qa_outputs, config)
-
-    def forward(
-        self,
-        input_ids,
-        attention_mask=None,
-        position_ids=None,
-        rotations=None,
-        output_hidden_states=False,
-    ):
-        """As ReformerModel; returns {"start_logits": (B, T), "end_logits": (B, T)}."""
-        outputs = self.reformer(
-            input_ids, attention_mask, position_ids, rotations, output_hidden_states
-        )
-        logits = self.qa_outputs(outputs.pop("last_hidden_state"))  # (B, T, 2)
-        outputs["start_logits"], outputs["end_logits"] = logits[:, :, 0], logits[:, :, 1]
+        outputs.head = self.head
+        last = outputs.pop("last_hidden_state")
+        if self.head == "classification":
+            outputs["logits"] = self.classifier(last)
+        elif self.head == "question_answering":
+            logits = self.qa_outputs(last)  # (B, T, 2)
+            outputs["start_logits"], outputs["end_logits"] = logits[:, :, 0], logits[:, :, 1]
+        else:
+            outputs["logits"] = self.lm_head(last)
         return outputs
 
 
@@ -771,14 +740,7 @@ def initialise(model, config):
 def build(config):
     """The model of a configuration; ValueError where it cannot be built (case.complete)."""
     config = complete(config)
-    models = {
-        "none": ReformerModel,
-        "lm": LanguageModel,
-        "masked_lm": LanguageModel,
-        "classification": SequenceClassifier,
-        "question_answering": QuestionAnswerer,
-    }
-    return named(models[config["head"]](config))
+    return named(ReformerModel(config) if config["head"] == "none" else ReformerWithHead(config))
 
 
 # ---- losses -------------------------------------------------------------------------------------

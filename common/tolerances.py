@@ -1,0 +1,72 @@
+"""The one table of tolerances: every number of the verdict, its reason, and what was measured."""
+
+from typing import NamedTuple
+
+
+class Tolerance(NamedTuple):
+    """A number of the rule, why it is what it is, and what was measured."""
+
+    value: float
+    reason: str
+    measured: str
+
+
+TOLERANCES = {
+    "gap": Tolerance(
+        1e-4,
+        "same function: the float64 gap is this small against the reference's float32 noise",
+        "correct twins 4e-9, up to 1e-5 with a float32 attribute; wrong ones 1e-2 to 1e5",
+    ),
+    "cap": Tolerance(
+        1e-4,
+        "noise above this part of the tensor's (for gradients and optimizer rows: its kind's) "
+        "scale excuses no more gap",
+        "n_t / s is 1e-7 to 1e-5 for sound float32; 9e-2 where a fully masked row blinds it",
+    ),
+    "floor": Tolerance(
+        1e-12,
+        "gap that float64 itself leaves, since a scalar's n_t can be 0 by luck",
+        "float64 rounding of deep models: 1e-16 to 1e-13 of s",
+    ),
+    "kind_floor": Tolerance(
+        1e-14,
+        "gap against the kind's scale: one side returns 0 where the other returns the noise of "
+        "float64 sums, as for the gradient of a key's bias",
+        "4e8 times less than such a gradient's float32 noise of 1e-7 of S: 1e-16 of S",
+    ),
+    "constant": Tolerance(
+        2.4e-7,
+        "two float32 epsilons of the tensor's own size: a constant kept in float32",
+        "float32 attributes in Paddle 3.3.1: 2e-13 to 1.8e-7",
+    ),
+    "precision": Tolerance(
+        16.0,
+        "times the reference's noise (or one float32 epsilon of s): beyond it float32 was not used",
+        "n_p / n_t of correct twins 0.4 to 1.7; TF32 about 1e3",
+    ),
+    "precision_optimizer": Tolerance(
+        512.0,
+        "the same for what optimizer steps have touched: Paddle's float32 Adam computes 1 - beta2 "
+        "in float32, 108 epsilons off for 0.999, and moment2 squares a gradient whose own noise "
+        "has grown over the steps",
+        "largest of 15,000 rows of clean pairs: weight 68, grad 71, moment1 193, moment2 255; "
+        "TF32 would be 8,000",
+    ),
+    "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
+    "noise_only": Tolerance(
+        1e-2,
+        "s below this part of the float32 noise: the tensor is zero in exact arithmetic",
+        "a bias that the loss does not depend on: 1e-3; a key's bias: 2e-9; real gradients: > 1e3",
+    ),
+    "guide": Tolerance(1e-6, "the guide's rule: mean |a - b|", "reprod_log's default"),
+    "close": Tolerance(
+        1e-3,
+        "float32 logs alone: no element differs by more than this part of the reference's rms",
+        "12-layer transformer as initialised: 1e-6",
+    ),
+}
+
+
+def tolerance(name: str) -> float:
+    """A number of the rule."""
+    return TOLERANCES[name].value

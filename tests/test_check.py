@@ -1,0 +1,208 @@
+"""The checks as people run them: exit statuses, sentences, what they leave behind."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from checkout import CHECKS, Checkout
+
+MODEL = "fastformer"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy whose step 1 has been run once for the smallest model."""
+    made = Checkout(tmp_path_factory.mktemp("checks"))
+    made.first = made.check(1, "--model", MODEL)
+    return made
+
+
+def says(done, status, *words):
+    """The exit status, one sentence on standard error that has all words, and no traceback."""
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    told = [line for line in done.stderr.splitlines() if "error:" in line]
+    assert len(told) == 1, done.stderr
+    for word in words:
+        assert word in told[0], told[0]
+
+
+def test_green_from_another_folder_with_a_space_in_the_path(checkout):
+    assert checkout.first.returncode == 0, checkout.first.stdout + checkout.first.stderr
+    assert "ROUNDING" in checkout.first.stdout
+    assert checkout.first.stderr == ""  # no progress line where there is no terminal
+    folder = checkout.path("step1_forward/log") / MODEL
+    for name in ("forward_torch", "forward_paddle", "forward_torch_fp64", "forward_paddle_fp64"):
+        assert (folder / f"{name}.npy").is_file()
+        assert json.loads((folder / f"{name}.json").read_text())["side"] in name
+    assert "diff check passed" in (folder / "forward_diff.log").read_text()
+    assert not list(folder.parent.glob(".*")), "working folders are removed"
+
+
+def test_reprod_log_reads_the_logs_and_finds_our_means(checkout):
+    folder = checkout.path("step1_forward/log") / MODEL
+    report = checkout.elsewhere / "means.json"
+    checkout.check(1, "--model", MODEL, "--compare-only", "--json", str(report))
+    ours = {row["key"]: row["mean_abs"] for row in json.loads(report.read_text())["rows"]}
+    script = (
+        "import sys, json; from reprod_log import ReprodDiffHelper as H\n"
+        "h = H(); a, b = h.load_info(sys.argv[1]), h.load_info(sys.argv[2])\n"
+        "h.compare_info(a, b)\n"
+        "print(json.dumps({k: float(v['mean']) for k, v in h.diff_dict.items()}))\n"
+    )
+    logs = [str(folder / f"forward_{side}.npy") for side in ("torch", "paddle")]
+    done = checkout.python("-W", "ignore", "-c", script, *logs)
+    theirs = json.loads(done.stdout.splitlines()[-1])
+    assert theirs == ours
+
+
+def test_judging_needs_neither_framework(checkout):
+    script = (
+        "import sys, runpy\n"
+        "for name in ('torch', 'paddle', 'reprod_log'): sys.modules[name] = None\n"
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    arguments = ("--model", MODEL, "--compare-only")
+    done = checkout.python("-c", script, str(checkout.path(CHECKS[1])), *arguments)
+    assert done.returncode == 0, done.stderr
+    # The same trick makes anything that imports a framework fail, so that this test can fail.
+    done = checkout.python("-c", script, str(checkout.path("step1_forward/torch/forward.py")))
+    assert done.returncode != 0
+
+
+def test_a_framework_that_is_not_installed(checkout):
+    script = (
+        "import sys, runpy, importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'paddle' else find(name, *a)\n"
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    done = checkout.python("-c", script, str(checkout.path(CHECKS[1])), "--model", MODEL)
+    says(done, 2, "paddle is not installed", "make install", "--compare-only")
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--model", "nosuch"], ["--model nosuch", "reformer", "fastformer", "folder"]),
+        (["--model", MODEL, "--preset", "nosuch"], ["--preset nosuch", "default", "digits"]),
+        (["--model", MODEL, "--device", "gpu"], ["--device gpu", "torch finds no GPU"]),
+        (["--model", MODEL, "--weights", "no.npz"], ["--weights", "no such file"]),
+        (["--model", MODEL, "--torch-python", "no-python"], ["--torch-python no-python"]),
+        (["--model", MODEL, "--compare-only", "--out", "nowhere"], ["is missing", "without"]),
+    ],
+    ids=lambda value: " ".join(value)[-40:],
+)
+def test_bad_options_are_one_sentence_and_exit_2(checkout, arguments, words):
+    says(checkout.check(1, *arguments), 2, *words)
+
+
+@pytest.mark.parametrize("option", [["--seed", "x"], ["--device", "tpu"], ["--nosuch"]])
+def test_bad_option_values_exit_2(checkout, option):
+    done = checkout.check(1, *option)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (b"", ["not a readable"]),
+        (b"PK\x03\x04 cut off", ["not a readable"]),
+        (b"\x80\x04cos\nsystem\n.", ["not a readable"]),
+    ],
+    ids=["empty", "truncated", "foreign"],
+)
+def test_bad_weights_files(checkout, content, words):
+    path = checkout.elsewhere / "weights.npz"
+    path.write_bytes(content)
+    says(checkout.check(1, "--model", MODEL, "--weights", str(path)), 2, *words)
+
+
+def test_weights_that_do_not_fit_list_both_sides(checkout):
+    path = checkout.elsewhere / "other.npz"
+    np.savez(path, **{"dense_linear.weight": np.zeros((2, 2)), "surplus": np.zeros(3)})
+    done = checkout.check(1, "--model", MODEL, "--weights", str(path))
+    says(done, 2, "missing: dense_linear.bias", "not in the model: surplus", "is [2, 2]")
+
+
+def test_a_failed_run_leaves_the_former_logs_as_they_were(checkout):
+    folder = checkout.path("step1_forward/log") / MODEL
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    path = checkout.path(f"common/models/{MODEL}/paddle_model.py")
+    text = path.read_text()
+    path.write_text(text + "\nraise RuntimeError('planted')\n")
+    try:
+        done = checkout.check(1, "--model", MODEL)
+    finally:
+        path.write_text(text)
+    says(done, 2, "the paddle twin", "planted")
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.fixture
+def logs(checkout, tmp_path):
+    """A copy of the green logs, to be spoilt, with the option that names it."""
+    target = tmp_path / "out" / "step1_forward" / MODEL
+    shutil.copytree(checkout.path("step1_forward/log") / MODEL, target)
+    return target
+
+
+def judged(checkout, logs):
+    out = logs.parent.parent
+    return checkout.check(1, "--model", MODEL, "--compare-only", "--out", str(out))
+
+
+def test_one_sides_logs_given_twice_are_refused(checkout, logs):
+    for suffix in ("", "_fp64"):
+        for ending in (".npy", ".json"):
+            source = logs / f"forward_torch{suffix}{ending}"
+            shutil.copy(source, logs / f"forward_paddle{suffix}{ending}")
+    says(judged(checkout, logs), 2, "made by torch, not paddle")
+
+
+@pytest.mark.parametrize(
+    "entry, value, word",
+    [
+        ("inputs_sha256", "0" * 64, "different inputs"),
+        ("weights_sha256", "0" * 64, "different weights"),
+        ("preset", "other", "different presets"),
+        ("seed", 7, "different seeds"),
+        ("log_sha256", "0" * 64, "not the file that its sidecar describes"),
+    ],
+)
+def test_logs_that_contradict_each_other_are_refused(checkout, logs, entry, value, word):
+    path = logs / "forward_paddle.json"
+    sidecar = json.loads(path.read_text())
+    sidecar[entry] = value
+    path.write_text(json.dumps(sidecar))
+    says(judged(checkout, logs), 2, word)
+
+
+def test_a_log_without_its_sidecar_is_refused(checkout, logs):
+    (logs / "forward_paddle.json").unlink()
+    says(judged(checkout, logs), 2, "has no sidecar")
+
+
+def test_an_empty_log_is_refused(checkout, logs):
+    (logs / "forward_paddle.npy").write_bytes(b"")
+    says(judged(checkout, logs), 2, "forward_paddle.npy")
+
+
+def test_json_report_has_the_contracts_fields(checkout):
+    done, report = checkout.rows(1, "--model", MODEL, "--compare-only")
+    assert done.returncode == report["exit_code"] == 0
+    assert report["verdict"] == "ROUNDING"
+    assert report["first_diverged"] is None and report["guide_passed"] is True
+    for row in report["rows"]:
+        assert row["step"] == "step1_forward" and row["model"] == MODEL
+        assert {"key", "verdict", "mean_abs", "max_abs"} <= row.keys()
+
+
+def test_an_unwritable_report_is_one_sentence(checkout):
+    blocked = checkout.elsewhere / "a-file"
+    blocked.write_text("")
+    arguments = ("--model", MODEL, "--compare-only", "--json", str(blocked / "report.json"))
+    says(checkout.check(1, *arguments), 2, "cannot be written")

@@ -1,0 +1,569 @@
+"""Whole logs: planted faults, where they start, who made the logs, and the command."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from common.compare import main
+from common.errors import UserError
+from common.judge import check_independence, constant_cause, judge_logs, kind_of
+from common.logs import LogWriter, read_sidecar, write_sidecar
+from common.tolerances import TOLERANCES
+
+RUNS = ("ref32", "cand32", "ref64", "cand64")
+
+
+def normal(shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def write(path, arrays, sidecar=None):
+    with LogWriter(path) as writer:
+        for key, array in arrays.items():
+            writer.add(key, array)
+    if sidecar is not None:
+        write_sidecar(path, sidecar | {"log_sha256": writer.sha256})
+    return path
+
+
+def rounded(value, dtype, rng):
+    noise = 6e-8 if dtype is np.float32 else 1e-16
+    return np.asarray(value * (1 + noise * rng.normal(size=np.shape(value)))).astype(dtype)
+
+
+def runs(ref: dict, cand: dict | None = None) -> dict[str, dict]:
+    """The four logs of float values on either side, with each run's own rounding."""
+    rng = np.random.default_rng(1)
+    cand = ref if cand is None else cand
+    found = {}
+    for name, values in zip(RUNS, (ref, cand, ref, cand), strict=True):
+        dtype = np.float32 if name.endswith("32") else np.float64
+        found[name] = {
+            key: rounded(value, dtype, rng) if value.dtype.kind == "f" else value
+            for key, value in values.items()
+        }
+    return found
+
+
+def verdicts(judgement) -> dict[str, str]:
+    return {row.key: row.verdict for row in judgement.rows}
+
+
+def network() -> dict[str, np.ndarray]:
+    """Float64 values of a small forward pass: each depends on the one before."""
+    rng = np.random.default_rng(2)
+    found = {"x": rng.normal(size=(4, 8))}
+    for i in range(4):
+        weight = np.random.default_rng(10 + i).normal(size=(8, 8))
+        found[f"layer{i}"] = np.tanh(found[list(found)[-1]] @ weight)
+    return found
+
+
+def forward(change=None, feed=None) -> dict[str, np.ndarray]:
+    """The same pass by a port: `change(name, value)` plants a fault; `feed` teaches it."""
+    found = {"x": network()["x"]}
+    for i in range(4):
+        weight = np.random.default_rng(10 + i).normal(size=(8, 8))
+        last = list(found)[-1]
+        value = np.tanh((feed or found)[last] @ weight)
+        found[f"layer{i}"] = change(f"layer{i}", value) if change else value
+    return found
+
+
+# ---- reprod_log's weaknesses: each passes there, or crashes, and fails here ----------------------
+
+ONE_BAD = np.zeros(10_000_000, np.float32)
+ONE_BAD[1234] = 5.0
+
+WEAKNESSES = {
+    # name: (torch's log, paddle's log, exit status here, what reprod_log says)
+    "NaN against 0": ({"a": np.float32([np.nan])}, {"a": np.float32([0])}, 1, True),
+    "infinity on both sides": ({"a": np.float32([np.inf])}, {"a": np.float32([np.inf])}, 1, True),
+    "nothing against nothing": ({}, {}, 2, True),
+    "broadcast column": ({"a": np.ones((4, 1))}, {"a": np.ones(4)}, 1, True),
+    "broadcast scalar": ({"a": np.ones(1)}, {"a": np.ones(1000)}, 1, True),
+    "transposed": ({"a": np.ones((2, 3))}, {"a": np.ones((3, 2))}, 1, True),
+    "one of ten million": ({"a": np.zeros(10_000_000, np.float32)}, {"a": ONE_BAD}, 1, True),
+    "unsigned that wraps": ({"a": np.uint8([0])}, {"a": np.uint8([1])}, 1, False),
+    "half against double": ({"a": np.float16([0.5])}, {"a": np.float64([0.5])}, 1, True),
+    "a tiny gradient's sign": (
+        {"grad/a": np.float32([1e-8, 2e-8])},
+        {"grad/a": np.float32([-1e-8, -2e-8])},
+        1,
+        True,
+    ),
+    "missing key": ({"a": np.ones(2), "b": np.ones(2)}, {"a": np.ones(2)}, 1, "AssertionError"),
+}
+
+
+@pytest.mark.parametrize("name", WEAKNESSES)
+def test_what_reprod_log_passes_fails_here(tmp_path, name):
+    ref, cand, status, _ = WEAKNESSES[name]
+    judgement = judge_logs(write(tmp_path / "a.npy", ref), write(tmp_path / "b.npy", cand))
+    assert judgement.exit_code == status
+    assert judgement.verdict in ("INVALID", "DIVERGED")
+    assert status == 2 or judgement.first_diverged is not None
+
+
+def test_reprod_log_does_pass_them(tmp_path):
+    """The faults above are those that reprod_log was seen to miss; it imports paddle."""
+    for i, (ref, cand, _, _) in enumerate(WEAKNESSES.values()):
+        np.save(tmp_path / f"a{i}.npy", ref)
+        np.save(tmp_path / f"b{i}.npy", cand)
+    program = """
+import json, logging
+from reprod_log import ReprodDiffHelper
+found = []
+for i in range(COUNT):
+    helper = ReprodDiffHelper()
+    try:
+        helper.compare_info(helper.load_info(f"a{i}.npy"), helper.load_info(f"b{i}.npy"))
+        helper.report(path=f"{i}.log")
+        found.append("diff check passed" in open(f"{i}.log").read())
+        for handler in list(logging.getLogger("root").handlers):
+            logging.getLogger("root").removeHandler(handler)
+    except Exception as error:
+        found.append(type(error).__name__)
+json.dump(found, open("out.json", "w"))
+""".replace("COUNT", str(len(WEAKNESSES)))
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = dict(zip(WEAKNESSES, json.loads((tmp_path / "out.json").read_text()), strict=True))
+    assert said == {name: expected for name, (_, _, _, expected) in WEAKNESSES.items()}
+
+
+def test_a_missing_key_is_named():
+    judgement = judge_logs({"a": np.ones(2), "b": np.ones(2)}, {"c": np.ones(2), "a": np.ones(2)})
+    notes = {row.key: row.note for row in judgement.rows if row.verdict == "INVALID"}
+    assert notes == {"b": "missing on the paddle side", "c": "missing on the torch side"}
+    assert judgement.exit_code == 1 and judgement.guide_passed is False
+    common = judge_logs({"a": np.ones(2), "b": np.ones(2)}, {"a": np.ones(2)}, only_common=True)
+    assert verdicts(common) == {"a": "IDENTICAL"}
+
+
+def test_a_key_that_only_the_float64_logs_lack():
+    logs = runs(network())
+    del logs["cand64"]["layer2"]
+    judgement = judge_logs(*logs.values())
+    row = next(row for row in judgement.rows if row.key == "layer2")
+    assert (row.verdict, row.note) == ("INVALID", "missing in paddle's float64 log")
+    del logs["ref64"]["layer2"]
+    judgement = judge_logs(*logs.values())
+    assert verdicts(judgement)["layer2"] == "CLOSE" and judgement.exit_code == 0
+
+
+# ---- whole logs ---------------------------------------------------------------------------------
+
+
+def test_a_correct_port():
+    judgement = judge_logs(*runs(network()).values(), step=1, model="m")
+    assert set(verdicts(judgement).values()) <= {"ROUNDING", "IDENTICAL"}
+    assert list(verdicts(judgement)) == list(network())
+    assert (judgement.exit_code, judgement.guide_passed, judgement.first_diverged) == (
+        0,
+        True,
+        None,
+    )
+    assert all((row.step, row.model, row.origin) == (1, "m", False) for row in judgement.rows)
+
+
+def test_float32_alone_is_close_and_says_so():
+    logs = runs(network())
+    judgement = judge_logs(logs["ref32"], logs["cand32"], logs["ref64"])
+    assert set(verdicts(judgement).values()) == {"CLOSE"}
+    assert any("paddle's float64 log is not there" in note for note in judgement.notes)
+    assert any("float32 logs alone" in note for note in judgement.notes)
+
+
+def off_in(*names):
+    """A fault of 1 % in the layers named."""
+    return lambda name, value: value * 1.01 if name in names else value
+
+
+def test_without_a_single_step_log_only_the_first_is_an_origin():
+    judgement = judge_logs(*runs(network(), forward(off_in("layer1"))).values())
+    assert list(verdicts(judgement).values())[2:] == ["DIVERGED"] * 3
+    assert [row.key for row in judgement.rows if row.origin] == ["layer1"]
+    assert judgement.first_diverged == "layer1"
+
+
+def test_what_was_only_passed_on_is_carried_and_every_origin_is_found():
+    change = off_in("layer1", "layer3")
+    local = forward(change, feed=network())
+    judgement = judge_logs(*runs(network(), forward(change)).values(), local64=local)
+    assert list(verdicts(judgement).values())[2:] == ["DIVERGED", "CARRIED", "DIVERGED"]
+    assert [row.key for row in judgement.rows if row.origin] == ["layer1", "layer3"]
+    assert (judgement.verdict, judgement.exit_code) == ("DIVERGED", 1)
+    carried = next(row for row in judgement.rows if row.key == "layer2")
+    assert carried.note == "right on the reference's input"
+
+
+def test_a_constant_excuses_what_carries_it_and_hides_no_bug_behind_it():
+    def constant(name, value):
+        return value * (1 + 2e-7) if name == "layer0" else value
+
+    local = forward(constant, feed=network())
+    logs = runs(network(), forward(constant))
+    logs["cand64"]["layer2"] = logs["ref64"]["layer2"] * (1 + 1e-6)  # amplified on the way
+    judgement = judge_logs(*logs.values(), local64=local)
+    found = verdicts(judgement)
+    assert found["layer0"] == "CONSTANT" and found["layer2"] == "CARRIED"
+    assert (judgement.verdict, judgement.exit_code) == ("CONSTANT", 0)
+
+    def both(name, value):
+        return off_in("layer2")(name, constant(name, value))
+
+    local = forward(both, feed=network())
+    judgement = judge_logs(*runs(network(), forward(both)).values(), local64=local)
+    assert verdicts(judgement)["layer2"] == "DIVERGED" and judgement.exit_code == 1
+    assert [row.key for row in judgement.rows if row.origin] == ["layer0", "layer2"]
+    assert judgement.first_diverged == "layer2"
+
+
+def test_a_carried_row_with_nothing_above_that_explains_it_fails():
+    logs = runs(network())
+    logs["cand32"].pop("layer0"), logs["cand64"].pop("layer0")
+    logs["cand64"]["layer2"] = logs["cand64"]["layer2"] * 1.01
+    judgement = judge_logs(*logs.values(), local64=network())
+    assert verdicts(judgement)["layer2"] == "CARRIED" and judgement.exit_code == 1
+
+
+def test_the_batch_axis_comes_from_the_sidecar(tmp_path):
+    values = {"main/y": normal((64, 2000))}
+    logs = runs(values)
+    wrong = logs["cand64"]["main/y"].copy()
+    wrong[17] *= 1 + 1e-11
+    logs["cand64"]["main/y"] = wrong
+    paths = [write(tmp_path / f"{name}.npy", log) for name, log in logs.items()]
+    assert judge_logs(*paths).verdict == "ROUNDING"
+    assert judge_logs(*paths, batch={"": 5, "main/": 64}).rows[0].sample == 17
+    write_sidecar(paths[0], {"batches": {"main/": 64}})
+    assert judge_logs(*paths).rows[0].sample == 17
+
+
+def test_gradients_share_a_cap_and_have_no_batch_axis():
+    big, gauge = normal((4, 4)), np.zeros(4)
+    logs = runs({"m/grad/w": big, "m/grad/k.bias": gauge, "m/grad/zero": gauge})
+    for name, size in zip(RUNS, (3e-10, 3e-10, 7e-19, 7e-19), strict=True):
+        noise = size * normal(4)
+        logs[name]["m/grad/k.bias"] = noise.astype(logs[name]["m/grad/w"].dtype)
+    judgement = judge_logs(*logs.values(), batch=4)
+    assert judgement.exit_code == 0
+    notes = {row.key: row.note for row in judgement.rows}
+    assert notes["m/grad/k.bias"] == "zero in exact arithmetic: noise on both sides"
+    assert notes["m/grad/zero"] == "all zero" and notes["m/grad/w"] == ""
+    assert any("1 gradients are zero in exact arithmetic" in note for note in judgement.notes)
+
+
+def test_kinds():
+    assert kind_of("main/adam/003/grad/head.bias") == ("grad", "main/adam/003/grad")
+    assert kind_of("grad/x") == ("grad", "grad")
+    assert kind_of("main/layer.weight") == ("", "")
+    assert kind_of("main/weight") == ("", "")
+
+
+def test_noisy_adam_is_named_where_it_is_too_noisy():
+    logs = runs({"adam/001/weight/w": normal((50, 50))})
+    noisy = logs["cand64"]["adam/001/weight/w"] * (1 + 4e-6 * normal((50, 50), seed=5))
+    logs["cand32"]["adam/001/weight/w"] = noisy.astype(np.float32)
+    assert judge_logs(*logs.values()).exit_code == 0
+    noisy = logs["cand64"]["adam/001/weight/w"] * (1 + 4e-5 * normal((50, 50)))
+    logs["cand32"]["adam/001/weight/w"] = noisy.astype(np.float32)
+    row = judge_logs(*logs.values()).rows[0]
+    assert row.verdict == "PRECISION" and "20 to 41 times noisier" in row.note
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("LayerNorm", "keeps LayerNorm's epsilon in float32"),
+        ("BatchNorm2D", "keeps BatchNorm2D's epsilon in float32"),
+        ("paddle.nn.SELU", "selu's scale and alpha"),
+        ("F.label_smooth", "label_smooth's epsilon"),
+        ("AvgPool2D", "avg_pool2d's gradient"),
+        ("Hardsigmoid", "hardsigmoid's slope"),
+        ("ClipGradByGlobalNorm", "torch adds 1e-6"),
+        ("Linear", "cause unknown (Linear)"),
+        ("", "cause unknown"),
+    ],
+)
+def test_constant_causes(name, said):
+    assert said in constant_cause(name)
+
+
+def test_a_constant_names_its_cause(tmp_path):
+    values = {"main/norm": normal((4, 8)), "main/grad/norm.weight": normal(8)}
+    logs = runs(values, {key: value * (1 + 3e-10) for key, value in values.items()})
+    paths = [write(tmp_path / f"{name}.npy", log) for name, log in logs.items()]
+    write_sidecar(paths[3], {"classes": {"main/norm": "LayerNorm"}})
+    judgement = judge_logs(*paths)
+    assert judgement.verdict == "CONSTANT" and judgement.exit_code == 0
+    assert all("keeps LayerNorm's epsilon in float32" in row.note for row in judgement.rows)
+
+
+def test_choices_are_judged_from_the_sidecars(tmp_path):
+    scores = normal((20, 8))
+    scores[0, 2], scores[0, 5] = 4.0, 4.0 - 1e-8
+    ledger = {"choices": {"hash": {"margin": "hash:margin", "scores": "hash:scores"}}}
+
+    def log(scores):
+        top = np.sort(scores, axis=-1)
+        margin = top[..., -1] - top[..., -2]
+        return {"hash:scores": scores, "hash:margin": margin, "hash": scores.argmax(axis=-1)}
+
+    flipped = scores.astype(np.float32)
+    flipped[0, 5] = np.nextafter(np.float32(4), np.float32(5))
+    logs = dict(zip(RUNS, map(log, (scores.astype("f4"), flipped, scores, scores)), strict=True))
+    paths = [write(tmp_path / f"{name}.npy", log, ledger) for name, log in logs.items()]
+    judgement = judge_logs(*paths)
+    assert verdicts(judgement)["hash"] == "FLIP" and judgement.exit_code == 0
+    assert verdicts(judge_logs(*paths[:2]))["hash"] == "FLIP"
+    logs["cand32"]["hash"][5] += 1
+    write(paths[1], logs["cand32"], ledger)
+    assert verdicts(judge_logs(*paths))["hash"] == "DIVERGED"
+    # Without the ledger they are integers like others.
+    bare = judge_logs(*logs.values())
+    assert verdicts(bare)["hash"] == "DIVERGED"
+
+
+# ---- provenance ---------------------------------------------------------------------------------
+
+
+def sidecar_of(side, **changes):
+    return {
+        "schema": 1,
+        "step": "forward",
+        "model": "m",
+        "side": side,
+        "framework": side,
+        "framework_file": f"/site-packages/{side}/__init__.py",
+        "frameworks_loaded": [side],
+        "preset": "default",
+        "seed": 0,
+        "dtype": "float32",
+        "inputs_sha256": "i",
+        "weights_sha256": "w",
+    } | changes
+
+
+def pair_of_logs(folder, ref=None, cand=None, same=False):
+    """Two logs with sidecars: (paths), with entries changed on either side."""
+    logs = runs(network())
+    second = logs["ref32"] if same else logs["cand32"]
+    return (
+        write(folder / "forward_torch.npy", logs["ref32"], sidecar_of("torch", **(ref or {}))),
+        write(folder / "forward_paddle.npy", second, sidecar_of("paddle", **(cand or {}))),
+    )
+
+
+def problems_of(paths):
+    return check_independence(*paths, *(read_sidecar(path) for path in paths))
+
+
+def test_two_frameworks_logs_can_be_trusted(tmp_path):
+    assert problems_of(pair_of_logs(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (dict(cand={"framework": "torch"}), "forward_paddle.npy was made by torch, not paddle"),
+        (dict(ref={"framework": None}), "forward_torch.npy was made by None, not torch"),
+        (dict(cand={"framework_file": ""}), "names no file that paddle was imported from"),
+        (
+            dict(ref={"framework_file": "/site-packages/paddle/__init__.py"}),
+            "its torch was imported from /site-packages/paddle/__init__.py",
+        ),
+        (dict(cand={"frameworks_loaded": ["paddle", "torch"]}), "had loaded paddle and torch"),
+        (dict(cand={"frameworks_loaded": []}), "its process had not loaded paddle"),
+        (dict(cand={"seed": 1}), "from different seeds: 0 and 1"),
+        (dict(cand={"preset": "other"}), "from different presets: 'default' and 'other'"),
+        (dict(cand={"step": "loss"}), "from different steps"),
+        (dict(cand={"model": "n"}), "from different models"),
+        (dict(cand={"dtype": "float64"}), "from different dtypes"),
+        (dict(cand={"inputs_sha256": "j"}), "from different inputs"),
+        (dict(cand={"weights_sha256": "v"}), "from different weights"),
+        (dict(same=True), "hold the same bits: one side's log was given twice"),
+    ],
+)
+def test_logs_that_show_nothing_are_named(tmp_path, changes, said):
+    problems = problems_of(pair_of_logs(tmp_path, **changes))
+    assert len(problems) >= 1 and any(said in problem for problem in problems)
+
+
+def test_one_log_given_twice_and_stale_sidecars(tmp_path):
+    paths = pair_of_logs(tmp_path)
+    twice = problems_of((paths[0], paths[0]))
+    assert any("was made by torch, not paddle" in problem for problem in twice)
+    assert any("same bits" in problem for problem in twice)
+    write(paths[1], runs(forward(off_in("layer0")))["ref32"])
+    (stale,) = problems_of(paths)
+    assert stale == "forward_paddle.npy is not the file that its sidecar describes: run it again"
+    os.remove(paths[1].with_suffix(".json"))
+    (unknown,) = problems_of(paths)
+    assert unknown == "forward_paddle.npy has no sidecar: nobody knows what made it"
+
+
+def test_transplanted_operators_excuse_two_frameworks_and_equal_bits(tmp_path):
+    changes = {"transplanted": ["softmax"], "frameworks_loaded": ["paddle", "torch"]}
+    assert problems_of(pair_of_logs(tmp_path, cand=changes, same=True)) == []
+
+
+def test_two_equal_accuracies_are_no_proof_of_one_framework(tmp_path):
+    paths = [tmp_path / f"acc_{side}.npy" for side in ("torch", "paddle")]
+    for path, side in zip(paths, ("torch", "paddle"), strict=True):
+        write(path, {"acc": np.array(0.95), "labels": np.arange(5)}, sidecar_of(side))
+    assert problems_of(paths) == []
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def files(folder, logs):
+    return {name: str(write(folder / f"{name}.npy", log)) for name, log in logs.items()}
+
+
+def test_the_command_on_a_correct_port(tmp_path, capsys):
+    paths = files(tmp_path, runs(network()))
+    arguments = [paths["ref32"], paths["cand32"]]
+    assert main(arguments + ["--ref64", paths["ref64"], "--cand64", paths["cand64"]]) == 0
+    out = capsys.readouterr().out
+    assert "ref32.npy (torch) against cand32.npy (paddle): ROUNDING" in out
+    assert "provenance unknown" in out and "the guide's rule (mean |a-b|, 1e-6): passed" in out
+    assert main(arguments) == 0
+    assert "CLOSE" in capsys.readouterr().out
+
+
+def test_the_command_says_how_many_how_much_where_and_how_much_was_allowed(tmp_path, capsys):
+    paths = files(tmp_path, runs(network(), forward(off_in("layer1"))))
+    arguments = [paths["ref32"], paths["cand32"], "--ref64", paths["ref64"]]
+    target = tmp_path / "rows.json"
+    assert main(arguments + ["--cand64", paths["cand64"], "--json", str(target)]) == 1
+    out = capsys.readouterr().out
+    assert "first that is not aligned: layer1: DIVERGED" in out
+    assert "of 32 elements beyond" in out and "worst at [" in out and ": torch " in out
+    report = json.loads(target.read_text())
+    assert {"verdict", "exit_code", "guide_passed", "first_diverged", "rows"} <= set(report)
+    assert report["verdict"] == "DIVERGED" and report["exit_code"] == 1
+    assert report["guide_passed"] is False and report["first_diverged"] == "layer1"
+    for row in report["rows"]:
+        assert type(row["step"]) is int and type(row["model"]) is str
+        assert isinstance(row["mean_abs"], float) and isinstance(row["max_abs"], float)
+    assert {row["key"]: row["verdict"] for row in report["rows"]}["layer0"] == "ROUNDING"
+
+
+def test_json_has_null_and_never_nan(tmp_path, capsys):
+    bad = np.float32([1, np.nan])
+    ref = write(tmp_path / "a.npy", {"a": bad, "b": np.ones(2), "c": np.ones(2)})
+    cand = write(tmp_path / "b.npy", {"a": bad, "b": np.ones(3)})
+    target = tmp_path / "rows.json"
+    assert main([str(ref), str(cand), "--json", str(target)]) == 1
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    report = json.loads(target.read_text(), parse_constant=refuse)
+    assert [row["verdict"] for row in report["rows"]] == ["INVALID"] * 3
+    assert all(row["mean_abs"] is None and row["max_abs"] is None for row in report["rows"])
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "rows.json"]
+    assert "missing on the paddle side" in json.dumps(report)
+
+
+def test_byte_identical_logs_are_noted_not_refused(tmp_path, capsys):
+    paths = files(tmp_path, runs(network()))
+    assert main([paths["ref32"], paths["ref32"]]) == 0
+    out = capsys.readouterr().out
+    assert "IDENTICAL" in out and "hold the same bits" in out and "to the last bit" in out
+
+
+def test_nothing_to_compare_is_no_pass(tmp_path, capsys):
+    path = str(write(tmp_path / "a.npy", {}))
+    target = tmp_path / "rows.json"
+    assert main([path, path, "--json", str(target)]) == 2
+    assert "nothing was compared" in capsys.readouterr().out
+    report = json.loads(target.read_text())
+    assert (report["exit_code"], report["guide_passed"], report["rows"]) == (2, None, [])
+
+
+def test_bad_input_is_one_sentence_and_status_2(tmp_path, capsys):
+    good = str(write(tmp_path / "a.npy", {"a": np.ones(4)}))
+    (tmp_path / "broken.npy").write_bytes(b"\x93NUMPY\x01\x00")
+    (tmp_path / "empty.npy").write_bytes(b"")
+    for arguments, said in (
+        ([good, str(tmp_path / "absent.npy")], "No such file"),
+        ([good, str(tmp_path / "broken.npy")], "cut off"),
+        ([good, str(tmp_path / "empty.npy")], "an empty file"),
+        ([good, str(tmp_path)], "not a plain file"),
+        ([good, good, "--ref64", good], "are given together or not at all"),
+        ([good, good, "--json", str(tmp_path / "no" / "x.json")], "No such file"),
+    ):
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1 and "Traceback" not in error
+    (tmp_path / "a.json").write_text("{")
+    assert main([good, good]) == 2
+    assert "this sidecar cannot be read" in capsys.readouterr().err
+    for arguments in ([], [good], [good, good, "--wrong"]):
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        assert left.value.code == 2
+        assert "usage" in capsys.readouterr().err
+
+
+def test_internal_errors_are_a_sentence_unless_debug(tmp_path, capsys, monkeypatch):
+    good = str(write(tmp_path / "a.npy", {"a": np.ones(4)}))
+
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("common.compare.judge_logs", broken)
+    assert main([good, good]) == 2
+    assert "internal error: ZeroDivisionError: planted; --debug" in capsys.readouterr().err
+    with pytest.raises(ZeroDivisionError):
+        main([good, good, "--debug"])
+    assert issubclass(UserError, Exception)
+
+
+def test_keys_cannot_drive_the_terminal(tmp_path, capsys):
+    key = "a\x1b[2J\n\u202e"
+    ref = write(tmp_path / "a.npy", {key: np.ones(3)})
+    cand = write(tmp_path / "b.npy", {key: np.zeros(3)})
+    assert main([str(ref), str(cand)]) == 1
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\u202e" not in out
+
+
+LOADED = "import sys; {}; print(sorted({{'torch', 'paddle', 'reprod_log'}} & set(sys.modules)))"
+
+
+def loaded_after(statement: str) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", LOADED.format(statement)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_the_command_loads_no_framework():
+    assert loaded_after("import common.compare") == "[]"
+
+
+def test_the_test_above_can_fail():
+    assert loaded_after("import common.compare, torch") == "['torch']"
+
+
+def test_the_command_as_a_program(tmp_path):
+    """On a terminal that knows no more than ASCII, from another folder."""
+    ref = write(tmp_path / "ä.npy", {"schlüssel": np.ones(4)})
+    command = [sys.executable, "-m", "common.compare", str(ref), str(ref)]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert b"IDENTICAL" in done.stdout
+
+
+def test_the_close_bound_is_the_documented_one():
+    assert TOLERANCES["close"].value == 1e-3 and TOLERANCES["guide"].value == 1e-6
