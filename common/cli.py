@@ -327,7 +327,7 @@ def _judged(step, pair, folder, options, twins) -> Result:
         if step.extra is not None:
             result.rows += step.extra(folder, pair)
         for row in result.rows:
-            row.step, row.model = step.name, pair.name
+            row.step, row.model = step.number, pair.name
             if row.verdict == "PRECISION" and "precision" in options.allow:
                 row.note = f"allowed by --allow precision: {row.note}"
         result.places = {side: _places(folder, step, side) for side in _SIDES}
@@ -375,7 +375,7 @@ def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
         path("torch_fp64"),
         path("paddle_fp64"),
         local64=path("paddle_fp64_single_step"),
-        step=step.name,
+        step=step.number,
         model=pair.name,
     )
 

@@ -303,7 +303,7 @@ class _Judge:
             cand64,
             cap=self.caps.get(group),
             batch=None if kind or _is_optimizer(key) else _batch_of(key, self.batch),
-            optimizer=_is_optimizer(key),
+            optimizer=(kind or "loss") if _is_optimizer(key) else "",
         )
 
     def choice(self, key: str, candidate64: str) -> Row | None:

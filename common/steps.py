@@ -1,12 +1,10 @@
 """The five steps, and what each one runs; the check's process only."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.pairs import ROOT
-from common.verdict import Row
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,3 @@ class Step:
     def module(self, side: str) -> str:
         """What `python -m` runs for a side."""
         return f"{self.name}.{side}.{self.script}"
-
-
-def claim(key: str, off: float, allowed: float, note: str) -> Row:
-    """A row of a step's own: one figure that must not exceed what is allowed, both in float64."""
-    holds = math.isfinite(off) and off <= allowed
-    row = Row(key, "ROUNDING" if holds else "DIVERGED", gap=off, allowed=allowed, note=note)
-    row.origin = not holds
-    return row

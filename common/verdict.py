@@ -81,7 +81,7 @@ class Row:
 def claim(key: str, off: float, allowed: float, note: str = "") -> Row:
     """The row of a single claim: something is off by no more than was allowed; NaN is INVALID."""
     row = Row(key, "INVALID", gap=float(off), allowed=float(allowed), size=1, note=note)
-    row.measure = "claim"
+    row.measure, row.origin = "claim", not off <= allowed
     if not np.isnan([off, allowed]).any():
         row.verdict = "DIVERGED"
         if off <= allowed:
@@ -128,14 +128,14 @@ def judge_tensor(
     *,
     cap: float | None = None,
     batch: int | None = None,
-    optimizer: bool = False,
+    optimizer: str = "",
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
 
     ref64, cand64  the float64 runs; without both of them nothing better than CLOSE can be said
     cap            S, the largest s of the tensor's kind; None: the tensor's (the sample's) own s
     batch          samples are judged each by itself where the first axis has this length
-    optimizer      True for what an optimizer step has touched
+    optimizer      for what optimizer steps have touched: its kind, such as weight or moment2
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
     arrays = [np.asarray(array) for array in arrays]
@@ -298,7 +298,7 @@ def _gather(arrays: list[np.ndarray], samples: int) -> _Statistics:
     return _Statistics(np.sqrt(squares / width), maximum)
 
 
-def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: bool) -> Row:
+def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str) -> Row:
     """The rule itself, on finite floats."""
     shape = arrays[0].shape
     samples = shape[0] if shape and batch == shape[0] and batch > 1 else 1
@@ -329,9 +329,12 @@ def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: bool) 
     constant = np.maximum(rounding, tolerance("constant") * scale)
     noise = max(noise_ref[0], noise_cand[0])
     row.noise_only = bool(max(scale[0], cand_scale[0]) <= tolerance("noise_only") * noise > 0.0)
-    precision = _precision_bound(
-        noise_ref, limit if row.noise_only else scale, widths, samples, optimizer
-    )
+    size = limit if row.noise_only else scale
+    if optimizer and cap is not None:
+        size = np.maximum(size, tolerance("precision_small") * cap)
+    precision = _precision_bound(noise_ref, size, widths, samples, bool(optimizer))
+    if optimizer == "moment2":
+        precision = np.maximum(precision, tolerance("precision_moment2") * scale)
 
     level = np.where(gap <= rounding, 0, np.where(gap <= constant, 1, 3))
     level = np.where((level < 3) & ~(noise_cand <= precision), 2, level)

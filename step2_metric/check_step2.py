@@ -13,8 +13,8 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common.cli import check_main  # noqa: E402
 from common.logs import read_log  # noqa: E402
-from common.steps import Launch, Step, claim  # noqa: E402
-from common.verdict import Row  # noqa: E402
+from common.steps import Launch, Step  # noqa: E402
+from common.verdict import Row, claim  # noqa: E402
 
 SCORE_ALLOWED = 1e-12  # scores are ratios of small counts: only their last bits may differ
 SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F

@@ -13,8 +13,8 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common.cli import check_main  # noqa: E402
 from common.logs import read_log, read_sidecar  # noqa: E402
-from common.steps import Launch, Step, claim  # noqa: E402
-from common.verdict import Row  # noqa: E402
+from common.steps import Launch, Step  # noqa: E402
+from common.verdict import Row, claim  # noqa: E402
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr

@@ -17,8 +17,8 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common.cli import check_main  # noqa: E402
 from common.logs import read_log  # noqa: E402
-from common.steps import Launch, Step, claim  # noqa: E402
-from common.verdict import Row  # noqa: E402
+from common.steps import Launch, Step  # noqa: E402
+from common.verdict import Row, claim  # noqa: E402
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
 # times torch's, at every step.  Measured on clean pairs: up to 3.2 times the self-twin's drift.

@@ -197,7 +197,7 @@ def test_json_report_has_the_contracts_fields(checkout):
     assert report["verdict"] == "ROUNDING"
     assert report["first_diverged"] is None and report["guide_passed"] is True
     for row in report["rows"]:
-        assert row["step"] == "step1_forward" and row["model"] == MODEL
+        assert row["step"] == 1 and row["model"] == MODEL
         assert {"key", "verdict", "mean_abs", "max_abs"} <= row.keys()
 
 

@@ -99,7 +99,7 @@ def test_precision_of_what_an_optimizer_has_touched():
     t32, _, t64, p64 = four(VALUES)
     noisy = (p64 * (1 + 4e-6 * normal(*VALUES.shape))).astype(np.float32)
     assert judge_tensor("k", t32, noisy, t64, p64).verdict == "PRECISION"
-    assert judge_tensor("k", t32, noisy, t64, p64, optimizer=True).verdict == "ROUNDING"
+    assert judge_tensor("k", t32, noisy, t64, p64, optimizer="weight").verdict == "ROUNDING"
 
 
 def test_precision_of_one_bad_element():
@@ -332,9 +332,9 @@ def test_integers_must_be_equal(dtype):
 def test_float64_in_both_kinds_of_log():
     """A learning rate is a Python float on both sides, in every run."""
     lr = np.array(1e-3)
-    assert judge_tensor("lr", lr, lr, lr, lr, optimizer=True).verdict == "IDENTICAL"
+    assert judge_tensor("lr", lr, lr, lr, lr, optimizer="weight").verdict == "IDENTICAL"
     off = np.array(1.001e-3)
-    assert judge_tensor("lr", lr, off, lr, off, optimizer=True).verdict == "DIVERGED"
+    assert judge_tensor("lr", lr, off, lr, off, optimizer="weight").verdict == "DIVERGED"
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (1000,), (7, 129, 33), (300_001,), (512, 1024)])

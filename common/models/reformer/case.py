@@ -112,23 +112,20 @@ CONFIGS = {
         "hidden_size": 64,
         "num_attention_heads": 4,
         "attention_head_size": 16,
-        "attn_layers": ["local", "lsh"],
+        "attn_layers": ["lsh", "local"],
         "feed_forward_size": 64,
         "hidden_act": "gelu",
         "is_decoder": False,
-        "local_attn_chunk_length": 16,
-        "local_num_chunks_before": 1,
-        "local_num_chunks_after": 1,
-        "lsh_attn_chunk_length": 16,
-        "num_buckets": 4,
-        "num_hashes": 2,
-        "axial_pos_embds": True,
-        "axial_pos_shape": [8, 8],
-        "axial_pos_embds_dim": [32, 32],
+        "local_attn_chunk_length": 32,
+        "lsh_attn_chunk_length": 8,
+        "num_buckets": None,
+        "num_hashes": 1,
+        "axial_pos_embds": False,
         "max_position_embeddings": 64,
         "hidden_dropout_prob": 0.1,
-        "local_attention_probs_dropout_prob": 0.1,
-        "lsh_attention_probs_dropout_prob": 0.1,
+        "local_attention_probs_dropout_prob": 0.0,
+        "lsh_attention_probs_dropout_prob": 0.0,
+        "initializer_range": 0.12,
         "head": "classification",
         "num_labels": 10,
     },
@@ -242,14 +239,14 @@ CASES = {
 }
 
 TRAIN = {
+    # The head reads the first token alone (the reference's), so this learns slower than pooling.
     "digits": {
-        "epochs": 15,
+        "epochs": 12,
         "batch_size": 32,
         "optimizer": "adam",
-        "lr": 5e-3,
+        "lr": 2e-3,
         "warmup_steps": 40,
         "schedule": "linear",  # warm-up, then down to 0 at the last step
-        "dropout": 0.1,
     },
 }
 

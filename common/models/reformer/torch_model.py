@@ -316,9 +316,12 @@ class LSHSelfAttention(nn.Module):
         logits = tap(self, "logits_sorted", logits.reshape(by_round + [1]))
         context = tap(self, "context_unsorted", unsort(context, undo_order))
         logits = tap(self, "logits_unsorted", unsort(logits, undo_order))
-        # Rounds count by how much of the attention fell on their buckets.
-        weights = tap(self, "merge_weights", torch.exp(logits - log_sum_exp(logits, 2)))
-        context = tap(self, "context_rounds_merged", (context * weights).sum(dim=2))
+        if self.rounds == 1:
+            context = context.squeeze(2)
+        else:
+            # A round counts by how much of the attention would fall on its bucket.
+            weights = tap(self, "merge_weights", torch.exp(logits - log_sum_exp(logits, 2)))
+            context = tap(self, "context_rounds_merged", (context * weights).sum(dim=2))
         return tap(self, "context_merged", merge_heads(context)), buckets
 
     def attend_sorted(self, query, value, positions, attention_mask, length, before, after):
