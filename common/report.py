@@ -143,10 +143,12 @@ def show_details(results, options) -> None:
             if result.exit_code == 0 and note.endswith("capped"):
                 continue  # explains a red row, and nothing where all is green
             console.print(f"{name}: {escape(note)}", soft_wrap=True)
-        for row in result.rows:
-            if row.verdict in ("CONSTANT", "FLIP"):
-                text = f"{name}: {row.verdict} {row.key}: {row.note}"
-                console.print(escape(text), soft_wrap=True)
+        told = [row for row in result.rows if row.verdict in ("CONSTANT", "FLIP")]
+        for row in told[:SHOWN_NOTES]:
+            text = f"{name}: {row.verdict} {row.key}: {row.note}"
+            console.print(escape(text), soft_wrap=True)
+        if len(told) > SHOWN_NOTES:
+            console.print(f"{name}: and {len(told) - SHOWN_NOTES} further such rows, in --json FILE")
         if result.exit_code == 1:
             _show_origins(console, name, result, options)
         if result.guide_passed is False and result.exit_code == 0:
@@ -162,6 +164,7 @@ def _report(result) -> str:
 
 
 SHOWN_ORIGINS = 5
+SHOWN_NOTES = 5
 
 
 def _show_origins(console: Console, name: str, result, options) -> None:

@@ -173,6 +173,11 @@ class _Replace(torch.autograd.Function):
         return gradient, None
 
 
+def _replace(value, reference):
+    """See _Replace.  Paddle ignores what a hook returns on a PyLayer's own output: hence the 1."""
+    return _Replace.apply(value, reference) * 1.0
+
+
 def _join(site, name):
     """Path of a name inside a site; the root module's site is empty."""
     return f"{site}.{name}" if site else name
@@ -186,15 +191,16 @@ def _observe(session, label, value, class_name=""):
     if not session.recomputing:
         session.record(key, array(value))
         session.note_place(key, class_name)
-    if not is_float(value):
-        return value
     reference = None if session.reference is None else session.reference.get(key)
+    if not is_float(value):
+        replaced = reference is not None and list(reference.shape) == list(value.shape)
+        return tensor(reference).to(value.dtype) if replaced else value
     differentiable = session.gradients and value.requires_grad and torch.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
-        value = _Replace.apply(value, tensor(reference))
+        value = _replace(value, tensor(reference))
     elif differentiable:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
-        value = _Replace.apply(value, value.detach())
+        value = _replace(value, value.detach())
     if differentiable:
         value.register_hook(lambda gradient: _observe_gradient(session, label, gradient))
     return value

@@ -1,4 +1,4 @@
-"""A copy of the checkout in a folder with a space in its name, and its checks run from elsewhere."""
+"""A copy of the checkout in a folder with a space in its name, run from another folder."""
 
 import json
 import os

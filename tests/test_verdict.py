@@ -97,7 +97,7 @@ def test_precision():
 
 def test_precision_of_what_an_optimizer_has_touched():
     t32, _, t64, p64 = four(VALUES)
-    noisy = (p64 * (1 + 4e-6 * normal(*VALUES.shape))).astype(np.float32)
+    noisy = (p64 * (1 + 2e-6 * normal(*VALUES.shape))).astype(np.float32)
     assert judge_tensor("k", t32, noisy, t64, p64).verdict == "PRECISION"
     assert judge_tensor("k", t32, noisy, t64, p64, optimizer="weight").verdict == "ROUNDING"
 
