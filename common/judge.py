@@ -15,6 +15,7 @@ import numpy as np
 
 from common.choices import Choice, judge_choice
 from common.logs import LogError, file_sha256, read_log, read_sidecar
+from common.session import OWN
 from common.tolerances import tolerance
 from common.verdict import (
     Row,
@@ -189,6 +190,11 @@ class _Logs:
         log = self.logs.get(name)
         return log[key] if log is not None and key in log else None
 
+    def is_own_module(self, key: str) -> bool:
+        """True for a value of a module that is the model's own, not the framework's."""
+        kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
+        return any(kind.startswith(f"{OWN} ") for kind in kinds)
+
     def notes_of(self, name: str, entry: str) -> dict:
         found = self.sidecars.get(name, {}).get(entry)
         return found if isinstance(found, dict) else {}
@@ -228,7 +234,15 @@ def judge_logs(
         if batch is None:
             batch = logs.notes_of("ref32", "batches") or logs.notes_of("ref64", "batches") or None
         judge = _Judge(logs, batch, step, model)
-        for key in _all_keys(logs.logs["ref32"], logs.logs["cand32"], only_common):
+        keys = _all_keys(logs.logs["ref32"], logs.logs["cand32"], only_common)
+        alone = [key for key in keys if judge.missing(key) and logs.is_own_module(key)]
+        if alone:
+            judgement.notes.append(
+                f"{len(alone)} values of modules that one side alone has were passed over, such as "
+                f"{alone[0]}"
+            )
+        passed_over = set(alone)
+        for key in (key for key in keys if key not in passed_over):
             judgement.rows.append(judge.row(key))
         judgement.notes += _notes(judgement.rows, logs)
         return judgement

@@ -13,7 +13,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from common.errors import UserError
-from common.session import current
+from common.session import OWN, current
 from common.weights import Owner
 
 NAME = "paddle"
@@ -91,19 +91,19 @@ def dropout(module, name, value, p, mask_shape=None):
     label = session.label(_join(module._site, name))
     shape = tuple(value.shape if mask_shape is None else mask_shape)
     keep = session.tape.keep_mask(label, session.step, shape, p)
-    return value * tensor(keep / (1.0 - p)).to(value.dtype)
+    return value * tensor(keep).to(value.dtype) / (1.0 - p)
 
 
 def choose(module, name, scores):
     """The index of the largest score along the last axis, int64, no gradient: a discrete choice.
 
     Recorded in the ledger with its margin, and forced to the reference's where the session says so.
-    A recomputation gets the choice that the first computation went on with.
+    A recomputation's scores differ by rounding: the model must keep its choices for it.
     """
     session = current()
     label = session.label(_join(module._site, name))
     if session.recomputing:
-        return session.kept(label)
+        raise RuntimeError(f"{label} is chosen again in a recomputation; keep the first choice")
     scores = scores.detach()
     choice = paddle.argmax(scores, axis=-1)
     key = session.prefix + label
@@ -120,7 +120,6 @@ def choose(module, name, scores):
         if not np.array_equal(array(choice), forced):
             session.flips.append(key)
         choice = tensor(forced)
-    session.keep(label, choice)
     return choice
 
 
@@ -260,20 +259,22 @@ def probing(model):
     session = current()
     handles = []
     for name, module in probed_modules(model):
+        kind = type(module).__name__
+        kind = kind if of_framework(module) else f"{OWN} {kind}"
 
-        def before(module, inputs, name=name):
+        def before(module, inputs, name=name, kind=kind):
             if not session.probing:
                 return None
             seen = [
-                _observe_nested(session, f"{name}:in/{i}", value, type(module).__name__)
+                _observe_nested(session, f"{name}:in/{i}", value, kind)
                 for i, value in enumerate(inputs)
             ]
             return tuple(seen)
 
-        def after(module, inputs, outputs, name=name):
+        def after(module, inputs, outputs, name=name, kind=kind):
             if not session.probing:
                 return None
-            return _observe_nested(session, name, outputs, type(module).__name__)
+            return _observe_nested(session, name, outputs, kind)
 
         handles.append(module.register_forward_pre_hook(before))
         handles.append(module.register_forward_post_hook(after))

@@ -17,6 +17,10 @@ import numpy as np
 from common.tape import Tape
 
 
+# Before the class of a model's own modules: the other side need not have them (verdict.md).
+OWN = "own"
+
+
 class Session:
     """State of one run.  Fields that are None switch the matching instrument off.
 
@@ -56,7 +60,6 @@ class Session:
         self.recomputing = False
         self._call = 0
         self._counts: dict[str, int] = {}
-        self._kept: dict[str, object] = {}
 
     def label(self, site: str) -> str:
         """The site's name at this call: `site`, then `site#2`, …"""
@@ -81,14 +84,6 @@ class Session:
             yield
         finally:
             self._counts, self._call, self.recomputing = saved
-
-    def keep(self, label: str, choice: object) -> None:
-        """Keep a choice for the recomputation, whose scores are not the same to the last bit."""
-        self._kept[label] = choice
-
-    def kept(self, label: str) -> object:
-        """The choice that the first computation went on with."""
-        return self._kept[label]
 
     def note_place(self, key: str, class_name: str = "") -> None:
         """Remember the line of the model that led here: the first frame outside instruments."""

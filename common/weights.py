@@ -69,9 +69,8 @@ class Layout:
         for key, owner in paddle_owners.items():
             local = LOCAL_NAMES.get(owner.kind, {}).get(owner.local, owner.local)
             path = key[: len(key) - len(owner.local)]
-            torch_key = self.rename(path + owner.local)
-            if torch_key == path + owner.local:
-                torch_key = self.rename(path + local)
+            named = path + owner.local in (rename or {})
+            torch_key = self.rename(path + (owner.local if named else local))
             transposed = owner.local in TRANSPOSED.get(owner.kind, ())
             self.entries[key] = Entry(key, torch_key, owner.kind or "parameter", transposed)
         self._check(torch_owners, paddle_owners)
@@ -225,7 +224,8 @@ def load_state(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise UserError(f"--weights {path}: there is no such file; give a .npz, or trained-like")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here, since NumPy leaves a file that it cannot read open.
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             if not hasattr(file, "files"):
                 raise ValueError("it holds one array, not a state dict")
             state = {key: file[key] for key in file.files}

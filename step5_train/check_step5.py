@@ -16,6 +16,7 @@ import numpy as np
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common.cli import check_main  # noqa: E402
+from common.curves import draw_curves  # noqa: E402
 from common.logs import read_log  # noqa: E402
 from common.steps import Launch, Step  # noqa: E402
 from common.verdict import Row, claim  # noqa: E402
@@ -29,7 +30,7 @@ SIGN_TEST_LEVEL = 0.01
 
 
 def trained_alike(folder: Path, pair) -> list[Row]:
-    """Drift of the loss in each epoch against the self-twin's, and the final predictions."""
+    """Drift of the loss in each epoch against the self-twin's, the final predictions, a picture."""
     with (
         read_log(folder / "train_full_torch.npy") as torch_log,
         read_log(folder / "train_full_paddle.npy") as paddle_log,
@@ -40,6 +41,7 @@ def trained_alike(folder: Path, pair) -> list[Row]:
         rows = _drift(*losses, epochs)
         rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"]))
         rows.append(_predictions(torch_log, paddle_log))
+    draw_curves(folder, pair.name)
     return rows
 
 

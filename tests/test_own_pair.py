@@ -1,0 +1,80 @@
+"""A user's own pair: a folder with three files, given by its path (design.md, contract 3)."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from checkout import Checkout
+
+PAIR = Path(__file__).parent / "pairs" / "small_cnn"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("own pair"))
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A copy of the pair, in a folder with a space in its name, to be spoilt."""
+    return shutil.copytree(PAIR, tmp_path / "my pairs" / "small_cnn")
+
+
+@pytest.mark.parametrize("step", [1, 3, 4])
+def test_steps_1_3_and_4_work_with_no_other_edit(checkout, pair, step):
+    done, report = checkout.rows(step, "--model", str(pair))
+    assert done.returncode == 0, done.stdout + done.stderr
+    keys = {row["key"] for row in report["rows"]}
+    expected = {1: "features.1", 3: "loss", 4: "grad/features.0.weight"}[step]
+    assert expected in keys, "probes and parameters have torch's names, through RENAME"
+    if step == 1:
+        assert "pooled/0" in keys and "features.1:in/0" in keys
+        assert not any(key.startswith("pool:") for key in keys)
+        assert "modules that one side alone has" in done.stdout
+
+
+def test_a_square_linear_that_is_not_transposed_is_caught(checkout, pair):
+    text = (pair / "paddle_model.py").read_text()
+    assert "self.square(self.norm(x))" in text
+    (pair / "paddle_model.py").write_text(
+        text.replace(
+            "self.square(self.norm(x))",
+            "F.linear(self.norm(x), self.square.weight.T, self.square.bias)",
+        )
+    )
+    done, report = checkout.rows(1, "--model", str(pair))
+    assert done.returncode == 1
+    assert report["first_diverged"].startswith("square")
+
+
+def test_leftovers_on_both_sides_are_listed(checkout, pair):
+    text = (pair / "case.py").read_text()
+    (pair / "case.py").write_text(text.replace('"body": "features"', '"torso": "features"'))
+    done = checkout.check(1, "--model", str(pair))
+    assert done.returncode == 2
+    assert "only in the Paddle model: body.0.bias" in done.stderr
+    assert "only in the torch model: features.0.bias" in done.stderr
+
+
+def test_a_layer_of_another_shape_is_named(checkout, pair):
+    text = (pair / "paddle_model.py").read_text()
+    (pair / "paddle_model.py").write_text(
+        text.replace("nn.Linear(channels, num_labels)", "nn.Linear(channels, num_labels + 1)")
+    )
+    done = checkout.check(1, "--model", str(pair))
+    assert done.returncode == 2
+    assert "head.weight is [4, 6] in torch and [6, 5] in Paddle" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["case.py", "torch_model.py", "paddle_model.py"])
+def test_a_missing_file_is_named(checkout, pair, name):
+    (pair / name).unlink()
+    done = checkout.check(1, "--model", str(pair))
+    assert done.returncode == 2
+    assert name in done.stderr and "Traceback" not in done.stderr
+
+
+def test_steps_that_a_pair_says_nothing_of_are_not_passed(checkout, pair):
+    done = checkout.check(2, "--model", str(pair))
+    assert done.returncode == 2
+    assert "nothing to compare" in done.stderr
