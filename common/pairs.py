@@ -101,7 +101,7 @@ class Pair:
 
 
 def data_cases(pair: Pair, options) -> list[Case]:
-    """What steps 2 and 5 run: the configuration for the digits, with weights that tell classes apart.
+    """What steps 2 and 5 run: the configuration for the digits.
 
     Raises UserError where the pair does not say how it reads them.
     """

@@ -148,13 +148,14 @@ def show_details(results, options) -> None:
             text = f"{name}: {row.verdict} {row.key}: {row.note}"
             console.print(escape(text), soft_wrap=True)
         if len(told) > SHOWN_NOTES:
-            console.print(f"{name}: and {len(told) - SHOWN_NOTES} further such rows, in --json FILE")
+            console.print(
+                f"{name}: and {len(told) - SHOWN_NOTES} further such rows, in --json FILE"
+            )
         if result.exit_code == 1:
             _show_origins(console, name, result, options)
         if result.guide_passed is False and result.exit_code == 0:
             console.print(
-                f"{name}: the guide's rule says FAIL; both sides' float64 runs show that the "
-                "difference is rounding" + _report(result),
+                f"{name}: the guide's rule says FAIL: {result.step.guide_failure}{_report(result)}",
                 soft_wrap=True,
             )
 

@@ -108,8 +108,8 @@ def interpreter(side: str, given: str | None) -> str:
         return str(path.absolute())
     if not installed(side):
         raise UserError(
-            f"{side} is not installed for {sys.executable}: run `make install`, name another Python "
-            f"with --{side}-python, or judge logs that are there with --compare-only"
+            f"{side} is not installed for {sys.executable}: run `make install`, name another "
+            f"Python with --{side}-python, or judge logs that are there with --compare-only"
         )
     return sys.executable
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from common.tape import Tape
 
-
 # Before the class of a model's own modules: the other side need not have them (verdict.md).
 OWN = "own"
 

@@ -75,7 +75,6 @@ SPELLINGS: tuple[Spelling, ...] = (
     # Functions and methods
     Spelling("torch.cat(", "paddle.concat(", "another name"),
     Spelling("torch.tensor(", "paddle.to_tensor(", "another name"),
-    Spelling("torch.from_numpy(", "paddle.to_tensor(", "another name; Paddle always copies"),
     Spelling("torch.manual_seed(", "paddle.seed(", "another name"),
     Spelling("torch.take_along_dim(", "paddle.take_along_axis(", "another name"),
     Spelling(
@@ -85,9 +84,7 @@ SPELLINGS: tuple[Spelling, ...] = (
         r"\b(\w+)\.requires_grad\b(?! =)",
         r"not \1.stop_gradient",
     ),
-    Spelling("torch.optim.", "paddle.optimizer.", "another name"),
     Spelling("torch.utils.data", "paddle.io", "another name"),
-    Spelling(".zero_grad()", ".clear_grad()", "another name"),
     Spelling(".load_state_dict(", ".set_state_dict(", "another name"),
     Spelling(
         ".named_modules()",
@@ -116,10 +113,8 @@ SPELLINGS: tuple[Spelling, ...] = (
         r"\bbias=(?=True|False)",
         "bias_attr=",
     ),
-    Spelling("persistent=False", "persistable=False", "an argument of register_buffer"),
     # Names
     Spelling("PyTorch", "Paddle", "the framework's name in prose"),
-    Spelling("Torch", "Paddle", "the same, also inside a longer name", "Torch", "Paddle"),
     Spelling("torch", "paddle", "imports, types, sides, file names", "torch", "paddle"),
 )
 

@@ -23,7 +23,8 @@ class Step:
     """One step: where its scripts are, what they leave, and the guide's rule for it.
 
     judged       stems of the logs that get the verdict of verdict.md
-    guide        stem of the logs that the guide's rule is applied to, and its threshold
+    guide_…      stem of the logs that the guide's rule is applied to, its threshold, and what to
+                 say where it fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses
     """
 
@@ -34,6 +35,7 @@ class Step:
     judged: tuple[str, ...]
     guide_stem: str
     guide_threshold: float = 1e-6
+    guide_failure: str = "both sides' float64 runs show that the difference is rounding"
     data: bool = False  # reads the embedded data
     extra: Callable | None = None
 

@@ -22,8 +22,11 @@ from common.steps import Launch, Step  # noqa: E402
 from common.verdict import Row, claim  # noqa: E402
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
-# times torch's, at every step.  Measured on clean pairs: up to 3.2 times the self-twin's drift.
+# times torch's, at every step.  So the pair's drift is larger while both grow (measured: 10 times),
+# or as large some time earlier: a first hash bucket that flips makes it jump (measured: one epoch
+# earlier than in the self-twin).  Once both have stopped growing they are alike (0.4 to 2.6 times).
 DRIFT_FACTOR = 10.0
+DRIFT_EARLIER = 2  # epochs
 DRIFT_FLOOR = 2.0**-23  # of the loss: a self-twin that has not drifted yet still rounds
 # Two-sided sign test on the samples that only one side gets right (McNemar, exact).
 SIGN_TEST_LEVEL = 0.01
@@ -38,7 +41,8 @@ def trained_alike(folder: Path, pair) -> list[Row]:
     ):
         losses = [log["curve/loss"] for log in (torch_log, paddle_log, self_log)]
         epochs = torch_log["curve/accuracy"].size
-        rows = _drift(*losses, epochs)
+        rows = [_order(torch_log["curve/order"], paddle_log["curve/order"])]
+        rows += _drift(*losses, epochs)
         rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"]))
         rows.append(_predictions(torch_log, paddle_log))
     draw_curves(folder, pair.name)
@@ -51,15 +55,23 @@ def _drift(torch_loss, paddle_loss, self_loss, epochs: int) -> list[Row]:
     if not torch_loss.shape == paddle_loss.shape == self_loss.shape:
         lengths = f"torch {torch_loss.size}, paddle {paddle_loss.size}, self {self_loss.size}"
         return [claim("train/drift", math.inf, 0.0, f"not as many steps on each side: {lengths}")]
-    largest = 0.0
-    for epoch, steps in enumerate(np.array_split(np.arange(torch_loss.size), epochs)):
+    parts = np.array_split(np.arange(torch_loss.size), epochs)
+    own = [_rms(torch_loss[steps] - self_loss[steps]) for steps in parts]
+    floors = [DRIFT_FLOOR * _rms(torch_loss[steps]) for steps in parts]
+    for epoch, steps in enumerate(parts):
         drift = _rms(torch_loss[steps] - paddle_loss[steps])
-        own = _rms(torch_loss[steps] - self_loss[steps])
-        largest = max(largest, own, DRIFT_FLOOR * _rms(torch_loss[steps]))
-        note = f"the self-twin drifts by {own:.1e} in this epoch"
-        key = f"train/drift/epoch_{epoch + 1:03d}"
-        rows.append(claim(key, drift, DRIFT_FACTOR * largest, note))
+        until = slice(epoch + 1 + DRIFT_EARLIER)
+        allowed = DRIFT_FACTOR * max(own[until] + floors[until])
+        note = f"the self-twin drifts by {own[epoch]:.1e} in this epoch"
+        rows.append(claim(f"train/drift/epoch_{epoch + 1:03d}", drift, allowed, note))
     return rows
+
+
+def _order(torch_order, paddle_order) -> Row:
+    """Each epoch's samples in their order, as one hash an epoch."""
+    same = torch_order.shape == paddle_order.shape
+    wrong = int((torch_order != paddle_order).sum()) if same else torch_order.size
+    return claim("train/order", wrong, 0.0, f"{wrong} epochs in which the sides saw other samples")
 
 
 def _lr(torch_lr, paddle_lr) -> Row:
@@ -112,6 +124,8 @@ STEP = Step(
     judged=("train_first",),
     guide_stem="train_align",
     guide_threshold=0.0015,  # the guide's 0.15 %
+    guide_failure="the final scores differ by more than 0.15 %; train/final_predictions says "
+    "whether by more than chance",
     data=True,
     extra=trained_alike,
 )

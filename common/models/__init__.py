@@ -1,1 +1,1 @@
-"""The built-in pairs, one folder each; a pair's contract is in README.md, "Align your own model"."""
+"""The built-in pairs, one folder each; README.md, "Align your own model", is their contract."""

@@ -6,6 +6,7 @@ Phases: `first`, the first steps in both precisions; `full`, the whole training 
 the same from a start one ulp away, which shows how far rounding alone drives a run.
 """
 
+import hashlib
 import sys
 
 import numpy as np
@@ -43,14 +44,17 @@ def train(run):
         return
 
     run.session.record, record = None, run.session.record
-    losses, rates, accuracies = [], [], []
+    losses, rates, accuracies, orders = [], [], [], []
     for epoch in range(epochs):
+        digest = hashlib.sha256()
         for batch in shuffled(run, samples, settings, epoch):
+            digest.update(batch["input_ids"].tobytes())
             run.session.begin(len(losses), prefix=run.prefix)
             rates.append(optimizer.lr())
             losses.append(float(one_step(run, model, optimizer, batch)))
         scores, labels = predict(run, model.eval(), test, settings["batch_size"])
         model.train()
+        orders.append(int.from_bytes(digest.digest()[:7], "little"))
         accuracies.append(float((scores.argmax(-1) == labels).mean()))
         run.progress(f"epoch {epoch + 1}/{epochs}")
     run.session.record = record
@@ -64,6 +68,7 @@ def train(run):
         run.log(name, value)
     run.log("curve/loss", np.array(losses))
     run.log("curve/lr", np.array(rates))
+    run.log("curve/order", np.array(orders, dtype=np.int64))
     run.log("curve/accuracy", np.array(accuracies))
     run.log("labels", labels)
     run.log("predictions", predictions)
