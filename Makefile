@@ -43,7 +43,7 @@ lint: install
 	@$(VENV_PYTHON) -m common.spelling
 
 clean:
-	@rm -rf step*/log .pytest_cache .ruff_cache
+	@rm -rf log step*/log .pytest_cache .ruff_cache
 	@find . -name .venv -prune -o -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean

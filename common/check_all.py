@@ -1,13 +1,16 @@
 """`make check`: steps 1 to 5 for every built-in model, one table, one exit status.
 
 python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
+
+Every row is in log/report.json (or FILE) and the table in log/report.txt beside it; the logs are in
+stepN_*/log (or DIR).
 """
 
 import importlib
 import sys
 
 from common import report
-from common.cli import guarded, overall_exit, parser, run_step, write_json
+from common.cli import guarded, overall_exit, parser, run_step, write_json, write_text
 from common.pairs import ROOT
 from common.steps import Step
 
@@ -32,9 +35,10 @@ def _check_all(options) -> int:
     with report.progress() as on_progress:
         for step in steps:
             results += run_step(step, options, on_progress)
-    report.show_all(steps, results, options)
-    if options.json:
-        write_json(options.json, results, options)
+    table = report.show_all(steps, results, options)
+    written = options.json or (options.out or ROOT / "log") / "report.json"
+    write_json(written, results, options)
+    write_text(written.with_suffix(".txt"), table)
     return overall_exit(results)
 
 

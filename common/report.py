@@ -3,6 +3,8 @@
 rich leaves colours and the progress line out where the output is no terminal.
 """
 
+import io
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +27,8 @@ COLOURS = {
     "INVALID": "red",
     "ERROR": "red",
 }
+WIDTH_OF_AN_END = 24  # characters of a shortened key
+WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
 
 
@@ -94,8 +98,11 @@ def show_step(step, results, options) -> None:
     show_details(results, options)
 
 
-def show_all(steps, results, options) -> None:
-    """The table of every step (rows) and model (columns), then the details of what is red."""
+def show_all(steps, results, options) -> str:
+    """The table of every step (rows) and model (columns), then the details of what is red.
+
+    Returns the table as plain text.
+    """
     models = list(dict.fromkeys(result.model for result in results))
     found = {(result.step.number, result.model): result for result in results}
     table = Table(title="verdict · worst tensor · guide's verdict · seconds", title_justify="left")
@@ -110,20 +117,34 @@ def show_all(steps, results, options) -> None:
         )
     _console().print(table)
     show_details(results, options)
+    plain = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)
+    plain.print(table)
+    return plain.file.getvalue()
 
 
 def _cell(result) -> str:
     row = result.first_diverged or worst_row(result.rows)
     share = ""
     if row is not None and row.gap is not None and row.allowed:
-        share = f" {row.gap / row.allowed:.1e} of what is allowed"
+        share = f"{row.gap / row.allowed:.0e} of what is allowed:"
     return "\n".join(
         [
-            f"{_coloured(result.verdict)} in {len(result.rows)} rows",
-            (escape(row.key) + share) if row else escape(result.error),
-            f"guide: {guide_word(result.guide_passed)} · {result.elapsed_s:.1f} s",
+            f"{_coloured(result.verdict)} in {len(result.rows):,} rows",
+            *filter(None, [share, escape(short(row.key)) if row else escape(result.error)]),
+            f"guide {guide_word(result.guide_passed)} · {result.elapsed_s:.1f} s",
         ]
     )
+
+
+def short(key: str) -> str:
+    """A key for a narrow column: its case and the end of its path."""
+    head, _, tail = key.partition("/")
+    parts = re.split(r"(?=[./])", tail or head)
+    end = parts.pop()
+    while parts and len(parts[-1] + end) <= WIDTH_OF_AN_END:
+        end = parts.pop() + end
+    end = f"…{end}" if parts else end
+    return f"{head}/{end}" if tail else end
 
 
 def _coloured(verdict: str) -> str:

@@ -20,6 +20,8 @@ CHECKS = {
 class Checkout:
     """A copy that a test may change; commands run in another working directory."""
 
+    interpreter = (sys.executable,)
+
     def __init__(self, folder: Path):
         self.root = folder / "a checkout"
         self.elsewhere = folder / "elsewhere"

@@ -120,7 +120,7 @@ CASES = {
 # How a preset is trained; its dropout is in CONFIGS.
 TRAIN = {
     "digits": {
-        "epochs": 12,
+        "epochs": 10,
         "batch_size": 32,
         "optimizer": "adam",
         "lr": 8e-3,

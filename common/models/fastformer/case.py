@@ -98,7 +98,7 @@ CASES = {
 # How a preset is trained; its dropout is in CONFIGS.
 TRAIN = {
     "digits": {
-        "epochs": 16,
+        "epochs": 12,
         "batch_size": 32,
         "optimizer": "adam",
         "lr": 4e-3,

@@ -1,0 +1,137 @@
+"""The README is true: its commands run, its generated parts are what is generated."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from checkout import ROOT, Checkout
+
+from common.readme import fill, main, results_table
+from common.spelling import markdown_table
+
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy in which `make check` has been run, with one epoch in step 5."""
+    made = Checkout(tmp_path_factory.mktemp("readme"))
+    arguments = ("-m", "common.check_all", "--epochs", "1")
+    made.everything = subprocess.run(
+        [*made.interpreter, *arguments], cwd=made.root, capture_output=True, text=True, timeout=280
+    )
+    return made
+
+
+def test_make_check_passes_every_step_of_every_model(checkout):
+    done = checkout.everything
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((checkout.root / "log" / "report.json").read_text())
+    cells = {(row["step"], row["model"]) for row in report["rows"]}
+    models = ("reformer", "fast_transformer", "fastformer")
+    assert cells == {(step, model) for step in range(1, 6) for model in models}
+    assert report["verdict"] == "ROUNDING" and report["exit_code"] == 0
+    assert (checkout.root / "log" / "report.txt").read_text().count("ROUNDING") == 15
+
+
+def test_every_log_says_who_wrote_it_and_reprod_log_reads_it(checkout):
+    logs = sorted(checkout.root.glob("step*/log/*/*.npy"))
+    assert len(logs) > 60
+    script = (
+        "import sys\nfrom reprod_log import ReprodDiffHelper as H\n"
+        "for path in sys.argv[1:]: assert H().load_info(path), path\n"
+    )
+    done = checkout.python("-W", "ignore", "-c", script, *map(str, logs))
+    assert done.returncode == 0, done.stderr
+    for path in logs:
+        sidecar = json.loads(path.with_suffix(".json").read_text())
+        assert sidecar["frameworks_loaded"] == [sidecar["side"]]
+    for folder in {path.parent for path in logs}:
+        reports = [p.name for p in folder.glob("*_diff.log")]
+        assert len(reports) == 1, folder
+
+
+def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checkout):
+    report = json.loads((checkout.root / "log" / "report.json").read_text())
+    ratios = {
+        row["key"]: row["gap"] / row["noise_ref"]
+        for row in report["rows"]
+        # A scalar's noise can be tiny by luck, and a gradient that is zero in exact arithmetic has
+        # no gap of its own (verdict.md, "The cap").
+        if row["noise_ref"] and row["gap"] and row["size"] > 1 and not row["noise_only"]
+    }
+    assert len(ratios) > 10000
+    assert max(ratios.values()) <= 1e-5, max(ratios, key=ratios.get)
+
+
+COMMANDS = [
+    line.split("#")[0].strip()
+    for block in re.findall(r"```sh\n(.*?)```", README, flags=re.S)
+    for line in block.splitlines()
+]
+PYTHON = [command for command in COMMANDS if command.startswith("python ")]
+
+
+def test_the_readme_has_the_commands_that_are_tested():
+    assert {"make check", "make test"} == set(COMMANDS) - set(PYTHON)
+    assert len(PYTHON) >= 4
+
+
+@pytest.mark.parametrize("command", PYTHON)
+def test_commands_run(checkout, command):
+    done = subprocess.run(
+        [*checkout.interpreter, *command.split()[1:]],
+        cwd=checkout.root,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("target, does", [("check", "common.check_all"), ("test", "pytest")])
+def test_make_runs_what_is_tested_here(target, does):
+    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
+    assert f".venv/bin/python -m {does}" in done.stdout
+
+
+def test_generated_parts_are_there_and_the_table_of_spellings_is_the_one_in_force():
+    for name in ("output", "results", "accuracies", "spellings"):
+        part = re.search(rf"<!-- generated: {name} -->\n(.*?)<!-- end -->", README, flags=re.S)
+        assert part and part[1].strip(), f"run python -m common.readme: {name} is empty"
+    assert markdown_table().strip() in README
+
+
+def test_links_and_files_that_are_named_exist():
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        assert (ROOT / target).exists(), target
+    for name in re.findall(r"`((?:common|tests|fake_data|step\d_\w+)/[\w/.]+)`", README):
+        assert (ROOT / name).exists(), name
+
+
+def test_results_table_and_its_place():
+    row = {"step": 1, "model": "m", "verdict": "ROUNDING", "gap": 1e-9, "allowed": 1e-6}
+    table = results_table([row | {"guide_passed": False}])
+    assert "| 1 | ROUNDING, 1 rows, ≤ 1e-03 of allowed; guide: 1 of 1 rows FAIL |" in table
+    text = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb"
+    assert fill(text, {"x": "new"}) == "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb"
+    with pytest.raises(ValueError, match="0 places"):
+        fill("nothing", {"x": "new"})
+
+
+def test_a_missing_report_is_a_sentence(tmp_path, capsys):
+    assert main(["--report", str(tmp_path / "none.json")]) == 2
+    assert "run `make check` first" in capsys.readouterr().err
+
+
+def test_pictures_are_drawn(checkout, tmp_path):
+    report = checkout.root / "log" / "report.json"
+    shutil.copy(report, tmp_path / "report.json")
+    from common.readme import _rows, draw_verdicts
+
+    target = Path(tmp_path) / "verdicts.png"
+    draw_verdicts(_rows(report), [], target)
+    assert target.read_bytes().startswith(b"\x89PNG")
