@@ -35,9 +35,9 @@ def _check_all(options) -> int:
     with report.progress() as on_progress:
         for step in steps:
             results += run_step(step, options, on_progress)
-    table = report.show_all(steps, results, options)
+    table = report.show_all(steps, results)
     written = options.json or (options.out or ROOT / "log") / "report.json"
-    write_json(written, results, options)
+    write_json(written, results)
     write_text(written.with_suffix(".txt"), table)
     return overall_exit(results)
 

@@ -25,6 +25,7 @@ from common.runner import GuideReport, Process, interpreter
 from common.steps import Step
 from common.verdict import Row, exit_code, worst
 
+_SIDES = ("torch", "paddle")
 TEXT_COUNT = 60  # documents of the embedded text
 TEXT_BYTES = 600  # of each at most
 
@@ -35,6 +36,7 @@ class Result:
 
     step: Step
     model: str
+    asked_for: str = ""  # the folder of a user's own pair
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     guide_passed: bool | None = None
@@ -47,8 +49,8 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """The worst row's verdict; ERROR where nothing could be compared."""
-        return "ERROR" if self.error or not self.rows else worst([r.verdict for r in self.rows])
+        """The worst row's verdict; INVALID where nothing could be compared."""
+        return "INVALID" if self.error else worst([row.verdict for row in self.rows])
 
     @property
     def exit_code(self) -> int:
@@ -74,7 +76,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     )
     options.add_argument("--preset", default="default", help="of the model's case.py")
     options.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--seed", type=_natural, default=0)
     options.add_argument("--weights", help="a torch-named .npz, or trained-like")
     options.add_argument("--out", type=Path, help="write logs to DIR/STEP/MODEL instead")
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
@@ -87,11 +89,16 @@ def parser(description: str) -> argparse.ArgumentParser:
     return options
 
 
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
+    return int(text)
+
+
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
-    return value
+    return int(text)
 
 
 def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
@@ -127,9 +134,9 @@ def guarded(options: argparse.Namespace, action) -> int:
 def _check(step: Step, options: argparse.Namespace) -> int:
     with report.progress() as on_progress:
         results = run_step(step, options, on_progress)
-    report.show_step(step, results, options)
+    report.show_step(step, results)
     if options.json:
-        write_json(options.json, results, options)
+        write_json(options.json, results)
     return overall_exit(results)
 
 
@@ -138,14 +145,12 @@ def overall_exit(results: Sequence[Result]) -> int:
     return max((result.exit_code for result in results), default=2)
 
 
-def write_json(path: Path, results: Sequence[Result], options: argparse.Namespace) -> None:
+def write_json(path: Path, results: Sequence[Result]) -> None:
     """Write the report of design.md, contract 1; all or nothing."""
     first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
-    verdicts = [r.verdict for r in results if r.verdict != "ERROR"]
-    failed = any(r.verdict == "ERROR" for r in results)
     document = {
-        "verdict": "ERROR" if failed or not verdicts else worst(verdicts),
+        "verdict": worst([r.verdict for r in results]),
         "exit_code": overall_exit(results),
         "guide_passed": all(guides) if guides else None,
         "first_diverged": first.key if first is not None else None,
@@ -199,10 +204,8 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             result.elapsed_s += twins.elapsed_s(pair.name)
             results.append(result)
             _put_in_place(work / pair.name, base / pair.name)
+            (base / f"{pair.name}.error.txt").unlink(missing_ok=True)
     return results
-
-
-_SIDES = ("torch", "paddle")
 
 
 class _Twins:
@@ -306,7 +309,9 @@ class _Twins:
 def _judged(step, pair, folder, options, twins) -> Result:
     """Judge one model's logs of one step; an unreadable or refused log is the result's error."""
     start = time.perf_counter()
-    result = Result(step, pair.name, allow=tuple(word.upper() for word in options.allow))
+    asked_for = "" if pair.built_in else str(pair.folder)
+    allow = tuple(word.upper() for word in options.allow)
+    result = Result(step, pair.name, asked_for, allow=allow)
     guide = None
     try:
         reference = folder / f"{step.guide_stem}_torch.npy"
@@ -400,19 +405,23 @@ def _places(folder: Path, step: Step, side: str) -> dict[str, str]:
 
 
 def _remove_abandoned(base: Path) -> None:
-    """Remove what a killed check left behind: folders named after a process that is gone."""
-    for path in base.glob(".work-*-*"):
+    """Tidy what a killed check left: its working folders go, a result moved aside comes back."""
+    for path in [*base.glob(".work-*-*"), *base.glob(".old-*-*")]:
         try:
             os.kill(int(path.name.split("-")[1]), 0)
         except ProcessLookupError:
+            if path.name.startswith(".old-"):
+                for kept in path.iterdir():
+                    if not (base / kept.name).exists():
+                        os.replace(kept, base / kept.name)
             shutil.rmtree(path, ignore_errors=True)
         except (ValueError, PermissionError):
             continue
 
 
 def _put_in_place(made: Path, target: Path) -> None:
-    """Swap a finished folder in; at every moment one whole former or new folder is there."""
-    old = Path(tempfile.mkdtemp(prefix=".old-", dir=target.parent))
+    """Swap a finished folder in.  Killed in between, the next check brings the former one back."""
+    old = Path(tempfile.mkdtemp(prefix=f".old-{os.getpid()}-", dir=target.parent))
     for _ in range(10):
         try:
             if target.exists():

@@ -25,7 +25,6 @@ COLOURS = {
     "PRECISION": "red",
     "DIVERGED": "red",
     "INVALID": "red",
-    "ERROR": "red",
 }
 WIDTH_OF_AN_END = 24  # characters of a shortened key
 WIDTH_OF_PLAIN_TEXT = 110
@@ -78,10 +77,18 @@ def guide_word(passed: bool | None) -> str:
     return {True: "passed", False: "FAIL", None: "–"}[passed]
 
 
-def show_step(step, results, options) -> None:
+def show_step(step, results) -> None:
     """The table of one step, a row a model, then the details of what is red."""
     table = Table(title=f"step {step.number}: {step.title}", title_justify="left")
-    for heading in ("model", "verdict", "rows", "worst tensor", "gap / allowed", "guide", "s"):
+    for heading in (
+        "model",
+        "verdict",
+        "rows",
+        "worst tensor",
+        "gap / allowed",
+        "guide",
+        "s of both sides",
+    ):
         table.add_column(heading, overflow="fold")
     for result in results:
         row = result.first_diverged or worst_row(result.rows)
@@ -95,17 +102,20 @@ def show_step(step, results, options) -> None:
             f"{result.elapsed_s:.1f}",
         )
     _console().print(table)
-    show_details(results, options)
+    show_details(results)
 
 
-def show_all(steps, results, options) -> str:
+def show_all(steps, results) -> str:
     """The table of every step (rows) and model (columns), then the details of what is red.
 
     Returns the table as plain text.
     """
     models = list(dict.fromkeys(result.model for result in results))
     found = {(result.step.number, result.model): result for result in results}
-    table = Table(title="verdict · worst tensor · guide's verdict · seconds", title_justify="left")
+    table = Table(
+        title="verdict · worst tensor · guide's verdict · seconds of both sides",
+        title_justify="left",
+    )
     table.add_column("step")
     for model in models:
         table.add_column(model, overflow="fold")
@@ -116,7 +126,7 @@ def show_all(steps, results, options) -> str:
             end_section=True,
         )
     _console().print(table)
-    show_details(results, options)
+    show_details(results)
     plain = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)
     plain.print(table)
     return plain.file.getvalue()
@@ -152,7 +162,7 @@ def _coloured(verdict: str) -> str:
     return f"[{colour}]{verdict}[/{colour}]"
 
 
-def show_details(results, options) -> None:
+def show_details(results) -> None:
     """Errors, notes, and for each red result its origins with file and line on both sides."""
     console = _console()
     for result in results:
@@ -173,7 +183,7 @@ def show_details(results, options) -> None:
                 f"{name}: and {len(told) - SHOWN_NOTES} further such rows, in --json FILE"
             )
         if result.exit_code == 1:
-            _show_origins(console, name, result, options)
+            _show_origins(console, name, result)
         if result.guide_passed is False and result.exit_code == 0:
             console.print(
                 f"{name}: the guide's rule says FAIL: {result.step.guide_failure}{_report(result)}",
@@ -189,7 +199,7 @@ SHOWN_ORIGINS = 5
 SHOWN_NOTES = 5
 
 
-def _show_origins(console: Console, name: str, result, options) -> None:
+def _show_origins(console: Console, name: str, result) -> None:
     """Where it starts: how many, how much, where, how much was allowed, and what to run next."""
     origins = [r for r in result.rows if r.origin and r.verdict not in ("IDENTICAL", "ROUNDING")]
     first = result.first_diverged
@@ -204,12 +214,12 @@ def _show_origins(console: Console, name: str, result, options) -> None:
         console.print(f"  {word}: {_coloured(row.verdict)} {escape(row.key)}", soft_wrap=True)
         for line in describe(row):
             console.print(f"    {escape(line)}", soft_wrap=True)
-        for side in ("torch", "paddle"):
+        for side in ("torch", "paddle") if row.measure != "claim" else ():
             place = place_of(result.places.get(side, {}), row.key)
             console.print(f"    {side:<7} {escape(place)}", soft_wrap=True)
     if len(origins) > SHOWN_ORIGINS:
         console.print(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
-    model = shlex.quote(result.model)
+    model = shlex.quote(result.asked_for or result.model)
     folder = result.step.name
     command = f"python {folder}/check_step{result.step.number}.py --model {model}"
     if result.step.number > 1 and not result.step.data:

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -100,7 +102,9 @@ def test_bad_options_are_one_sentence_and_exit_2(checkout, arguments, words):
     says(checkout.check(1, *arguments), 2, *words)
 
 
-@pytest.mark.parametrize("option", [["--seed", "x"], ["--device", "tpu"], ["--nosuch"]])
+@pytest.mark.parametrize(
+    "option", [["--seed", "x"], ["--seed", "-1"], ["--device", "tpu"], ["--nosuch"]]
+)
 def test_bad_option_values_exit_2(checkout, option):
     done = checkout.check(1, *option)
     assert done.returncode == 2 and "Traceback" not in done.stderr
@@ -199,6 +203,34 @@ def test_json_report_has_the_contracts_fields(checkout):
     for row in report["rows"]:
         assert row["step"] == 1 and row["model"] == MODEL
         assert {"key", "verdict", "mean_abs", "max_abs"} <= row.keys()
+
+
+def test_what_a_killed_check_left_is_tidied_and_a_result_moved_aside_comes_back(checkout):
+    base = checkout.path("step1_forward/log")
+    gone = 2**22 - 1  # no process has this number
+    (base / f".work-{gone}-x" / MODEL).mkdir(parents=True)
+    (base / f".old-{gone}-x" / "another").mkdir(parents=True)
+    done = checkout.check(1, "--model", MODEL)
+    assert done.returncode == 0, done.stderr
+    assert not list(base.glob(".*"))
+    assert (base / "another").is_dir()
+    (base / "another").rmdir()
+
+
+def test_two_checks_at_once_both_pass_and_leave_whole_results(checkout):
+    command = [str(checkout.path(CHECKS[1])), "--model", MODEL]
+    running = [
+        subprocess.Popen(
+            [sys.executable, *command],
+            cwd=checkout.elsewhere,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(2)
+    ]
+    assert [process.wait(timeout=200) for process in running] == [0, 0]
+    assert checkout.check(1, "--model", MODEL, "--compare-only").returncode == 0
+    assert not list(checkout.path("step1_forward/log").glob(".*"))
 
 
 def test_an_unwritable_report_is_one_sentence(checkout):
