@@ -18,6 +18,7 @@ from pathlib import Path
 from common import report
 from common.data import make_digits, make_text
 from common.errors import UserError
+from common.files import whole
 from common.judge import Judgement, check_independence, judge_logs
 from common.logs import read_sidecar
 from common.pairs import Pair, load_pairs
@@ -164,10 +165,8 @@ def write_text(path: Path, text: str) -> None:
     """Write a file all or nothing; raises UserError where its folder cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(name, path)
+        with whole(path) as temporary:
+            temporary.write_text(text)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 

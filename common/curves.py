@@ -1,10 +1,10 @@
 """The picture of step 5: both sides' curves, and their drift beside the self-twin's."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 
+from common.files import whole
 from common.logs import read_log
 
 
@@ -43,8 +43,7 @@ def draw_curves(folder: Path, model: str) -> Path:
         axes.grid(alpha=0.3)
     figure.tight_layout()
     target = folder / "train_curves.png"
-    temporary = target.with_name(f".{os.getpid()}.{target.name}")
-    figure.savefig(temporary, dpi=110, format="png")
+    with whole(target) as temporary:
+        figure.savefig(temporary, dpi=110, format="png")
     pyplot.close(figure)
-    os.replace(temporary, target)
     return target

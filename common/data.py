@@ -11,13 +11,13 @@ A data file is an .npz of plain arrays with the SHA-256 of its content inside:
 All are int64. Ids: 0 is padding; a digit's pixel p (0..16) is p + 1; a text's byte b is b + 2.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from common.errors import UserError
+from common.files import whole
 from common.logs import arrays_sha256
 
 PADDING = 0
@@ -86,13 +86,8 @@ def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray]) -> str:
     path = Path(path)
     digest = arrays_sha256(arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(partial, "wb") as file:
-            np.savez_compressed(file, **{_SHA256: np.array(digest)}, **arrays)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **{_SHA256: np.array(digest)}, **arrays)
     return digest
 
 

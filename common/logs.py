@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UserError
+from common.files import whole
 from common.unpickle import (
     DTYPES,
     MAX_TEXT_BYTES,
@@ -319,14 +320,9 @@ def write_sidecar(log_path: str | os.PathLike, sidecar: Mapping[str, object]) ->
 
 def write_json(path: str | os.PathLike, value: object) -> None:
     """Write JSON under a name that appears only when all of it is there; NaN is an error."""
-    path = Path(path)
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with whole(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_sidecar(log_path: str | os.PathLike) -> dict | None:

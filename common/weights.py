@@ -5,7 +5,6 @@ Embedding never is.  Whatever has no partner on the other side is an error that 
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from common.errors import UserError
+from common.files import whole
+from common.logs import write_json
 
 
 class Owner(NamedTuple):
@@ -195,16 +196,12 @@ def save_state(
 ) -> None:
     """Write a torch-named state dict as .npz, and beside it who owns what as .json.
 
-    Both are written under another name first, so that a run killed half way leaves no half file.
+    Both appear whole or not at all, since another process reads them.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
-    np.savez(temporary, **state)
-    os.replace(temporary, path)
+    with whole(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **state)
     if owners is not None:
-        note = path.with_suffix(".json")
-        temporary = note.with_name(f".{note.name}.{os.getpid()}")
-        temporary.write_text(json.dumps({key: list(owner) for key, owner in owners.items()}))
-        os.replace(temporary, note)
+        write_json(path.with_suffix(".json"), {key: list(owner) for key, owner in owners.items()})
 
 
 def load_owners(path: Path) -> dict[str, Owner]:

@@ -77,7 +77,7 @@ def train(run):
 
 
 def first_steps(run, model, optimizer, samples, settings):
-    """Log the loss and the logits of the first steps."""
+    """Log the rate and the loss of the first steps, then the weights that they leave."""
     for step, batch in zip(range(STEPS), shuffled(run, samples, settings, 0), strict=False):
         run.session.begin(step, prefix=f"{run.prefix}train/{step:03d}/")
         run.log(f"train/{step:03d}/lr", optimizer.lr())
