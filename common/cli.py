@@ -68,7 +68,7 @@ class Result:
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """The options that every check takes (design.md, contract 1)."""
+    """The options that every check takes."""
     options = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -147,7 +147,7 @@ def overall_exit(results: Sequence[Result]) -> int:
 
 
 def write_json(path: Path, results: Sequence[Result]) -> None:
-    """Write the report of design.md, contract 1; all or nothing."""
+    """Write every row and what they come to as JSON; all or nothing."""
     first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
     document = {

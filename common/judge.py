@@ -32,7 +32,7 @@ GRADIENTS = ("grad", "grad_of")
 OPTIMIZER = ("weight", "moment1", "moment2", "velocity", "lr")
 
 # Constants that Paddle 3.3.1 keeps in float32 even in a float64 model, and the relative gap that
-# each leaves (verdict.md); by the class or the function that has it.
+# each leaves (measured); by the class or the function that has it.
 _EPSILON = "keeps {name}'s epsilon in float32 (a gap of about 1.3e-8 * eps / (variance + eps))"
 _CONSTANTS = {
     "pow": "keeps pow's exponent in float32 (abs(x)**0.3: 1.4e-8)",
@@ -103,7 +103,7 @@ class Judgement:
         return None if row is None else row.key
 
     def as_json(self) -> dict[str, object]:
-        """The report of design.md, contract 1."""
+        """The report that --json writes."""
         return {
             "verdict": self.verdict,
             "exit_code": self.exit_code,

@@ -16,7 +16,7 @@ import numpy as np
 
 from common.tape import Tape
 
-# Before the class of a model's own modules: the other side need not have them (verdict.md).
+# Before the class of a model's own modules: the other side need not have them.
 OWN = "own"
 
 

@@ -22,7 +22,7 @@ class Launch:
 class Step:
     """One step: where its scripts are, what they leave, and the guide's rule for it.
 
-    judged       stems of the logs that get the verdict of verdict.md
+    judged       stems of the logs that get a verdict (common/verdict.py)
     guide_…      stem of the logs that the guide's rule is applied to, its threshold, and what to
                  say where it fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses

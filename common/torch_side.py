@@ -381,7 +381,8 @@ class Optimizer:
     kind            "adam", "adamw" (decoupled decay, none on biases and norms) or "sgd" (momentum)
     schedule        step number -> factor on the learning rate
     clip_norm       gradients are scaled down to this global norm first; None: not
-    Momentum and clipping are written out: the frameworks' own mean different things (verdict.md).
+    Momentum and clipping are written out: Paddle keeps its momentum in float32, and torch adds
+    1e-6 to the norm that it clips by, so the frameworks' own do not mean the same.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 A script defines `function(run)`, which computes and logs one case, and calls `main`.  It needs
 NumPy and its own framework, nothing else.  The float64 run comes first; the reference's records the
-discrete choices, and every other run goes on with them (verdict.md, "Discrete choices").
+discrete choices, and every other run goes on with them (common/choices.py says why).
 """
 
 import argparse
@@ -231,7 +231,9 @@ def _parse(stem: str) -> argparse.Namespace:
     parser.add_argument("--out", default=f"log_{stem}", help="one folder a model is made in here")
     parser.add_argument("--data", help="folder of the embedded data (steps 2 and 5)")
     parser.add_argument("--epochs", type=int, help="step 5: instead of the preset's number")
-    parser.add_argument("--single-step", action="store_true", help="see verdict.md, CARRIED")
+    parser.add_argument(
+        "--single-step", action="store_true", help="feed probes the reference's values"
+    )
     parser.add_argument("--phase", choices=PHASES, help="step 5: which part to run")
     parser.add_argument("--data-weights", choices=("initial", "stirred"), default="initial")
     parser.add_argument("--progress", action="store_true", help="report progress on stdout")

@@ -1,4 +1,4 @@
-"""A user's own pair: a folder with three files, given by its path (design.md, contract 3)."""
+"""A user's own pair: a folder with three files, given by its path."""
 
 import shutil
 from pathlib import Path

@@ -60,7 +60,7 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
         row["key"]: row["gap"] / row["noise_ref"]
         for row in report["rows"]
         # A scalar's noise can be tiny by luck, and a gradient that is zero in exact arithmetic has
-        # no gap of its own (verdict.md, "The cap").
+        # no gap of its own.
         if row["noise_ref"] and row["gap"] and row["size"] > 1 and not row["noise_only"]
     }
     assert len(ratios) > 10000
