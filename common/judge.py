@@ -144,8 +144,8 @@ def _batch_of(key: str, batch) -> int | None:
 
 def _class_of(key: str, classes: Mapping[str, str]) -> str:
     """The class of the module that a row belongs to; of a parameter's row, its owner's."""
-    if ":in/" in key:
-        return ""  # the code between two modules made it
+    if ":in/" in key and kind_of(key)[0] != "grad_of":
+        return ""  # the code between two modules made it; but its gradient is the module's work
     if key in classes:
         return classes[key]
     kind, group = kind_of(key)

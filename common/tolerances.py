@@ -46,8 +46,14 @@ TOLERANCES = {
     ),
     "precision_optimizer": Tolerance(
         64.0,
-        "the same for what optimizer steps have touched",
-        "Paddle's float32 Adam: weights 39, moment1 17, gradients at its weights 27 times torch's",
+        "the same for weights that optimizer steps have moved",
+        "Paddle's float32 Adam: weights 39 times torch's",
+    ),
+    "precision_carried": Tolerance(
+        512.0,
+        "the same for losses, gradients and moments at such weights, whose noise they carry; how "
+        "exact a gradient is by itself is judged before the first step, by 16",
+        "gradients at Adam's weights 27, with trained-like weights 66 times torch's",
     ),
     "precision_small": Tolerance(
         1e-3,

@@ -332,7 +332,7 @@ def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str) -
     size = limit if row.noise_only else scale
     if optimizer and cap is not None:
         size = np.maximum(size, tolerance("precision_small") * cap)
-    precision = _precision_bound(noise_ref, size, widths, samples, bool(optimizer))
+    precision = _precision_bound(noise_ref, size, widths, samples, optimizer)
     if optimizer == "moment2":
         precision = np.maximum(precision, tolerance("precision_moment2") * scale)
 
@@ -375,9 +375,10 @@ def rounding_bound(noise_ref, scale, limit):
     return np.maximum(excused, tolerance("floor") * scale)
 
 
-def _precision_bound(noise_ref, scale, widths, samples: int, optimizer: bool):
+def _precision_bound(noise_ref, scale, widths, samples: int, optimizer: str):
     """The largest float32 noise of the candidate that is still float32's."""
-    factor = tolerance("precision_optimizer" if optimizer else "precision")
+    kinds = {"": "precision", "weight": "precision_optimizer"}
+    factor = tolerance(kinds.get(optimizer, "precision_carried"))
     luck = np.array([_FEW.get(int(width), (1.0, 1.0)) for width in widths])
     bound = np.maximum(luck[:, 0] * noise_ref, luck[:, 1] * tolerance("float32_epsilon") * scale)
     if samples > 1:

@@ -10,7 +10,7 @@ import pytest
 
 from common.compare import main
 from common.errors import UserError
-from common.judge import check_independence, constant_cause, judge_logs, kind_of
+from common.judge import _class_of, check_independence, constant_cause, judge_logs, kind_of
 from common.logs import LogWriter, read_sidecar, write_sidecar
 from common.tolerances import TOLERANCES
 
@@ -567,3 +567,9 @@ def test_the_command_as_a_program(tmp_path):
 
 def test_the_close_bound_is_the_documented_one():
     assert TOLERANCES["close"].value == 1e-3 and TOLERANCES["guide"].value == 1e-6
+
+
+def test_the_gradient_at_a_norms_input_is_the_norms_own_constant():
+    classes = {"a/grad_of/x.norm:in/0": "LayerNorm", "a/x.norm:in/0": "LayerNorm"}
+    assert _class_of("a/grad_of/x.norm:in/0", classes) == "LayerNorm"
+    assert _class_of("a/x.norm:in/0", classes) == ""
