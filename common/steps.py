@@ -9,9 +9,8 @@ from common.pairs import ROOT
 
 @dataclass(frozen=True)
 class Launch:
-    """One start of a step's twin scripts and the logs that it leaves."""
+    """One start of a step's twin scripts."""
 
-    stem: str  # of the logs: STEM_torch.npy, STEM_paddle_fp64.npy, …
     arguments: tuple[str, ...] = ()
     single_step: bool = True  # a difference can be judged locally
     side_by_side: bool = False  # the Paddle side needs nothing from the torch side

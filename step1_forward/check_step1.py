@@ -16,7 +16,7 @@ STEP = Step(
     number=1,
     title="forward",
     script="forward",
-    launches=(Launch("forward"),),
+    launches=(Launch(),),
     judged=("forward",),
     guide_stem="forward",
 )

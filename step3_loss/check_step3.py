@@ -16,7 +16,7 @@ STEP = Step(
     number=3,
     title="loss",
     script="loss",
-    launches=(Launch("loss"),),
+    launches=(Launch(),),
     judged=("loss",),
     guide_stem="loss",
 )

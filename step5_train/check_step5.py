@@ -112,9 +112,8 @@ STEP = Step(
     title="train",
     script="train",
     launches=(
-        Launch("train_first", ("--phase", "first", "--data-weights", "initial")),
+        Launch(("--phase", "first", "--data-weights", "initial")),
         Launch(
-            "train_full",
             ("--phase", "full", "--data-weights", "initial"),
             single_step=False,
             side_by_side=True,

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from common import torch_side as side
-from common.data import macro_f1, macro_f_seed
+from common.data import accuracy, macro_f1, macro_f_seed
 from common.pairs import data_cases
 from common.setups import STEPS, schedule
 from common.torch_loader import Samples, batches, predict, split
@@ -55,7 +55,7 @@ def train(run):
         scores, labels = predict(run, model.eval(), test, settings["batch_size"])
         model.train()
         orders.append(int.from_bytes(digest.digest()[:7], "little"))
-        accuracies.append(float((scores.argmax(-1) == labels).mean()))
+        accuracies.append(accuracy(labels, scores.argmax(-1), scores.shape[-1]))
         run.progress(f"epoch {epoch + 1}/{epochs}")
     run.session.record = record
     predictions = scores.argmax(-1)
