@@ -262,7 +262,9 @@ class _Judge:
         self.logs = logs
         self.batch = batch
         self.step, self.model = step, model
-        self.off = False
+        self.off: set[str] = set()  # the cases in which a row is off already
+        self.terms: dict[str, _Terms] = {}  # case -> how long its sums may be
+        self.cases = [*logs.notes_of("ref32", "batches")]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
         self.choices = {name: logs.notes_of(name, "choices") for name in logs.logs}
 
@@ -270,12 +272,19 @@ class _Judge:
         row = self.compared(key)
         row.step, row.model = self.step, self.model
         fine = row.verdict in ("IDENTICAL", "ROUNDING")
-        if self.off:
+        case = self.case_of(key)
+        if case in self.off:
             row = self.localised(key, row)
         elif not fine and row.verdict != "CLOSE":
-            row.origin = self.off = True
+            row.origin = True
+            self.off.add(case)
         self.explain(row)
         return row
+
+    def case_of(self, key: str) -> str:
+        """The prefix of the case that a key belongs to: cases are runs of their own."""
+        fits = [prefix for prefix in self.cases if key.startswith(prefix)]
+        return max(fits, key=len, default="")
 
     def missing(self, key: str) -> str:
         """Which logs lack the key that others of their precision have; empty where none does."""
@@ -309,6 +318,7 @@ class _Judge:
 
     def judged(self, key: str, ref32, cand32, ref64, cand64) -> Row:
         kind, group = kind_of(key)
+        terms = self.terms.setdefault(self.case_of(key), _Terms())
         return judge_tensor(
             key,
             ref32,
@@ -318,6 +328,7 @@ class _Judge:
             cap=self.caps.get(group),
             batch=None if kind or _is_optimizer(key) else _batch_of(key, self.batch),
             optimizer=(kind or "loss") if _is_optimizer(key) else "",
+            terms=terms.after(ref32),
         )
 
     def choice(self, key: str, candidate64: str) -> Row | None:
@@ -388,6 +399,25 @@ class _Judge:
             cause = NOISY_ADAM
         if cause:
             row.note = f"{row.note}; {cause}" if row.note else cause
+
+
+class _Terms:
+    """The longest sum that a tensor of a case may be made of, from the shapes logged before it.
+
+    Nobody sees the sums themselves: along an axis they are as long as the longest axis; where a
+    tensor is reduced, as long as what the largest tensor has for each of its values.
+    """
+
+    def __init__(self):
+        self.axis, self.size = 1, 1
+
+    def after(self, array: np.ndarray | None) -> int:
+        """The length for this array, which counts for those after it."""
+        if array is None or not array.size:
+            return self.axis
+        self.axis = max(self.axis, *array.shape, 1)
+        self.size = max(self.size, array.size)
+        return max(self.axis, self.size // array.size)
 
 
 def _caps(log: Mapping[str, np.ndarray]) -> dict[str, float]:

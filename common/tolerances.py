@@ -67,6 +67,17 @@ TOLERANCES = {
         "for 0.999, and moment2 squares a gradient whose noise has grown over the steps",
         "3.1e-5 after ten steps; TF32 would be 2e-3",
     ),
+    "long_sum": Tolerance(
+        4096.0,
+        "terms: beyond it, what precision allows grows with the length, since Paddle adds terms "
+        "one by one on CPU, with an error of up to N epsilons, and torch in a tree",
+        "2e5 terms, n_p / s: sum 4.5e-6, var 3.6e-5, log_softmax 1.8e-5; n_p / n_t up to 1,100",
+    ),
+    "long_sum_most": Tolerance(
+        256.0,
+        "times precision at most, whatever the length: a million terms",
+        "1e6 terms: see faults/hard.py",
+    ),
     "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
     "noise_only": Tolerance(
         1e-2,

@@ -67,7 +67,7 @@ def witnesses(run):
     start = {name: side.array(value).copy() for name, value in run.names(model)}
     shapes = {name: run.as_reference(name, value).shape for name, value in start.items()}
     draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
-    norm = np.sqrt(sum((draw**2).sum() for draw in draws.values()))
+    norm = norm_of(draws.values())
     direction = {name: run.from_reference(name, draw) / norm for name, draw in draws.items()}
     session.begin(prefix=run.prefix)
     with using(session):
@@ -82,13 +82,18 @@ def witnesses(run):
         "sgd_worst": max(off, key=off.get),
         "sgd_off": max(off.values()),
         "largest_gradient": max(float(np.abs(value).max()) for value in slope.values()),
-        "gradient_norm": float(np.sqrt(sum((value**2).sum() for value in slope.values()))),
+        "gradient_norm": norm_of(slope.values()),
         "largest_weight": max(float(np.abs(value).max()) for value in start.values()),
         "directional": float(sum((slope[n] * direction[n]).sum() for n in slope)),
     }
     if run.dtype == "float64":
         rise = loss_at(WITNESS_STEP) - loss_at(-WITNESS_STEP)
         run.notes["witness"]["finite_difference"] = rise / (2 * WITNESS_STEP)
+
+
+def norm_of(arrays):
+    """The norm of all values together, in float64, where the squares of float32 have room."""
+    return float(np.sqrt(sum(np.square(values, dtype=np.float64).sum() for values in arrays)))
 
 
 def optimizer_steps(run, setup):
