@@ -18,6 +18,7 @@ from common.logs import LogError, file_sha256, read_log, read_sidecar
 from common.session import OWN
 from common.tolerances import tolerance
 from common.verdict import (
+    FAILING,
     Row,
     exit_code,
     judge_tensor,
@@ -50,6 +51,9 @@ NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than to
 
 # `adam/003/grad/…` or `train/003/loss`, but not the third batch that was read (`test/003/…`).
 _STEP = re.compile(r"(^|/)(?!batch/|test/)[^/]+/\d{3}/")
+
+# What a constant makes of a whole pass at other weights, against the same at the first weights.
+CARRIED_MORE = 16.0
 
 _MANY_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
 
@@ -132,6 +136,11 @@ def kind_of(key: str) -> tuple[str, str]:
 def _is_optimizer(key: str) -> bool:
     """True for what optimizer steps have touched, losses and gradients at their weights too."""
     return not set(OPTIMIZER).isdisjoint(key.split("/")) or bool(_STEP.search(key))
+
+
+def _is_own_pass(key: str) -> bool:
+    """True for the loss and gradients of an optimizer step, which no probe has looked into."""
+    return bool(_STEP.search(key)) and set(OPTIMIZER).isdisjoint(key.split("/"))
 
 
 def _batch_of(key: str, batch) -> int | None:
@@ -263,6 +272,8 @@ class _Judge:
         self.batch = batch
         self.step, self.model = step, model
         self.off: set[str] = set()  # the cases in which a row is off already
+        self.failing: set[str] = set()  # those in which one does not pass
+        self.carried: dict[str, float] = {}  # case -> gap / size that its constants may make
         self.terms: dict[str, _Terms] = {}  # case -> how long its sums may be
         self.cases = [*logs.notes_of("ref32", "batches")]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
@@ -278,6 +289,8 @@ class _Judge:
         elif not fine and row.verdict != "CLOSE":
             row.origin = True
             self.off.add(case)
+        if row.origin and row.verdict in FAILING:
+            self.failing.add(case)
         self.explain(row)
         return row
 
@@ -366,26 +379,37 @@ class _Judge:
         The local row's float32 noise is the reference's own: there is no float32 local run.
         """
         local = self.logs.get("local64", key)
-        if local is None or self.logs.get("ref64", key) is None or row.verdict == "INVALID":
-            return row
-        if row.verdict == "PRECISION":
-            return row  # the gap is rounding's although something above is off
-        if _STEP.search(key) and not set(OPTIMIZER) & set(key.split("/")):
-            return row  # an optimizer step's own pass, which is not fed the reference's values
+        if local is None or self.logs.get("ref64", key) is None or row.verdict == "PRECISION":
+            return row  # PRECISION: the gap is rounding's although something above is off
         ref32, ref64 = self.logs.get("ref32", key), self.logs.get("ref64", key)
         here = self.local_choice(key) if key in self.choices["ref32"] else None
         here = here or self.judged(key, ref32, ref32, ref64, local)
+        case = self.case_of(key)
         if here.verdict in ("IDENTICAL", "ROUNDING"):
             if row.verdict not in ("IDENTICAL", "ROUNDING"):
-                row.verdict = "CARRIED"
-                row.note = "; ".join(filter(None, (row.note, "right on the reference's input")))
+                self.carry(row, case, "right on the reference's input")
             return row
+        if _is_own_pass(key) and here.verdict != "CONSTANT":
+            # The whole model at the reference's weights: what is off above is off in here too.
+            if case in self.failing:
+                return row
+            if here.gap is not None and here.gap <= self.carried.get(case, 0.0) * here.scale:
+                self.carry(row, case, "no more than the same constant makes at the first weights")
+                return row
         here.mean_abs, here.max_abs = row.mean_abs, row.max_abs
         here.guide_passed, here.noise_cand = row.guide_passed, row.noise_cand
         here.step, here.model, here.origin = row.step, row.model, True
         notes = dict.fromkeys(filter(None, (here.note, row.note, "on the reference's input")))
         here.note = "; ".join(notes)
         return here
+
+    def carry(self, row: Row, case: str, why: str) -> None:
+        """Make a row CARRIED, and remember how far off a pass of the model can be by that."""
+        row.verdict = "CARRIED"
+        row.note = "; ".join(filter(None, (row.note, why)))
+        if row.gap is not None and row.scale and not _is_own_pass(row.key):
+            ratio = CARRIED_MORE * row.gap / row.scale
+            self.carried[case] = max(self.carried.get(case, 0.0), ratio)
 
     def explain(self, row: Row) -> None:
         """Name the cause of a CONSTANT, and of an optimizer row's PRECISION."""

@@ -67,6 +67,12 @@ TOLERANCES = {
         "for 0.999, and moment2 squares a gradient whose noise has grown over the steps",
         "3.1e-5 after ten steps; TF32 would be 2e-3",
     ),
+    "underflow": Tolerance(
+        16.0 * 2.0**-126,
+        "float32 noise below this is the loss of numbers too small for it: one side keeps "
+        "denormals where the other has 0",
+        "3e-38 in the gradient of a saturated softmax whose exact size is 5e-73",
+    ),
     "long_sum": Tolerance(
         4096.0,
         "terms: beyond it, what precision allows grows with the length, since Paddle adds terms "

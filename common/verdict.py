@@ -337,7 +337,7 @@ def _judge_gap(
     if optimizer and cap is not None:
         size = np.maximum(size, tolerance("precision_small") * cap)
     precision = _precision_bound(noise_ref, size, widths, samples, optimizer)
-    precision = precision * _long_sum(terms)
+    precision = np.maximum(precision * _long_sum(terms), tolerance("underflow"))
     if optimizer == "moment2":
         precision = np.maximum(precision, tolerance("precision_moment2") * scale)
 
