@@ -6,6 +6,7 @@ whether two frameworks really made them.  NumPy only.
 
 import os
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than to
 
 # `adam/003/grad/…` or `train/003/loss`, but not the third batch that was read (`test/003/…`).
 _STEP = re.compile(r"(^|/)(?!batch/|test/)[^/]+/\d{3}/")
+
+RECENT = 4  # forward tensors that count as what the next one may be computed from
 
 # What a constant makes of a whole pass at other weights, against the same at the first weights.
 CARRIED_MORE = 16.0
@@ -274,6 +277,8 @@ class _Judge:
         self.off: set[str] = set()  # the cases in which a row is off already
         self.failing: set[str] = set()  # those in which one does not pass
         self.carried: dict[str, float] = {}  # case -> gap / size that its constants may make
+        # case -> sizes of the last forward tensors, which the next one is likely computed from
+        self.recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self.terms: dict[str, _Terms] = {}  # case -> how long its sums may be
         self.cases = [*logs.notes_of("ref32", "batches")]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
@@ -322,6 +327,8 @@ class _Judge:
                 return row
         arrays = [self.logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
         row = self.judged(key, *arrays)
+        if arrays[2] is not None and not kind_of(key)[0]:
+            self.recent[self.case_of(key)].append(largest_scale([arrays[2]]))
         if "ref64" in self.logs.logs and arrays[2] is None:
             row.note = "; ".join(filter(None, (row.note, "not in the float64 logs")))
         if kind_of(key)[0] in GRADIENTS and row.verdict != "INVALID":
@@ -342,6 +349,7 @@ class _Judge:
             batch=None if kind or _is_optimizer(key) else _batch_of(key, self.batch),
             optimizer=(kind or "loss") if _is_optimizer(key) else "",
             terms=terms.after(ref32),
+            fed=0.0 if kind or ref64 is None else max(self.recent[self.case_of(key)], default=0.0),
         )
 
     def choice(self, key: str, candidate64: str) -> Row | None:

@@ -34,6 +34,12 @@ TOLERANCES = {
         "float64 sums, as for the gradient of a key's bias",
         "4e8 times less than such a gradient's float32 noise of 1e-7 of S: 1e-16 of S",
     ),
+    "fed_floor": Tolerance(
+        2.0**-52,
+        "gap against the size of what a forward tensor was computed from: float64's own rounding "
+        "of it, where nearly nothing is left of it",
+        "GELU at -8: 3e-17 of what was fed, 1.6e-3 of the 2e-14 that is left; float32 leaves 0",
+    ),
     "constant": Tolerance(
         2.4e-7,
         "two float32 epsilons of the tensor's own size: a constant kept in float32",

@@ -130,6 +130,7 @@ def judge_tensor(
     batch: int | None = None,
     optimizer: str = "",
     terms: int = 1,
+    fed: float = 0.0,
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
 
@@ -138,6 +139,7 @@ def judge_tensor(
     batch          samples are judged each by itself where the first axis has this length
     optimizer      for what optimizer steps have touched: its kind, such as weight or moment2
     terms          the longest sum that its values may be made of
+    fed            how large that is which it was computed from: what is left of it may be small
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
     arrays = [np.asarray(array) for array in arrays]
@@ -158,7 +160,7 @@ def judge_tensor(
             return row
         if len(arrays) == 2:
             return _judge_close(row, *arrays, scale)
-        return _judge_gap(row, arrays, cap, batch, optimizer, terms)
+        return _judge_gap(row, arrays, cap, batch, optimizer, terms, fed)
 
 
 def _mismatch(arrays: list[np.ndarray]) -> str:
@@ -301,7 +303,7 @@ def _gather(arrays: list[np.ndarray], samples: int) -> _Statistics:
 
 
 def _judge_gap(
-    row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str, terms: int
+    row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str, terms: int, fed: float
 ) -> Row:
     """The rule itself, on finite floats."""
     shape = arrays[0].shape
@@ -330,6 +332,7 @@ def _judge_gap(
     rounding = rounding_bound(noise_ref, scale, limit)
     if cap is not None:
         rounding = np.maximum(rounding, tolerance("kind_floor") * cap)
+    rounding = np.maximum(rounding, tolerance("fed_floor") * fed)
     constant = np.maximum(rounding, tolerance("constant") * scale)
     noise = max(noise_ref[0], noise_cand[0])
     row.noise_only = bool(max(scale[0], cand_scale[0]) <= tolerance("noise_only") * noise > 0.0)

@@ -89,21 +89,27 @@ def witnesses(run):
         "largest_weight": max(float(np.abs(value).max()) for value in start.values()),
         "directional": float(sum((slope[n] * direction[n]).sum() for n in slope)),
     }
-    middle = loss_at(0.0)
-    seen["loss_noise"] = 2.0**-52 * abs(middle)
-    for shift in (1e-11, 3e-11, 1e-10):  # too small to bend: what is left is rounding
-        bend = abs(loss_at(shift) + loss_at(-shift) - 2.0 * middle)
-        seen["loss_noise"] = max(seen["loss_noise"], bend)
     best = np.inf
     for shift in WITNESS_STEPS:
         rise = (loss_at(shift) - loss_at(-shift)) / (2.0 * shift)
-        off = abs(rise - seen["directional"]) - 2.0 * seen["loss_noise"] / shift
+        off = abs(rise - seen["directional"])
+        if shift != WITNESS_STEPS[0]:
+            off -= 2.0 * seen["loss_noise"] / shift
         if off < best:
             best = off
             seen |= {"finite_difference": rise, "finite_step": shift}
         if off <= 1e-7 * abs(seen["directional"]):
             break  # as near as needed
+        if shift == WITNESS_STEPS[0]:
+            seen["loss_noise"] = noise_of(loss_at)
     return seen
+
+
+def noise_of(loss_at):
+    """Rounding of the loss: shifts too small to bend it leave nothing else."""
+    middle = loss_at(0.0)
+    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in (1e-11, 3e-11, 1e-10)]
+    return max(2.0**-52 * abs(middle), *map(abs, bends))
 
 
 def finite(value):
