@@ -341,6 +341,8 @@ def _judge_gap(
         size = np.maximum(size, tolerance("precision_small") * cap)
     precision = _precision_bound(noise_ref, size, widths, samples, optimizer)
     precision = np.maximum(precision * _long_sum(terms), tolerance("underflow"))
+    if cap is not None:
+        precision = np.maximum(precision, tolerance("kind_floor") * cap)
     if optimizer == "moment2":
         precision = np.maximum(precision, tolerance("precision_moment2") * scale)
 
