@@ -138,7 +138,10 @@ def optimizer_steps(run, setup):
         for name, value in run.names(model):
             key = f"{path}/grad/{name}"
             run.log(key, run.as_reference(name, side.gradient(value)))
-            if run.reference(key) is not None:
+            # No gradient at all is not a gradient of zeros: weight decay tells them apart.
+            if run.reference(key) is not None and (
+                value.grad is not None or run.reference(key).any()
+            ):
                 side.assign_gradient(value, run.from_reference(name, run.reference(key)))
         optimizer.step()
         for name, value in run.names(model):
