@@ -46,6 +46,11 @@ TOLERANCES = {
         "of it, where nearly nothing is left of it",
         "GELU at -8: 3e-17 of what was fed, 1.6e-3 of the 2e-14 that is left; float32 leaves 0",
     ),
+    "smallest": Tolerance(
+        2.0**-149,
+        "gap of gradients, weights and moments: the smallest number of float32",
+        "1e-303 on one side, 0 on the other, behind a softmax that is 1 and 0",
+    ),
     "constant": Tolerance(
         2.4e-7,
         "two float32 epsilons of the tensor's own size: a constant kept in float32",

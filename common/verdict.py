@@ -340,7 +340,8 @@ def _judge_gap(
     capped = noise_ref > tolerance("cap") * limit
     rounding = rounding_bound(noise_ref, scale, limit)
     if cap is not None:
-        rounding = np.maximum(rounding, tolerance("kind_floor") * cap)
+        floor = max(tolerance("kind_floor") * cap, tolerance("smallest"))
+        rounding = np.maximum(rounding, floor)
     rounding = np.maximum(rounding, tolerance("fed_floor") * fed)
     constant = np.maximum(rounding, tolerance(constant_name) * scale)
     noise = max(noise_ref[0], noise_cand[0])
