@@ -23,6 +23,7 @@ from common import weights
 from common.data import load_arrays
 from common.errors import UserError
 from common.logs import LogWriter, arrays_sha256, read_log, write_sidecar
+from common.npz import read_npz
 from common.pairs import ROOT, Case, Pair, load_pairs
 from common.session import Session, using
 
@@ -276,8 +277,10 @@ def _load_choices(path: Path) -> dict[str, np.ndarray]:
         raise UserError(
             f"{path.name}: run the torch side first; the Paddle side follows its choices"
         )
-    with np.load(path, allow_pickle=False) as file:
-        return {key: file[key] for key in file.files}
+    try:
+        return read_npz(path)
+    except ValueError as error:
+        raise UserError(f"{path}: these are no recorded choices: {error}") from None
 
 
 def _make_weights(side, pair, cases, options, folder) -> None:

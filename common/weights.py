@@ -4,7 +4,6 @@ NumPy only.  A conversion never goes by shape: a square Linear is transposed lik
 Embedding never is.  Whatever has no partner on the other side is an error that lists both.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,10 @@ import numpy as np
 
 from common.errors import UserError
 from common.files import whole
+from common.json_file import load_json
 from common.logs import write_json
+from common.npz import read_npz
+from common.unpickle import printable
 
 
 class Owner(NamedTuple):
@@ -205,12 +207,15 @@ def save_state(
 
 
 def load_owners(path: Path) -> dict[str, Owner]:
-    """The owners that `save_state` wrote beside a state dict."""
-    rows = json.loads(path.with_suffix(".json").read_text())
-    return {
-        key: Owner(kind, local, tuple(shape), parameter, same_as)
-        for key, (kind, local, shape, parameter, same_as) in rows.items()
-    }
+    """The owners that `save_state` wrote beside a state dict; UserError for anything else."""
+    path = path.with_suffix(".json")
+    owners = {}
+    for key, row in load_json(path).items():
+        kinds = [type(value) for value in row] if isinstance(row, list) else []
+        if kinds != [str, str, list, bool, str] or any(type(size) is not int for size in row[2]):
+            raise UserError(f"{path}: refused: {printable(key)} is no entry of a state dict")
+        owners[key] = Owner(row[0], row[1], tuple(row[2]), row[3], row[4])
+    return owners
 
 
 def load_state(path: Path) -> dict[str, np.ndarray]:
@@ -218,15 +223,13 @@ def load_state(path: Path) -> dict[str, np.ndarray]:
 
     Raises UserError where the file is missing, empty, cut short or of another kind.
     """
-    if not path.is_file():
-        raise UserError(f"--weights {path}: there is no such file; give a .npz, or trained-like")
     try:
-        # Opened here, since NumPy leaves a file that it cannot read open.
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise ValueError("it holds one array, not a state dict")
-            state = {key: file[key] for key in file.files}
-    except Exception as error:
+        state = read_npz(path)
+    except FileNotFoundError:
+        raise UserError(
+            f"--weights {path}: there is no such file; give a .npz, or trained-like"
+        ) from None
+    except (ValueError, UserError) as error:
         raise UserError(
             f"--weights {path}: not a readable .npz of named arrays ({error})"
         ) from None
