@@ -40,9 +40,8 @@ _MAX_DEPTH = 64
 _MAX_KEYS = 200_000
 _MAX_KEY_CHARACTERS = 1 << 25  # all keys together, once nested ones are joined
 MAX_TEXT_BYTES = 1024
-_MAX_REUSE = (
-    16  # one array may stand under several keys, but not make a log much more than its file
-)
+# One array may stand under several keys, but not make a log out of nearly nothing.
+_MAX_REUSE = 16
 _FREE_BYTES = 1 << 26
 _LATIN1_LEAD_BYTES = 0xC3  # no character of latin-1 starts with more in UTF-8
 
