@@ -6,9 +6,7 @@
 import argparse
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -22,7 +20,9 @@ from common.files import whole
 from common.judge import Judgement, check_independence, judge_logs
 from common.logs import read_sidecar
 from common.pairs import Pair, load_pairs
+from common.places import put_in_place, remove_abandoned, version, working_folder
 from common.runner import GuideReport, Process, interpreter
+from common.signals import Stopped, stoppable
 from common.steps import Step
 from common.verdict import Row, exit_code, worst
 
@@ -115,11 +115,15 @@ def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
 def guarded(options: argparse.Namespace, action) -> int:
     """Run a command; whatever goes wrong is one sentence and exit status 2."""
     try:
-        return action()
+        with stoppable():
+            return action()
     except UserError as error:
         report.say_error(str(error))
-    except KeyboardInterrupt:
-        report.say_error("interrupted; former results are as they were")
+    except KeyboardInterrupt as error:
+        word = f" by {error}" if isinstance(error, Stopped) else ""
+        report.say_error(
+            f"stopped{word}: what was finished is in its place, all else is as it was before"
+        )
     except BrokenPipeError:
         sys.stderr.close()
     except OSError as error:
@@ -188,9 +192,8 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             pair.config(options.preset)
     pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in _SIDES}
     base.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(base)
-    with tempfile.TemporaryDirectory(prefix=f".work-{os.getpid()}-", dir=base) as name:
-        work = Path(name)
+    remove_abandoned(base)
+    with working_folder(base) as work:
         twins = _Twins(step, options, pythons, work, on_progress)
         errors = twins.run_all(pairs)
         results = []
@@ -205,7 +208,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             result.folder = base / pair.name
             result.elapsed_s += twins.elapsed_s(pair.name)
             results.append(result)
-            _put_in_place(work / pair.name, base / pair.name)
+            put_in_place(work / pair.name, base / pair.name)
             (base / f"{pair.name}.error.txt").unlink(missing_ok=True)
     return results
 
@@ -408,40 +411,9 @@ def _places(folder: Path, step: Step, side: str) -> dict[str, str]:
     return found
 
 
-def _remove_abandoned(base: Path) -> None:
-    """Tidy what a killed check left: its working folders go, a result moved aside comes back."""
-    for path in [*base.glob(".work-*-*"), *base.glob(".old-*-*")]:
-        try:
-            os.kill(int(path.name.split("-")[1]), 0)
-        except ProcessLookupError:
-            if path.name.startswith(".old-"):
-                for kept in path.iterdir():
-                    if not (base / kept.name).exists():
-                        os.replace(kept, base / kept.name)
-            shutil.rmtree(path, ignore_errors=True)
-        except (ValueError, PermissionError):
-            continue
-
-
-def _put_in_place(made: Path, target: Path) -> None:
-    """Swap a finished folder in.  Killed in between, the next check brings the former one back."""
-    old = Path(tempfile.mkdtemp(prefix=f".old-{os.getpid()}-", dir=target.parent))
-    for _ in range(10):
-        try:
-            if target.exists():
-                os.replace(target, old / target.name)
-            os.replace(made, target)
-            break
-        except OSError:
-            time.sleep(0.05)  # another check is swapping its own result in
-    else:
-        raise UserError(f"{_shown(target)} cannot be replaced: another program holds it")
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def _shown(path: Path) -> str:
     """A path relative to where the user is, if it is below."""
     try:
         return str(path.relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, OSError):  # elsewhere, or the user's folder is gone
         return str(path)

@@ -26,6 +26,7 @@ from common.errors import UserError
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
 from common.npz import read_npz
 from common.pairs import ROOT, Case, Pair, load_pairs
+from common.parent import watch
 from common.provenance import (
     COMPAT,
     forbid_compat,
@@ -184,6 +185,7 @@ def main(
     stem     names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
     cases    what to run for a pair; by default the preset's cases
     """
+    watch()
     options = _parse(stem)
     status = 0
     importlib.import_module(f"common.{side.NAME}_dropout").patch()
