@@ -17,7 +17,8 @@ from common import report
 from common.data import make_digits, make_text
 from common.errors import UserError
 from common.files import whole
-from common.judge import Judgement, check_independence, judge_logs
+from common.json_file import load_json
+from common.judge import Judgement, judge_logs
 from common.logs import read_sidecar
 from common.pairs import Pair, load_pairs
 from common.places import put_in_place, remove_abandoned, version, working_folder
@@ -33,6 +34,7 @@ from common.reuse import (
 from common.runner import GuideReport, Process, interpreter
 from common.signals import Stopped, stoppable
 from common.steps import Step
+from common.trust import folder_problems
 from common.verdict import Row, exit_code, worst
 
 _SIDES = ("torch", "paddle")
@@ -208,7 +210,8 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
         told = " and ".join(f"--{name.replace('_', '-')}" for name in alone)
         raise UserError(f"{told} exclude each other: give one of them")
     if options.compare_only:
-        results = [_judged(step, pair, base / pair.name, options, None) for pair in pairs]
+        remove_abandoned(base)
+        results = [_judged_in_place(step, pair, base / pair.name, options) for pair in pairs]
         for result in results:
             result.folder = base / result.model
         return results
@@ -346,12 +349,10 @@ class _Twins:
             process.stop()
             raise
         for pair in pairs:
-            path = self.work / pair.name / f"error_{side}.json"
-            if path.is_file():
-                told = json.loads(path.read_text())
-                errors.setdefault(pair.name, (told["sentence"], told["traceback"]))
-        told_of = any((self.work / p.name / f"error_{side}.json").is_file() for p in pairs)
-        if status != 0 and not told_of:
+            told = _told(self.work / pair.name / f"error_{side}.json")
+            if told is not None:
+                errors.setdefault(pair.name, told)
+        if status != 0 and not any(pair.name in errors for pair in pairs):
             text = "\n".join(process.stderr)
             last = next((line for line in reversed(process.stderr) if line.strip()), "no message")
             for pair in pairs:
@@ -369,10 +370,32 @@ class _Twins:
     def elapsed_s(self, model: str) -> float:
         """What the twins of a model took, from their logs' sidecars."""
         total = 0.0
-        for path in (self.work / model).glob("*.json"):
-            sidecar = read_sidecar(path.with_suffix(".npy")) or {}
-            total += sidecar.get("elapsed_s", 0.0) if "log_sha256" in sidecar else 0.0
+        for path in (self.work / model).glob("*.npy"):
+            total += (read_sidecar(path) or {}).get("elapsed_s", 0.0)
         return total
+
+
+def _told(path: Path) -> tuple[str, str] | None:
+    """What a twin says of its failure: a sentence and the traceback; None where it says nothing."""
+    try:
+        told = load_json(path)
+    except UserError:  # it died before, or while it wrote this, as on a full disk
+        return None
+    sentence, text = told.get("sentence"), told.get("traceback")
+    return (sentence, text) if isinstance(sentence, str) and isinstance(text, str) else None
+
+
+def _judged_in_place(step, pair, folder: Path, options) -> Result:
+    """Judge a result that is there: once more where another check has put a newer one in."""
+    for _ in range(5):
+        before = version(folder)
+        if before is None:
+            time.sleep(0.1)  # the moment between a former result and the next
+            before = version(folder)
+        result = _judged(step, pair, folder, options, None)
+        if version(folder) == before:
+            break
+    return result
 
 
 def _judged(step, pair, folder, options, twins) -> Result:
@@ -386,8 +409,12 @@ def _judged(step, pair, folder, options, twins) -> Result:
         reference = folder / f"{step.guide_stem}_torch.npy"
         candidate = folder / f"{step.guide_stem}_paddle.npy"
         for stem in dict.fromkeys((*step.judged, step.guide_stem)):
-            _refuse_untrusted(folder, stem)
-            if options.compare_only:
+            _refuse_missing(folder, stem)
+        problems = folder_problems(folder)
+        if problems:
+            raise UserError(f"{_shown(folder)}: {'; '.join(problems)}")
+        if options.compare_only:
+            for stem in dict.fromkeys((*step.judged, step.guide_stem)):
                 _refuse_stale(folder, stem, pair)
         target = folder / f"{step.guide_stem}_diff.log"
         if not options.no_report:
@@ -418,6 +445,8 @@ def _judged(step, pair, folder, options, twins) -> Result:
             result.notes.append(f"reprod_log itself says {said} in {target.name}")
     except UserError as error:
         result.error = str(error)
+    except OSError as error:
+        result.error = f"{error.filename or _shown(folder)}: {error.strerror or error}"
     finally:
         if guide is not None:
             guide.wait()
@@ -425,20 +454,14 @@ def _judged(step, pair, folder, options, twins) -> Result:
     return result
 
 
-def _refuse_untrusted(folder: Path, stem: str) -> None:
-    """Raise UserError for logs that are missing or that two sides, inputs or starts contradict."""
+def _refuse_missing(folder: Path, stem: str) -> None:
+    """Raise UserError for logs that are not there."""
     for side in _SIDES:
-        if not (folder / f"{stem}_{side}.npy").is_file():
+        if not os.path.lexists(folder / f"{stem}_{side}.npy"):
             raise UserError(
                 f"{_shown(folder / f'{stem}_{side}.npy')} is missing: run this check without "
                 "--compare-only"
             )
-    for suffix in ("", "_fp64"):
-        paths = [folder / f"{stem}_{side}{suffix}.npy" for side in _SIDES]
-        if all(path.is_file() for path in paths):
-            problems = check_independence(*paths, *(read_sidecar(path) for path in paths))
-            if problems:
-                raise UserError(f"{_shown(folder)}: {'; '.join(problems)}")
 
 
 def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:

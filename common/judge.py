@@ -479,11 +479,9 @@ def check_independence(
         (Path(ref_path), ref_sidecar, "torch"),
         (Path(cand_path), cand_sidecar, "paddle"),
     ):
-        if not sidecar:
-            problems.append(f"{path.name} has no sidecar: nobody knows what made it")
-            continue
-        sidecars[side] = sidecar
-        problems += _own_problems(path, sidecar, side)
+        if sidecar:
+            sidecars[side] = sidecar
+        problems += own_problems(path, sidecar, side)
     transplanted = any(sidecar.get("transplanted") for sidecar in sidecars.values())
     if len(sidecars) == 2:
         ref, cand = sidecars.values()
@@ -503,9 +501,11 @@ def check_independence(
     return problems
 
 
-def _own_problems(path: Path, sidecar: Mapping[str, object], side: str) -> list[str]:
+def own_problems(path: Path, sidecar: Mapping[str, object] | None, side: str) -> list[str]:
     """What a log's own sidecar says against it."""
     problems = []
+    if not sidecar:
+        return [f"{path.name} has no sidecar: nobody knows what made it"]
     framework = sidecar.get("framework")
     if framework != side:
         return [f"{path.name} was made by {framework}, not {side}"]
@@ -550,5 +550,6 @@ __all__ = [
     "constant_cause",
     "judge_logs",
     "kind_of",
+    "own_problems",
     "same_content",
 ]

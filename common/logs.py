@@ -348,7 +348,7 @@ def read_sidecar(log_path: str | os.PathLike) -> dict | None:
         check_entries(sidecar, path)
     except UserError as error:
         raise LogError(f"this sidecar cannot be read: {error}") from None
-    return sidecar
+    return {entry: value for entry, value in sidecar.items() if value is not None}
 
 
 def guide_diff(a: np.ndarray, b: np.ndarray) -> float:
