@@ -45,7 +45,10 @@ def folder_problems(folder: Path) -> list[str]:
 def _misplaced(found: Mapping[Path, tuple], sidecars: Mapping[Path, Mapping]) -> list[str]:
     """Logs that are there under the name of another run of the same side."""
     problems = []
-    for path, (_, _, rest) in found.items():
+    for path, (stem, _, rest) in found.items():
+        step = sidecars[path].get("step", stem)
+        if step != stem:
+            problems.append(f"{path.name} is a log of {step}, not of {stem}")
         single, dtype = "single_step" in rest, "float64" if "fp64" in rest else "float32"
         told = sidecars[path].get("dtype", dtype)
         if told != dtype:
