@@ -117,7 +117,8 @@ class Run:
         model = self.draws.follow(self.module.build(dict(self.case.config)))
         state = weights.load_state(self.folder / "weights" / f"{self.case.name or 'main'}.npz")
         self.load(model, state)
-        return model.train() if training else model.eval()
+        model.train() if training else model.eval()  # older Paddle's return None
+        return model
 
     def load(self, model, state: Mapping[str, np.ndarray]) -> None:
         """Put torch-named weights into a model of this side, through the layout."""

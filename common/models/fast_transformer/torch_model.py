@@ -83,7 +83,7 @@ class FastAttention(nn.Module):
 
         A row that is padding alone gets equal logits, hence equal weights.
         """
-        logits = logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5
+        logits = logits.squeeze(-1).moveaxis(1, 2) * self.dim_head**-0.5
         return logits.masked_fill(~mask.unsqueeze(1), -torch.finfo(logits.dtype).max)
 
     def pool(self, weights, x):
@@ -146,7 +146,7 @@ class AttentionPooling(nn.Module):
         weights = torch.exp(self.att_fc2(torch.tanh(self.att_fc1(x))))  # (B, T, 1)
         weights = weights / (weights.sum(dim=1, keepdim=True) + 1e-8)
         weights = tap(self, "pooling_weights", weights)
-        return tap(self, "pooled", torch.matmul(weights.swapaxes(1, 2), x).squeeze(1))
+        return tap(self, "pooled", torch.matmul(weights.moveaxis(1, 2), x).squeeze(1))
 
 
 class Trunk(nn.Module):
