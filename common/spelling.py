@@ -85,6 +85,7 @@ SPELLINGS: tuple[Spelling, ...] = (
         r"not \1.stop_gradient",
     ),
     Spelling("torch.utils.data", "paddle.io", "another name"),
+    Spelling(".to(", ".astype(", "another type; in older Paddle .to changes the tensor itself"),
     Spelling(".load_state_dict(", ".set_state_dict(", "another name"),
     Spelling(
         ".named_modules()",

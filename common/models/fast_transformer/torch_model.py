@@ -38,7 +38,7 @@ class RotaryEmbedding(nn.Module):
     def forward(self, x):
         """(B, T, H, D) -> the same shape"""
         batch, tokens, heads, width = x.shape
-        positions = torch.arange(tokens).to(self.freqs)  # (T)
+        positions = torch.arange(tokens).to(self.freqs.dtype)  # (T)
         angles = positions.reshape([tokens, 1, 1]) * self.freqs  # (T, 1, D / 4)
         cos, sin = torch.cos(angles), torch.sin(angles)
         turned, rest = x.chunk(2, dim=-1)
@@ -256,7 +256,7 @@ def losses(outputs, inputs):
     """Each loss that step 3 compares, per sample and reduced; labels as for `loss`."""
     logits, labels = outputs["logits"], inputs["labels"]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (torch.arange(logits.shape[-1]) % 4).to(logits) * 0.25 + 0.5  # (V) or (N)
+    weight = (torch.arange(logits.shape[-1]) % 4).to(logits.dtype) * 0.25 + 0.5  # (V) or (N)
     without_first = labels.masked_fill(labels == 0, -100)
     return {
         "per_sample": cross_entropy(logits, labels, reduction="none"),

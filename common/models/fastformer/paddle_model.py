@@ -157,7 +157,7 @@ class FastformerEncoder(nn.Layer):
 
     def forward(self, x, mask):
         """x (B, T, C) embedded words, mask (B, T), 1 = keep -> (B, C)"""
-        mask = mask.to(x.dtype)
+        mask = mask.astype(x.dtype)
         mask_bias = tap(self, "mask_bias", (1.0 - mask.unsqueeze(1)) * -10000.0)  # (B, 1, T)
         positions = self.position_embeddings.weight[: x.shape[1]]  # (T, C)
         x = self.LayerNorm(tap(self, "embeddings", x + positions))
@@ -226,7 +226,7 @@ def losses(outputs, inputs):
     """Each loss that step 3 compares, per sample and reduced; inputs["labels"] (B) int64."""
     logits, labels = outputs["logits"], inputs["labels"]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (paddle.arange(logits.shape[-1]) % 4).to(logits) * 0.25 + 0.5  # (N)
+    weight = (paddle.arange(logits.shape[-1]) % 4).astype(logits.dtype) * 0.25 + 0.5  # (N)
     without_first = labels.masked_fill(labels == 0, -100)
     return {
         "per_sample": cross_entropy(logits, labels, reduction="none"),

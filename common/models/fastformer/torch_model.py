@@ -226,7 +226,7 @@ def losses(outputs, inputs):
     """Each loss that step 3 compares, per sample and reduced; inputs["labels"] (B) int64."""
     logits, labels = outputs["logits"], inputs["labels"]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (torch.arange(logits.shape[-1]) % 4).to(logits) * 0.25 + 0.5  # (N)
+    weight = (torch.arange(logits.shape[-1]) % 4).to(logits.dtype) * 0.25 + 0.5  # (N)
     without_first = labels.masked_fill(labels == 0, -100)
     return {
         "per_sample": cross_entropy(logits, labels, reduction="none"),

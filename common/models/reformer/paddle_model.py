@@ -257,7 +257,7 @@ class LSHSelfAttention(nn.Layer):
                 f"reformer: rotations of a layer have shape {list(rotations.shape)}; allowed: "
                 f"{shape} (heads, head size, hashes, half of the sum of the buckets' factors)."
             )
-        rotations = tap(self, "hash_rotations", rotations.to(vectors.dtype))
+        rotations = tap(self, "hash_rotations", rotations.astype(vectors.dtype))
         flat = rotations.reshape(shape[:2] + [shape[2] * shape[3]])
         rotated = paddle.matmul(vectors.detach(), flat)
         rotated = rotated.reshape([batch, self.heads, tokens] + shape[2:]).moveaxis(2, 3)
@@ -297,7 +297,7 @@ class LSHSelfAttention(nn.Layer):
 
         if buckets is None:
             buckets = self.hash(query_key, attention_mask, rotations)
-        # By bucket within each round, equal buckets in the tokens' order (no argsort need be stable).
+        # By bucket within each round, equal buckets in the tokens' order, however it sorts.
         order = paddle.argsort(buckets * tokens + paddle.arange(tokens), axis=-1)
         order = tap(self, "sorted_order", order)  # (B, H, R, T), the tokens' positions
         undo_order = tap(self, "undo_order", paddle.argsort(order, axis=-1))
@@ -616,7 +616,7 @@ class ReformerModel(nn.Layer):
             given = position_ids.expand([batch, tokens])
             positions = paddle.concat([given, positions[:, tokens:]], axis=1)
         if attention_mask is not None:
-            attention_mask = (attention_mask != 0).to(input_ids.dtype)
+            attention_mask = (attention_mask != 0).astype(input_ids.dtype)
         if padding:
             if attention_mask is None:
                 attention_mask = paddle.ones_like(input_ids)
@@ -794,7 +794,7 @@ def losses(outputs, inputs):
 
     classes = pairs[0][0].shape[-1]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (paddle.arange(classes) % 4).to(pairs[0][0].dtype) * 0.25 + 0.5
+    weight = (paddle.arange(classes) % 4).astype(pairs[0][0].dtype) * 0.25 + 0.5
     values = {
         "per_sample": mean_of(reduction="none"),
         "mean": mean_of(),

@@ -297,7 +297,7 @@ class LSHSelfAttention(nn.Module):
 
         if buckets is None:
             buckets = self.hash(query_key, attention_mask, rotations)
-        # By bucket within each round, equal buckets in the tokens' order (no argsort need be stable).
+        # By bucket within each round, equal buckets in the tokens' order, however it sorts.
         order = torch.argsort(buckets * tokens + torch.arange(tokens), dim=-1)
         order = tap(self, "sorted_order", order)  # (B, H, R, T), the tokens' positions
         undo_order = tap(self, "undo_order", torch.argsort(order, dim=-1))
