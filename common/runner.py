@@ -12,14 +12,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from common.errors import UserError
+from common.interpreters import find_interpreter, installed
 from common.pairs import ROOT
 
-
-def installed(framework: str) -> bool:
-    """True if the framework can be imported here; a step's folder of that name does not count."""
-    spec = importlib.util.find_spec(framework)
-    return spec is not None and spec.origin is not None
+_VARIABLES: dict[str, dict[str, str]] = {}  # a Python's path -> what its twins need
 
 
 def environment() -> dict[str, str]:
@@ -53,6 +49,8 @@ class Process:
         values = environment()
         if threads is not None and "OMP_NUM_THREADS" not in os.environ:
             values["OMP_NUM_THREADS"] = str(threads)
+        for name, value in _VARIABLES.get(command[0], {}).items():
+            values[name] = ":".join(filter(None, [value, values.get(name)]))
         self.stderr: list[str] = []
         self._process = subprocess.Popen(
             list(command),
@@ -100,18 +98,10 @@ class Process:
 
 
 def interpreter(side: str, given: str | None) -> str:
-    """The Python that runs a side: the one given, else this one, where the framework must be."""
-    if given is not None:
-        path = Path(given).expanduser()
-        if not path.is_file():
-            raise UserError(f"--{side}-python {given}: there is no such file")
-        return str(path.absolute())
-    if not installed(side):
-        raise UserError(
-            f"{side} is not installed for {sys.executable}: run `make install`, name another "
-            f"Python with --{side}-python, or judge logs that are there with --compare-only"
-        )
-    return sys.executable
+    """The Python that runs a side (common/interpreters.py), with what it needs remembered."""
+    found = find_interpreter(side, given, environment(), ROOT)
+    _VARIABLES[found.path] = found.variables or {}
+    return found.path
 
 
 _REPORT = """
