@@ -6,6 +6,7 @@ The check's process imports neither framework.
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -95,6 +96,19 @@ class Process:
                 self._process.wait(timeout=5)
             except subprocess.TimeoutExpired:
                 self._process.kill()
+
+
+def how_it_ended(status: int, stderr: Sequence[str]) -> str:
+    """Words for a process that ended badly: its signal or status, and its own last sentence."""
+    try:
+        how = f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        how = f"ended with status {status}"
+    lines = [line.strip() for line in stderr if line.strip()]
+    # Paddle ends a long report on a crash with lines that say nothing.
+    telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    last = (telling or lines or ["no message"])[-1]
+    return f"{how}: {last[:300]}"
 
 
 def interpreter(side: str, given: str | None) -> str:

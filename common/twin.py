@@ -401,6 +401,7 @@ def _write_log(
         "classes": {key: name for key, name in session.classes.items() if name},
         "environment": {
             "python": platform.python_version(),
+            "executable": sys.executable,
             "numpy": np.__version__,
             "platform": platform.platform(),
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
