@@ -17,6 +17,7 @@ from common import report
 from common.data import make_digits, make_text
 from common.errors import UserError
 from common.files import whole
+from common.interpreters import two_environments
 from common.json_file import load_json
 from common.judge import Judgement, judge_logs
 from common.logs import read_sidecar
@@ -31,7 +32,7 @@ from common.reuse import (
     why_not_reused,
     write_key,
 )
-from common.runner import GuideReport, Process, interpreter
+from common.runner import GuideReport, Process, how_it_ended, interpreter
 from common.signals import Stopped, stoppable
 from common.steps import Step
 from common.trust import folder_problems
@@ -354,9 +355,10 @@ class _Twins:
                 errors.setdefault(pair.name, told)
         if status != 0 and not any(pair.name in errors for pair in pairs):
             text = "\n".join(process.stderr)
-            last = next((line for line in reversed(process.stderr) if line.strip()), "no message")
+            sentence = f"the {side} twin {how_it_ended(status, process.stderr)}"
+            if getattr(self.options, f"{side}_python"):
+                sentence += f" (run by {self.pythons[side]})"
             for pair in pairs:
-                sentence = f"the {side} twin ended with status {status}: {last.strip()[:300]}"
                 errors.setdefault(pair.name, (sentence, text))
 
     def single_step(self, pair: Pair) -> None:
@@ -434,6 +436,8 @@ def _judged(step, pair, folder, options, twins) -> Result:
             row.step, row.model = step.number, pair.name
             if row.verdict == "PRECISION" and "precision" in options.allow:
                 row.note = f"allowed by --allow precision: {row.note}"
+        logs = [folder / f"{step.judged[0]}_{side}.npy" for side in _SIDES]
+        result.notes += two_environments(*map(read_sidecar, logs))
         result.places = {side: _sidecar_entries(folder, step, side, "places") for side in _SIDES}
         for side in _SIDES:
             if _sidecar_entries(folder, step, side, "untaped_draws"):

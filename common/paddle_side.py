@@ -100,7 +100,7 @@ def keep_mask(site, value, p, mask_shape=None):
         session.record(key, np.array(p, str(value.dtype).replace("paddle.", "")))
         session.note_place(key)
     shape = tuple(value.shape if mask_shape is None else mask_shape)
-    return tensor(session.tape.keep_mask(label, session.step, shape, p)).to(value.dtype)
+    return tensor(session.tape.keep_mask(label, session.step, shape, p)).astype(value.dtype)
 
 
 def choose(module, name, scores):
@@ -136,7 +136,7 @@ def draw_normal(module, name, shape, like):
     """N(0, 1) from the tape, with the dtype of `like`."""
     session = current()
     label = session.label(_join(module._site, name))
-    return tensor(session.tape.normal(label, session.step, tuple(shape))).to(like.dtype)
+    return tensor(session.tape.normal(label, session.step, tuple(shape))).astype(like.dtype)
 
 
 def cross_entropy(
@@ -153,11 +153,11 @@ def cross_entropy(
     kept = labels != ignore_index
     index = paddle.where(kept, labels, paddle.zeros_like(labels))
     weight = paddle.ones([classes], dtype=logits.dtype) if weight is None else weight
-    mass = weight[index] * kept.to(logits.dtype)  # (N)
+    mass = weight[index] * kept.astype(logits.dtype)  # (N)
     picked = paddle.take_along_axis(log_probs, index.unsqueeze(1), axis=1).squeeze(1)
     losses = -picked * mass * (1.0 - label_smoothing)
     if label_smoothing > 0.0:
-        spread = -(log_probs * weight).sum(axis=-1) * kept.to(logits.dtype)
+        spread = -(log_probs * weight).sum(axis=-1) * kept.astype(logits.dtype)
         losses = losses + spread * (label_smoothing / classes)
     if reduction == "none":
         return losses
@@ -202,7 +202,7 @@ def _observe(session, label, value, class_name=""):
     reference = None if session.reference is None else session.reference.get(key)
     if not is_float(value):
         replaced = reference is not None and list(reference.shape) == list(value.shape)
-        return tensor(reference).to(value.dtype) if replaced else value
+        return tensor(reference).astype(value.dtype) if replaced else value
     differentiable = session.gradients and not value.stop_gradient and paddle.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
         value = _replace(value, tensor(reference))
@@ -303,7 +303,7 @@ def owners(model):
     parameters = {id(parameter) for parameter in model.parameters()}
     first = {}
     found = {}
-    for key, value in model.state_dict(keep_vars=True).items():
+    for key, value in model.state_dict().items():  # twin: Paddle keeps them
         path, _, local = key.rpartition(".")
         same_as = first.setdefault(id(value), key)
         module = modules.get(path)
@@ -322,7 +322,7 @@ def state(model):
 def load_state(model, arrays):
     """Put the arrays in; the caller has checked that every key is there, and no other."""
     own = model.state_dict()
-    values = {key: tensor(value).to(own[key].dtype) for key, value in arrays.items()}
+    values = {key: tensor(value).astype(own[key].dtype) for key, value in arrays.items()}
     model.set_state_dict(values)
 
 
@@ -337,7 +337,7 @@ def stir(model, seed):
             if not parameter.stop_gradient:
                 size = 0.1 if parameter.ndim == 1 else 0.5 / math.sqrt(parameter.shape[-1])
                 noise = tensor(size * tape.normal(f"stir/{name}", 0, tuple(parameter.shape)))
-                parameter.add_(noise.to(parameter.dtype))
+                parameter.add_(noise.astype(parameter.dtype))
 
 
 def watch(value):
@@ -361,13 +361,14 @@ def gradient(parameter):
 
 def clear_gradients(model):
     """Forget all gradients."""
-    model.clear_gradients(set_to_zero=False)  # twin: other names
+    for value in model.parameters():
+        value.clear_gradient(False)  # twin: an attribute here, a call there
 
 
 def assign(parameter, values):
     """Overwrite a parameter's values."""
     with paddle.no_grad():
-        parameter.copy_(tensor(values))
+        parameter.copy_(tensor(values), False)
 
 
 def assign_gradient(parameter, values):
@@ -438,7 +439,7 @@ class Optimizer:
                         velocity = self.velocities.get(name, paddle.zeros_like(value))
                         velocity = velocity * self.momentum + value.grad
                         self.velocities[name] = velocity
-                        value.copy_(value - velocity * self.lr())
+                        value.copy_(value - velocity * self.lr(), False)
         if self.rule is not None:
             rate = self.lr()  # twin: where the learning rate is kept
             self.rule.set_lr(rate)  # twin: where the learning rate is kept

@@ -303,7 +303,7 @@ def owners(model):
     parameters = {id(parameter) for parameter in model.parameters()}
     first = {}
     found = {}
-    for key, value in model.state_dict(keep_vars=True).items():
+    for key, value in model.state_dict(keep_vars=True).items():  # twin: Paddle keeps them
         path, _, local = key.rpartition(".")
         same_as = first.setdefault(id(value), key)
         module = modules.get(path)
@@ -361,13 +361,14 @@ def gradient(parameter):
 
 def clear_gradients(model):
     """Forget all gradients."""
-    model.zero_grad(set_to_none=True)  # twin: other names
+    for value in model.parameters():
+        value.grad = None  # twin: an attribute here, a call there
 
 
 def assign(parameter, values):
     """Overwrite a parameter's values."""
     with torch.no_grad():
-        parameter.copy_(tensor(values))
+        parameter.copy_(tensor(values), False)
 
 
 def assign_gradient(parameter, values):
@@ -438,7 +439,7 @@ class Optimizer:
                         velocity = self.velocities.get(name, torch.zeros_like(value))
                         velocity = velocity * self.momentum + value.grad
                         self.velocities[name] = velocity
-                        value.copy_(value - velocity * self.lr())
+                        value.copy_(value - velocity * self.lr(), False)
         if self.rule is not None:
             for group in self.rule.param_groups:  # twin: where the learning rate is kept
                 group["lr"] = self.lr()  # twin: where the learning rate is kept

@@ -124,7 +124,8 @@ class Run:
         for name, module in self.side.probed_modules(model):
             parameters = sum(1 for _ in module.parameters())
             self.session.modules[self.prefix + self.session.rename(name)] = parameters
-        return model.train() if training else model.eval()
+        model.train() if training else model.eval()  # older Paddle's return None
+        return model
 
     def load(self, model, state: Mapping[str, np.ndarray]) -> None:
         """Put torch-named weights into a model of this side, through the layout."""
@@ -407,6 +408,7 @@ def _write_log(
         "classes": {key: name for key, name in session.classes.items() if name},
         "environment": {
             "python": platform.python_version(),
+            "executable": sys.executable,
             "numpy": np.__version__,
             "platform": platform.platform(),
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
