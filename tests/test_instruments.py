@@ -11,7 +11,9 @@ from common.errors import UserError
 from common.session import Session
 from common.setups import schedule
 from common.tape import Tape
-from common.weights import Layout, Owner, check_state, load_state, make_rename, trained_like
+from common.layers import Owner, make_rename
+from common.layout import Layout
+from common.weights import check_state, load_state, made
 
 ROOT = Path(__file__).resolve().parent.parent
 
