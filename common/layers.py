@@ -4,7 +4,7 @@ NumPy only.  The tables go by the kind of layer that owns an entry, never by sha
 is transposed like any other, an Embedding never is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,6 +54,18 @@ NO_PARTNER = {
     "_dropout_state": "cuDNN's random state",
     **dict.fromkeys(("weight_u", "weight_v", "_u", "_v"), "a spectral norm's estimate"),
 }
+
+
+def own_parameters(owners: Mapping[str, Owner], modules: Iterable[str]) -> dict[str, int]:
+    """Module -> how many parameters it holds that no module outside it holds too (no ties)."""
+    keys: dict[str, list[str]] = {}
+    for key, owner in owners.items():
+        if owner.parameter:
+            keys.setdefault(owner.same_as, []).append(key)
+    return {
+        name: sum(all(key.startswith(f"{name}.") for key in same) for same in keys.values())
+        for name in modules
+    }
 
 
 def why_no_partner(owner: Owner) -> str:

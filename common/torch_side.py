@@ -249,6 +249,7 @@ def of_framework(module):
 
 _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 _RECURRENT = nn.RNNBase  # twin: where it is
+_CELLS = ()  # twin: these give their output and their states
 _ATTENTION = nn.MultiheadAttention  # twin: another name
 
 
@@ -258,9 +259,10 @@ def probed_modules(model):
     for name, module in model.named_modules():
         if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
             continue
-        if of_framework(module) and not isinstance(module, _CONTAINERS):
+        container = isinstance(module, _CONTAINERS) and not isinstance(module, _RECURRENT)
+        if of_framework(module) and not container:
             skipped.append(name)
-        if not isinstance(module, _CONTAINERS):
+        if not container:
             yield name, module
 
 
@@ -292,9 +294,8 @@ def probing(model):
         def after(module, inputs, outputs, name=name, kind=kind):
             if not session.probing:
                 return None
-            if isinstance(module, _ATTENTION) and isinstance(outputs, tuple):
-                return _observe_nested(session, name, outputs[0], kind), *outputs[1:]
-            return _observe_nested(session, name, outputs, kind)
+            shown, put_back = _results(module, outputs)
+            return put_back(_observe_nested(session, name, shown, kind))
 
         handles.append(module.register_forward_pre_hook(before))
         handles.append(module.register_forward_hook(after))
@@ -303,6 +304,16 @@ def probing(model):
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _results(module, outputs):
+    """What a probe shows of a module's outputs, and how that is put back among them."""
+    if isinstance(module, _ATTENTION) and isinstance(outputs, tuple):
+        return outputs[0], lambda seen: (seen, *outputs[1:])
+    if isinstance(module, _CELLS):
+        states = outputs[1]  # the output is the first of them
+        return states, lambda seen: (seen[0] if isinstance(seen, tuple) else seen, seen)
+    return outputs, lambda seen: seen
 
 
 def _index(value, values):

@@ -23,10 +23,13 @@ import numpy as np
 from common import weights
 from common.data import load_arrays
 from common.errors import UserError
+from common.layers import own_parameters
 from common.layout import Layout, LayoutError, SameLayout
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
 from common.pairs import ROOT, Case, Pair, load_pairs
 from common.provenance import (
+    COMPAT,
+    forbid_compat,
     frameworks_loaded,
     model_sources,
     torch_is_paddle,
@@ -61,8 +64,9 @@ class Run:
         self.session = session
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = first_case
-        self.training = case.train or options.train  # what build() makes unless told otherwise
+        self.training = case.train  # what build() makes unless told otherwise
         self.draws = importlib.import_module(f"common.{side.NAME}_dropout")
+        self.stored_weights = folder / "weights" / f"{case.name or 'main'}.npz"
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
@@ -74,7 +78,7 @@ class Run:
         else:
             self.inputs = pair.inputs(case, options.preset, options.seed)
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
-        self.module = pair.side(side.NAME)
+        self.module = _load_model_file(pair, side)
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
     def log(self, key: str, values: object) -> None:
@@ -116,7 +120,7 @@ class Run:
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
         model = self.draws.follow(self.module.build(dict(self.case.config)))
-        state = weights.load_state(self.folder / "weights" / f"{self.case.name or 'main'}.npz")
+        state = weights.load_state(self.stored_weights)
         self.load(model, state)
         model = model.train() if training else model.eval()
         rates = self.side.settle(model, training)
@@ -130,10 +134,9 @@ class Run:
         What arrived is read back out of the model once, for the certificate.
         """
         if self.layout is None:
-            stored = self.folder / "weights" / f"{self.case.name or 'main'}.npz"
             case = self.pair.case
             self.layout = Layout(
-                weights.load_owners(stored),
+                weights.load_owners(self.stored_weights),
                 self.side.owners(model),
                 getattr(case, "RENAME", {}),
                 getattr(case, "convert", None),
@@ -149,6 +152,9 @@ class Run:
         if first:
             entries = ((k, self.side.array(v)) for k, v in model.state_dict().items())
             self.notes["read_back"] = weights.changed(layout, entries, state)
+            names = [name for name, _ in self.side.probed_modules(model)]
+            for name, count in own_parameters(self.side.owners(model), names).items():
+                self.session.modules[self.prefix + self.session.rename(name)] = count
 
     def tensors(self) -> dict[str, object]:
         """The inputs as tensors of this side."""
@@ -173,6 +179,11 @@ class Run:
         ndim = getattr(self.layout, "torch_ndim", None)
         pairs = self.parameters(model)
         return {name for name, value in pairs if (ndim(name) if ndim else value.ndim) > 1}
+
+    def padding(self) -> dict[str, int]:
+        """The reference's name of an embedding's weight -> its padding_idx."""
+        owners = weights.load_owners(self.stored_weights)
+        return {k: o.padding for k, o in owners.items() if o.padding is not None and o.same_as == k}
 
     def as_reference(
         self, pairs: Iterable[tuple[str, np.ndarray]]
@@ -212,6 +223,7 @@ def main(
     options = _parse(stem)
     status = 0
     importlib.import_module(f"common.{side.NAME}_dropout").patch()
+    forbid_compat()
     try:
         pairs = load_pairs(options.model)
     except UserError as error:
@@ -222,7 +234,9 @@ def main(
         folder.mkdir(parents=True, exist_ok=True)
         try:
             own = options.weights not in (None, *weights.WORDS)
-            chosen = cases(pair, options) if cases else pair.cases(options.preset, own)
+            chosen = (
+                cases(pair, options) if cases else pair.cases(options.preset, own, options.train)
+            )
             _run_model(side, stem, function, pair, chosen, options, dtypes, folder)
         except Exception as error:
             status = 2
@@ -331,6 +345,14 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
             write("_unforced", dtype, None)
 
 
+def _load_model_file(pair: Pair, side: ModuleType) -> ModuleType:
+    """The pair's module of a side; UserError where `import torch` then gives Paddle."""
+    module = pair.side(side.NAME)
+    if torch_is_paddle():
+        raise UserError(COMPAT)
+    return module
+
+
 def _add_to_sidecar(path: Path, entries: dict[str, object]) -> None:
     write_sidecar(path, (read_sidecar(path) or {}) | entries)
 
@@ -347,7 +369,7 @@ def _load_choices(path: Path) -> dict[str, np.ndarray]:
 def _make_weights(side, pair, cases, options, folder) -> None:
     """Write every case's shared weights: the torch model's own initial state under the seed."""
     (folder / "weights").mkdir(exist_ok=True)
-    module = pair.side(side.NAME)
+    module = _load_model_file(pair, side)
     for case in cases:
         side.set_up("float32", options.device, options.seed)
         model = module.build(dict(case.config))
@@ -412,6 +434,7 @@ def _write_log(
         "choices": session.ledger,
         "single_step": reference is not None,
         "batches": batches,
+        "modules": session.modules,
         "places": {key: _relative(place) for key, place in session.places.items()},
         "classes": {key: name for key, name in session.classes.items() if name},
         "environment": {

@@ -70,6 +70,8 @@ def witnesses(run):
     start = {name: side.array(value).copy() for name, value in run.parameters(model)}
     shapes = {name: values.shape for name, values in run.as_reference(start.items())}
     draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
+    for name, row in run.padding().items():
+        draws[name][row] = 0.0  # the loss may depend on it, but it gets no gradient
     norm = np.sqrt(sum((draw**2).sum() for draw in draws.values()))
     direction = {name: run.from_reference(name, draws.get) / norm for name in start}
     session.begin(prefix=run.prefix)

@@ -10,7 +10,7 @@ def norm_and_conv(conv, transposed, batch_norm, instance_norm, c):
         batch_norm(2 * c),
         nn.PReLU(2 * c),
         transposed(2 * c, c, 2),
-        instance_norm(c),
+        instance_norm(c, epsilon=1e-9),
     )
 
 

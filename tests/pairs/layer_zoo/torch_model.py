@@ -10,7 +10,7 @@ def norm_and_conv(conv, transposed, batch_norm, instance_norm, c):
         batch_norm(2 * c),
         nn.PReLU(2 * c),
         transposed(2 * c, c, 2),
-        instance_norm(c, affine=True),
+        instance_norm(c, eps=1e-9, affine=True),
     )
 
 
@@ -66,7 +66,9 @@ def loss(outputs, inputs):
     """A sum in which every element has a weight of its own, so that no gradient is a constant."""
     total = 0.0
     for value in flat(outputs):
-        total = total + (torch.sin(value.flatten()) * torch.linspace(0.5, 1.5, value.numel())).mean()
+        total = (
+            total + (torch.sin(value.flatten()) * torch.linspace(0.5, 1.5, value.numel())).mean()
+        )
     return total
 
 

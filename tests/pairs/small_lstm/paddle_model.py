@@ -1,9 +1,10 @@
 """The candidate.  B batch, T tokens, H hidden.
 
-The weights of nn.LSTM and nn.GRU have the same names, shapes and order of gates on both sides.  What
-is a port's own matter: the batch is the first axis here unless `time_major=True`, in torch only with
-`batch_first=True`; both directions are `direction="bidirect"`.  A layer's `dropout` is not drawn
-from the tape: in every mode the workbench runs recurrent layers with dropout 0, on both sides.
+The weights of nn.LSTM and nn.GRU have the same names, shapes and order of gates on both sides.
+What is a port's own matter: the batch is the first axis here unless `time_major=True`, in torch
+only with `batch_first=True`; both directions are `direction="bidirect"`.  A layer's `dropout` is
+not drawn from the tape: the workbench runs recurrent layers with dropout 0 in every mode, on both
+sides, and in train mode compares the rates.
 """
 
 from paddle import nn

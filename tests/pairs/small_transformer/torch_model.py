@@ -1,4 +1,4 @@
-"""The reference: encoder, decoder, and an attention on top.  B batch, S and T tokens, C channels."""
+"""The reference: encoder, decoder, attention on top; B batch, S and T tokens, C channels."""
 
 import torch
 from torch import nn
