@@ -143,9 +143,11 @@ class Run:
             )
             self.session.rename = self.layout.rename
         first = "read_back" not in self.notes
-        if self.options.certify and first and isinstance(self.layout, Layout):
+        if first and isinstance(self.layout, Layout):
             self.notes["certificate"] = self.layout.certificate()
-            self.notes["paddle_to_torch"] = weights.goes_round(self.layout, self.side.state(model))
+            if self.options.certify:
+                round_trip = weights.goes_round(self.layout, self.side.state(model))
+                self.notes["paddle_to_torch"] = round_trip
         layout = self.layout
         values = layout.to_paddle(state) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
