@@ -37,6 +37,7 @@ from common.signals import Stopped, stoppable
 from common.steps import Step
 from common.trust import folder_problems
 from common.verdict import Row, exit_code, worst
+from common.weights import WORDS
 
 _SIDES = ("torch", "paddle")
 TEXT_COUNT = 60  # documents of the embedded text
@@ -329,7 +330,7 @@ class _Twins:
         command += ["--preset", options.preset, "--seed", str(options.seed)]
         command += ["--device", options.device, "--out", str(self.work), "--progress"]
         if options.weights:
-            known = options.weights == "trained-like"
+            known = options.weights in WORDS
             command += ["--weights", options.weights if known else os.path.abspath(options.weights)]
         if self.step.data:
             command += ["--data", str(self.data)]

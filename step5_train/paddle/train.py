@@ -28,15 +28,16 @@ def train(run):
     steps = epochs * -(-len(samples["labels"]) // settings["batch_size"])
     model = run.build(training=True)
     if phase() == "self":
-        for _, value in run.names(model):
+        for _, value in run.parameters(model):
             side.assign(value, np.nextafter(side.array(value), np.float32(np.inf)))
     optimizer = side.Optimizer(
-        run.names(model),
+        run.parameters(model),
         settings["optimizer"],
         settings["lr"],
         schedule(settings["schedule"], settings["warmup_steps"], steps),
         settings.get("weight_decay", 0.0),
         clip_norm=settings.get("clip_norm"),
+        decayed=run.decayed(model),
     )
     run.session.probing = False
     if phase() == "first":
@@ -84,8 +85,9 @@ def first_steps(run, model, optimizer, samples, settings):
         run.log(f"train/{step:03d}/lr", optimizer.lr())
         run.log(f"train/{step:03d}/loss", one_step(run, model, optimizer, batch))
     run.session.begin(prefix=run.prefix)
-    for name, value in run.names(model):
-        run.log(f"trained/weight/{name}", run.as_reference(name, side.array(value)))
+    found = ((name, side.array(value)) for name, value in run.parameters(model))
+    for name, values in run.as_reference(found):
+        run.log(f"trained/weight/{name}", values)
 
 
 def shuffled(run, samples, settings, epoch):
