@@ -23,6 +23,7 @@ from common import weights
 from common.data import load_arrays
 from common.errors import UserError
 from common.logs import LogWriter, arrays_sha256, read_log, write_sidecar
+from common.nested import joined, leaves
 from common.pairs import ROOT, Case, Pair, load_pairs
 from common.session import Session, using
 
@@ -76,14 +77,8 @@ class Run:
 
     def log_nested(self, key: str, values: object) -> None:
         """Log every tensor of nested outputs; keys are joined by '/'."""
-        if self.side.is_tensor(values):
-            self.log(self.session.label(key or "output"), values)
-        elif isinstance(values, dict):
-            for name, value in values.items():
-                self.log_nested(f"{key}/{name}" if key else str(name), value)
-        elif isinstance(values, list | tuple):
-            for i, value in enumerate(values):
-                self.log_nested(f"{key}/{i}" if key else str(i), value)
+        for path, value in leaves(values, self.side.is_tensor):
+            self.log(self.session.label(joined((key, *path) if key else path) or "output"), value)
 
     def log_choice(self, key: str, scores: np.ndarray) -> np.ndarray:
         """Log which score is largest along the last axis, with its margin, as a discrete choice."""
