@@ -80,6 +80,9 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--seed", type=_natural, default=0)
     options.add_argument("--weights", help="a torch-named .npz, or trained-like")
     options.add_argument("--out", type=Path, help="write logs to DIR/STEP/MODEL instead")
+    options.add_argument(
+        "--train", action="store_true", help="steps 1, 3, 4 in train mode, dropout from the tape"
+    )
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
     options.add_argument("--compare-only", action="store_true", help="judge logs that are there")
     options.add_argument("--allow", action="append", choices=("precision",), default=[])
@@ -263,6 +266,8 @@ class _Twins:
             command += ["--data", str(self.data)]
         if options.epochs:
             command += ["--epochs", str(options.epochs)]
+        if options.train:
+            command.append("--train")
         return Process(command + list(arguments), self._show(side), threads)
 
     def _show(self, side: str):

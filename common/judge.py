@@ -463,6 +463,7 @@ _MUST_AGREE = {
     "model": "models",
     "preset": "presets",
     "seed": "seeds",
+    "train": "modes (--train)",
     "dtype": "dtypes",
     "inputs_sha256": "inputs",
     "weights_sha256": "weights",
@@ -521,6 +522,10 @@ def _own_problems(path: Path, sidecar: Mapping[str, object], side: str) -> list[
         problems.append(f"{path.name}: its sidecar names no file that {side} was imported from")
     elif side not in Path(str(file)).parts:
         problems.append(f"{path.name}: its {side} was imported from {file}")
+    if sidecar.get("torch_is_paddle"):
+        return [
+            f"{path.name}: in its process `import torch` gave Paddle; remove paddle.enable_compat()"
+        ]
     loaded = sidecar.get("frameworks_loaded")
     if not isinstance(loaded, list) or side not in loaded:
         problems.append(f"{path.name}: its process had not loaded {side}")

@@ -28,6 +28,7 @@ class Case:
     config: dict
     inputs: dict = field(default_factory=dict)  # keywords for make_inputs
     weights: str = "initial"  # "initial" state under the seed, or "stirred" with noise
+    train: bool = False  # run in train mode, with dropout from the tape
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Pair:
                 config | row.get("config", {}),
                 row.get("inputs", {}),
                 row.get("weights", "initial"),
+                row.get("train", False),
             )
             for name, row in table.items()
         ]

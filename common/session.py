@@ -52,6 +52,7 @@ class Session:
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
+        self.running: list[str] = []  # names of the modules that run now, the innermost last
         self.begin()
 
     def begin(self, step: int = 0, prefix: str = "") -> None:
@@ -85,6 +86,25 @@ class Session:
             yield
         finally:
             self._counts, self._call, self.recomputing = saved
+
+    def site_of_draw(self) -> str:
+        """The innermost module that runs now: where a model's own dropout draws."""
+        return self.running[-1] if self.running else ""
+
+    def snapshot(self) -> tuple[dict[str, int], list[str]]:
+        """Where names stand now, for `repeat`."""
+        return dict(self._counts), list(self.running)
+
+    @contextmanager
+    def repeat(self, snapshot: tuple[dict[str, int], list[str]]) -> Iterator[None]:
+        """Run again what ran after the snapshot (gradient checkpointing): the names repeat too."""
+        saved = self._counts, self.running, self.recomputing
+        counts, running = snapshot
+        self._counts, self.running, self.recomputing = dict(counts), list(running), True
+        try:
+            yield
+        finally:
+            self._counts, self.running, self.recomputing = saved
 
     def note_place(self, key: str, class_name: str = "") -> None:
         """Remember the line of the model that led here: the first frame outside instruments."""

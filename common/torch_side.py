@@ -88,11 +88,20 @@ def dropout(module, name, value, p, mask_shape=None):
     """
     if not module.training or p == 0.0:
         return value
+    keep = keep_mask(_join(module._site, name), value, p, mask_shape)
+    return value * keep / (1.0 - p)
+
+
+def keep_mask(site, value, p, mask_shape=None):
+    """A draw from the tape, 1 = keep, with the dtype of `value`; its rate p is a row of the log."""
     session = current()
-    label = session.label(_join(module._site, name))
+    label = session.label(site)
+    if session.record is not None and not session.recomputing:
+        key = f"{session.prefix}{label}:p"
+        session.record(key, np.array(p, str(value.dtype).replace("torch.", "")))
+        session.note_place(key)
     shape = tuple(value.shape if mask_shape is None else mask_shape)
-    keep = session.tape.keep_mask(label, session.step, shape, p)
-    return value * tensor(keep).to(value.dtype) / (1.0 - p)
+    return tensor(session.tape.keep_mask(label, session.step, shape, p)).to(value.dtype)
 
 
 def choose(module, name, scores):

@@ -6,6 +6,7 @@ discrete choices, and every other run goes on with them (common/choices.py says 
 """
 
 import argparse
+import importlib
 import inspect
 import json
 import os
@@ -22,9 +23,15 @@ import numpy as np
 from common import weights
 from common.data import load_arrays
 from common.errors import UserError
-from common.logs import LogWriter, arrays_sha256, read_log, write_sidecar
+from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
 from common.nested import joined, leaves
 from common.pairs import ROOT, Case, Pair, load_pairs
+from common.provenance import (
+    frameworks_loaded,
+    model_sources,
+    torch_is_paddle,
+    workbench_sha256,
+)
 from common.session import Session, using
 
 DTYPES = ("float64", "float32")
@@ -54,6 +61,8 @@ class Run:
         self.session = session
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = first_case
+        self.training = case.train or options.train  # what build() makes unless told otherwise
+        self.draws = importlib.import_module(f"common.{side.NAME}_dropout")
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
@@ -97,9 +106,10 @@ class Run:
             return None
         return self.session.reference.get(self.prefix + key)
 
-    def build(self, training: bool = False):
-        """The case's model with the shared weights, in this run's precision."""
-        model = self.module.build(dict(self.case.config))
+    def build(self, training: bool | None = None):
+        """The case's model with the shared weights, in this run's precision and mode."""
+        training = self.training if training is None else training
+        model = self.draws.follow(self.module.build(dict(self.case.config)))
         state = weights.load_state(self.folder / "weights" / f"{self.case.name or 'main'}.npz")
         self.load(model, state)
         return model.train() if training else model.eval()
@@ -123,7 +133,12 @@ class Run:
     def call(self, model, tensors: Mapping[str, object]):
         """The model's outputs; it gets the inputs that its forward names, not the labels."""
         accepted = inspect.signature(model.forward).parameters
-        return model(**{key: value for key, value in tensors.items() if key in accepted})
+        self.session.running.clear()
+        before = self.draws.random_state()
+        outputs = model(**{key: value for key, value in tensors.items() if key in accepted})
+        if self.draws.random_state() != before:
+            self.notes["untaped_draws"] = True
+        return outputs
 
     def names(self, model) -> list[tuple[str, object]]:
         """(reference's name, parameter) of every trainable parameter, in the model's order."""
@@ -160,6 +175,7 @@ def main(
     """
     options = _parse(stem)
     status = 0
+    importlib.import_module(f"common.{side.NAME}_dropout").patch()
     try:
         pairs = load_pairs(options.model)
     except UserError as error:
@@ -229,6 +245,7 @@ def _parse(stem: str) -> argparse.Namespace:
     parser.add_argument(
         "--single-step", action="store_true", help="feed probes the reference's values"
     )
+    parser.add_argument("--train", action="store_true", help="train mode, dropout from the tape")
     parser.add_argument("--phase", choices=PHASES, help="step 5: which part to run")
     parser.add_argument("--data-weights", choices=("initial", "stirred"), default="initial")
     parser.add_argument("--progress", action="store_true", help="report progress on stdout")
@@ -257,13 +274,27 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
         with read_log(folder / f"{stem}_torch_fp64.npy") as reference:
             write("_fp64_single_step", "float64", forced, reference)
         return
+    no_float64 = ""
     for dtype in dtypes:
-        session = write("_fp64" if dtype == "float64" else "", dtype, forced)
+        try:
+            session = write("_fp64" if dtype == "float64" else "", dtype, forced)
+        except Exception as error:
+            # A model may be tied to float32.  If it is only wrong, float32 fails too, and says so.
+            if dtype != "float64" or isinstance(error, UserError) or _raised_by_pair(error, pair):
+                raise
+            no_float64 = _sentence(error)
+            continue
+        if no_float64:
+            _add_to_sidecar(folder / f"{stem}_{side.NAME}.npy", {"no_float64": no_float64})
         if side.NAME == "torch" and aligned and forced is None:
             forced = session.choices
             weights.save_state(choices_path, forced)
         if dtype == "float32" and session.flips:
             write("_unforced", dtype, None)
+
+
+def _add_to_sidecar(path: Path, entries: dict[str, object]) -> None:
+    write_sidecar(path, (read_sidecar(path) or {}) | entries)
 
 
 def _load_choices(path: Path) -> dict[str, np.ndarray]:
@@ -325,12 +356,16 @@ def _write_log(
         "framework": side.NAME,
         "framework_version": side.VERSION,
         "framework_file": str(side.FILE),
-        "frameworks_loaded": sorted({"torch", "paddle"} & set(sys.modules)),
+        "frameworks_loaded": frameworks_loaded(),
+        "torch_is_paddle": torch_is_paddle(),
         "device": options.device,
         "dtype": dtype,
         "preset": options.preset,
         "seed": options.seed,
+        "train": options.train,
         "weights": options.weights or "initial",
+        "sources": model_sources(pair, side.NAME),
+        "workbench_sha256": workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
         "inputs_sha256": arrays_sha256(inputs),
         "weights_sha256": arrays_sha256(states),
         "log_sha256": writer.sha256,

@@ -103,6 +103,11 @@ CASES = {
             "inputs": {"mask": "default"},
             "weights": "stirred",
         },
+        "train": {
+            "config": {"head": "classification", "dropout": 0.2},
+            "weights": "stirred",
+            "train": True,
+        },
         "classification": {
             "config": {"head": "classification"},
             "inputs": {"mask": "holes", "length": 13},

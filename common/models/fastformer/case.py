@@ -87,6 +87,11 @@ CASES = {
         "main": {"weights": "initial"},
         "padding": {"inputs": {"mask": "default"}, "weights": "stirred"},
         "masked_rows": {"inputs": {"masked_rows": True}, "weights": "stirred"},
+        "train": {
+            "config": {"hidden_dropout_prob": 0.2},
+            "weights": "stirred",
+            "train": True,
+        },
         "holes": {
             "config": {"hidden_act": "relu", "num_hidden_layers": 1},
             "inputs": {"mask": "holes", "length": 13},

@@ -227,6 +227,18 @@ CASES = {
             "inputs": {"masked_rows": True},
             "weights": "stirred",
         },
+        # Train mode: the layers' recomputation must repeat the first pass's dropout and buckets.
+        "train": {
+            "config": {
+                "num_hashes": 4,
+                "hidden_dropout_prob": 0.2,
+                "local_attention_probs_dropout_prob": 0.2,
+                "lsh_attention_probs_dropout_prob": 0.2,
+            },
+            "inputs": {"mask": "none", "length": 48},
+            "weights": "stirred",
+            "train": True,
+        },
         # Shorter than a chunk: plain attention, nothing is hashed.
         "none_short": {
             "config": {"head": "none", "attn_layers": ["lsh", "local"]},

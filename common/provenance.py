@@ -1,0 +1,67 @@
+"""What a log was made from: the sources of a side, by hash; which frameworks a process holds.
+
+NumPy-free: the twins write these into their sidecars, the check's process compares them.
+"""
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from common.pairs import FAKE_DATA, ROOT, Pair
+
+SIDES = ("torch", "paddle")
+
+
+def model_sources(pair: Pair, side: str) -> dict[str, str]:
+    """File -> SHA-256 of a pair's Python files that a side reads: all but the other side's model.
+
+    Names are relative to the pair's folder.
+    """
+    other = f"{SIDES[1 - SIDES.index(side)]}_model.py"
+    return {
+        path.relative_to(pair.folder).as_posix(): _sha256(path)
+        for path in sorted(pair.folder.rglob("*.py"))
+        if path.name != other and "__pycache__" not in path.parts
+    }
+
+
+def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
+    """One SHA-256 of the workbench's own files that a side's run of a step depends on."""
+    other = SIDES[1 - SIDES.index(side)]
+    paths = [path for path in (ROOT / "common").glob("*.py") if not path.name.startswith(other)]
+    paths += (ROOT / step_folder / side).glob("*.py")
+    if pair.built_in:
+        paths += (ROOT / "common" / "models").glob("*.py")
+        paths += FAKE_DATA.glob(f"{pair.name}.npz")
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(f"{path.relative_to(ROOT).as_posix()} {_sha256(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def changed_sources(sidecar: Mapping[str, object], pair: Pair, side: str) -> list[str]:
+    """The pair's files that are not what they were when a log was made; none without a record."""
+    recorded = sidecar.get("sources")
+    if not isinstance(recorded, dict) or not recorded:
+        return []
+    now = model_sources(pair, side)
+    return sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
+
+
+def frameworks_loaded() -> list[str]:
+    """Which of torch and paddle this process holds."""
+    return [side for side in SIDES if side in sys.modules]
+
+
+def torch_is_paddle() -> bool:
+    """True where Paddle answers to `import torch` (paddle.enable_compat)."""
+    if any(type(finder).__module__.startswith("paddle") for finder in sys.meta_path):
+        return True
+    torch = sys.modules.get("torch")
+    file = getattr(torch, "__file__", "") or ""
+    return torch is not None and "torch" not in Path(file).parts
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
