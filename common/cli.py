@@ -16,19 +16,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common import report
-from common.data import make_digits, make_text
+from common.data import save_arrays
 from common.errors import UserError
 from common.files import whole
 from common.judge import Judgement, check_independence, judge_logs
 from common.logs import read_sidecar
+from common.optional import TEXT, data_preset, make_data
 from common.pairs import Pair, load_pairs
 from common.runner import GuideReport, Process, interpreter
 from common.steps import Step
 from common.verdict import Row, exit_code, worst
 
 _SIDES = ("torch", "paddle")
-TEXT_COUNT = 60  # documents of the embedded text
-TEXT_BYTES = 600  # of each at most
 
 
 @dataclass
@@ -184,8 +183,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             result.folder = base / result.model
         return results
     for pair in pairs:
-        if not step.data:
-            pair.config(options.preset)
+        pair.config(data_preset(pair, options.preset) if step.data else options.preset)
     pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in _SIDES}
     base.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(base)
@@ -220,14 +218,17 @@ class _Twins:
         self.work = work
         self.on_progress = on_progress
         self.data = work / "data"
-        if step.data:
-            self.data.mkdir()
-            make_digits(self.data / "digits.npz")
-            make_text(self.data / "text.npz", count=TEXT_COUNT, max_bytes=TEXT_BYTES)
 
     def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
         """Every launch for every model; returns model -> (sentence, traceback) of failures."""
         errors: dict[str, tuple[str, str]] = {}
+        if self.step.data:
+            for pair in pairs:
+                try:
+                    self.write_data(pair)
+                except UserError as error:
+                    text = "".join(traceback.format_exception(error))
+                    errors[pair.name] = (str(error), text)
         for launch in self.step.launches:
             left = self._left(pairs, errors)
             if launch.side_by_side and left:
@@ -246,6 +247,19 @@ class _Twins:
                 if left:
                     self.finish(self.start(launch.arguments, side, left), side, left, errors)
         return errors
+
+    def write_data(self, pair: Pair) -> None:
+        """What a pair's make_data gives, as files that both sides read."""
+        preset = data_preset(pair, self.options.preset)
+        parts = make_data(pair, self.options.preset, self.options.seed)
+        files: dict[str, dict] = {preset: {}}
+        for part, arrays in parts.items():
+            if part == TEXT:
+                files[TEXT] = arrays
+            else:
+                files[preset] |= {f"{part}/{name}": values for name, values in arrays.items()}
+        for stem, arrays in files.items():
+            save_arrays(self.data / pair.name / f"{stem}.npz", arrays)
 
     @staticmethod
     def _left(pairs, errors):

@@ -25,6 +25,7 @@ from common.data import load_arrays
 from common.errors import UserError
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
 from common.nested import joined, leaves
+from common.optional import data_preset
 from common.pairs import ROOT, Case, Pair, load_pairs
 from common.provenance import (
     frameworks_loaded,
@@ -67,7 +68,7 @@ class Run:
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
         if options.data:
-            paths = sorted(Path(options.data).glob("*.npz"))
+            paths = sorted((Path(options.data) / pair.name).glob("*.npz"))
             self.data = {path.stem: load_arrays(path) for path in paths}
             named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
             self.inputs = dict(named)
@@ -76,6 +77,12 @@ class Run:
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = pair.side(side.NAME)
         self.layout: weights.Layout | weights.SameLayout = weights.SameLayout()
+
+    def samples(self, part: str) -> dict[str, np.ndarray]:
+        """Name -> array (N, ...) of a part of the pair's data: train or test."""
+        arrays = self.data[data_preset(self.pair, self.options.preset)]
+        prefix = f"{part}/"
+        return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
 
     def log(self, key: str, values: object) -> None:
         """Log one array (or tensor) under this case's prefix."""
