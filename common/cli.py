@@ -23,6 +23,15 @@ from common.judge import Judgement, check_independence, judge_logs
 from common.logs import read_sidecar
 from common.optional import TEXT, data_preset, make_data
 from common.pairs import Pair, load_pairs
+from common.provenance import changed_sources
+from common.reuse import (
+    differing_reference,
+    find_reference,
+    reference_key,
+    take_over,
+    why_not_reused,
+    write_key,
+)
 from common.runner import GuideReport, Process, interpreter
 from common.steps import Step
 from common.verdict import Row, exit_code, worst
@@ -41,6 +50,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     guide_passed: bool | None = None
     guide_report: str = ""  # the name of reprod_log's own report
+    reprod_log: bool | None = None  # what it says
     folder: Path = Path()  # where the logs are
     error: str = ""  # a sentence; the model could not be compared
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
@@ -83,11 +93,20 @@ def parser(description: str) -> argparse.ArgumentParser:
         "--train", action="store_true", help="steps 1, 3, 4 in train mode, dropout from the tape"
     )
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
+    options.add_argument(
+        "--reuse", choices=("torch",), help="keep that side's logs while nothing they need changed"
+    )
+    options.add_argument(
+        "--reference", type=Path, metavar="DIR", help="torch logs that somebody else sent"
+    )
     options.add_argument("--compare-only", action="store_true", help="judge logs that are there")
     options.add_argument("--allow", action="append", choices=("precision",), default=[])
     options.add_argument("--torch-python", metavar="PATH", help="the Python that runs that side")
     options.add_argument("--paddle-python", metavar="PATH", help="likewise")
     options.add_argument("--json", type=Path, metavar="FILE", help="write every row as JSON")
+    options.add_argument(
+        "--no-report", action="store_true", help="leave out reprod_log's own report"
+    )
     options.add_argument("--debug", action="store_true", help="show tracebacks")
     return options
 
@@ -152,10 +171,12 @@ def write_json(path: Path, results: Sequence[Result]) -> None:
     """Write every row and what they come to as JSON; all or nothing."""
     first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
+    reports = [r.reprod_log for r in results if r.reprod_log is not None]
     document = {
         "verdict": worst([r.verdict for r in results]),
         "exit_code": overall_exit(results),
         "guide_passed": all(guides) if guides else None,
+        "reprod_log": all(reports) if reports else None,
         "first_diverged": first.key if first is not None else None,
         "errors": {r.model: r.error for r in results if r.error},
         "rows": [row.as_json() for result in results for row in result.rows],
@@ -177,6 +198,10 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     """Run both sides of a step (unless --compare-only), judge, and put the logs in their place."""
     pairs = load_pairs(options.model or ["all"])
     base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
+    alone = [name for name in ("compare_only", "reuse", "reference") if getattr(options, name)]
+    if len(alone) > 1:
+        told = " and ".join(f"--{name.replace('_', '-')}" for name in alone)
+        raise UserError(f"{told} exclude each other: give one of them")
     if options.compare_only:
         results = [_judged(step, pair, base / pair.name, options, None) for pair in pairs]
         for result in results:
@@ -184,12 +209,16 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
         return results
     for pair in pairs:
         pair.config(data_preset(pair, options.preset) if step.data else options.preset)
-    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in _SIDES}
+    needed = [side for side in _SIDES if side == "paddle" or not options.reference]
+    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in needed}
     base.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(base)
     with tempfile.TemporaryDirectory(prefix=f".work-{os.getpid()}-", dir=base) as name:
         work = Path(name)
         twins = _Twins(step, options, pythons, work, on_progress)
+        for pair in pairs:
+            if twins.make_data(pair):
+                twins.bring_reference(pair, base / pair.name)
         errors = twins.run_all(pairs)
         results = []
         for pair in pairs:
@@ -202,7 +231,11 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             result = _judged(step, pair, work / pair.name, options, twins)
             result.folder = base / pair.name
             result.elapsed_s += twins.elapsed_s(pair.name)
+            result.notes += twins.notes[pair.name]
             results.append(result)
+            if result.error:  # nothing was compared: the former result stays
+                result.error = result.error.replace(_shown(work / pair.name), "the new logs")
+                continue
             _put_in_place(work / pair.name, base / pair.name)
             (base / f"{pair.name}.error.txt").unlink(missing_ok=True)
     return results
@@ -217,41 +250,24 @@ class _Twins:
         self.pythons = pythons
         self.work = work
         self.on_progress = on_progress
+        self.brought: set[str] = set()  # models whose torch logs were taken over
+        self.notes: dict[str, list[str]] = {}  # model -> what to say of that
+        self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
         self.data = work / "data"
 
-    def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
-        """Every launch for every model; returns model -> (sentence, traceback) of failures."""
-        errors: dict[str, tuple[str, str]] = {}
-        if self.step.data:
-            for pair in pairs:
-                try:
-                    self.write_data(pair)
-                except UserError as error:
-                    text = "".join(traceback.format_exception(error))
-                    errors[pair.name] = (str(error), text)
-        for launch in self.step.launches:
-            left = self._left(pairs, errors)
-            if launch.side_by_side and left:
-                paddle = self.start(launch.arguments, "paddle", left, threads=1)
-                try:
-                    for arguments in filter(None, (launch.arguments, launch.torch_then)):
-                        torch = self.start(arguments, "torch", left, threads=1)
-                        self.finish(torch, "torch", left, errors)
-                except BaseException:
-                    paddle.stop()
-                    raise
-                self.finish(paddle, "paddle", left, errors)
-                continue
-            for side in _SIDES:
-                left = self._left(pairs, errors)
-                if left:
-                    self.finish(self.start(launch.arguments, side, left), side, left, errors)
-        return errors
+    def make_data(self, pair: Pair) -> bool:
+        """Write what a pair's make_data gives as files that both sides read; False where it fails.
 
-    def write_data(self, pair: Pair) -> None:
-        """What a pair's make_data gives, as files that both sides read."""
+        Every step but 2 and 5 does without.
+        """
+        if not self.step.data:
+            return True
+        try:
+            parts = make_data(pair, self.options.preset, self.options.seed)
+        except UserError as error:
+            self.errors[pair.name] = (str(error), "".join(traceback.format_exception(error)))
+            return False
         preset = data_preset(pair, self.options.preset)
-        parts = make_data(pair, self.options.preset, self.options.seed)
         files: dict[str, dict] = {preset: {}}
         for part, arrays in parts.items():
             if part == TEXT:
@@ -260,6 +276,58 @@ class _Twins:
                 files[preset] |= {f"{part}/{name}": values for name, values in arrays.items()}
         for stem, arrays in files.items():
             save_arrays(self.data / pair.name / f"{stem}.npz", arrays)
+        return True
+
+    def bring_reference(self, pair: Pair, former: Path) -> None:
+        """Take over the torch side's logs, where asked for; else note what they will depend on.
+
+        former  the folder of the last check's logs
+        """
+        folder = self.work / pair.name
+        folder.mkdir()
+        notes = self.notes[pair.name] = []
+        if self.options.reference:
+            found = find_reference(self.options.reference.absolute(), self.step, pair)
+            notes += filter(None, [differing_reference(found, pair)])
+        else:
+            data = self.data / pair.name
+            key = reference_key(self.step, pair, self.options, self.pythons["torch"], data)
+            write_key(folder, key)
+            if not self.options.reuse:
+                return
+            reason = why_not_reused(former, key)
+            notes.append(f"torch {f'was run again: {reason}' if reason else 'logs were kept'}")
+            if reason:
+                return
+            found = former
+        take_over(found, folder)
+        self.brought.add(pair.name)
+
+    def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
+        """Every launch for every model; returns model -> (sentence, traceback) of failures."""
+        errors = self.errors
+        for launch in self.step.launches:
+            left = self._left(pairs, errors)
+            if launch.side_by_side and left:
+                paddle = self.start(launch.arguments, "paddle", left, threads=1)
+                reference = [pair for pair in left if pair.name not in self.brought]
+                try:
+                    for arguments in filter(None, (launch.arguments, launch.torch_then)):
+                        if reference:
+                            torch = self.start(arguments, "torch", reference, threads=1)
+                            self.finish(torch, "torch", reference, errors)
+                except BaseException:
+                    paddle.stop()
+                    raise
+                self.finish(paddle, "paddle", left, errors)
+                continue
+            for side in _SIDES:
+                left = self._left(pairs, errors)
+                if side == "torch":
+                    left = [pair for pair in left if pair.name not in self.brought]
+                if left:
+                    self.finish(self.start(launch.arguments, side, left), side, left, errors)
+        return errors
 
     @staticmethod
     def _left(pairs, errors):
@@ -336,8 +404,11 @@ def _judged(step, pair, folder, options, twins) -> Result:
         candidate = folder / f"{step.guide_stem}_paddle.npy"
         for stem in dict.fromkeys((*step.judged, step.guide_stem)):
             _refuse_untrusted(folder, stem)
+            if options.compare_only:
+                _refuse_stale(folder, stem, pair)
         target = folder / f"{step.guide_stem}_diff.log"
-        guide = GuideReport(reference, candidate, step.guide_threshold, target)
+        if not options.no_report:
+            guide = GuideReport(reference, candidate, step.guide_threshold, target)
         judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
         rows = [row for judgement in judgements for row in judgement.rows]
         harmless = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")
@@ -355,13 +426,13 @@ def _judged(step, pair, folder, options, twins) -> Result:
                 row.note = f"allowed by --allow precision: {row.note}"
         result.places = {side: _places(folder, step, side) for side in _SIDES}
         result.guide_passed = _guide_passed(step, judgements, folder)
-        reprod_log = guide.wait()
-        guide = None
-        result.guide_report = target.name if reprod_log is not None else ""
-        if reprod_log is not None and reprod_log != result.guide_passed:
-            result.notes.append(
-                f"reprod_log itself says {'passed' if reprod_log else 'failed'} in {target.name}"
-            )
+        if guide is not None:
+            result.reprod_log = guide.wait()
+            guide = None
+        result.guide_report = target.name if result.reprod_log is not None else ""
+        if result.reprod_log is not None and result.reprod_log != result.guide_passed:
+            said = "passed" if result.reprod_log else "failed"
+            result.notes.append(f"reprod_log itself says {said} in {target.name}")
     except UserError as error:
         result.error = str(error)
     finally:
@@ -385,6 +456,18 @@ def _refuse_untrusted(folder: Path, stem: str) -> None:
             problems = check_independence(*paths, *(read_sidecar(path) for path in paths))
             if problems:
                 raise UserError(f"{_shown(folder)}: {'; '.join(problems)}")
+
+
+def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
+    """Raise UserError for logs of a model whose files have changed since."""
+    for side in _SIDES:
+        log = folder / f"{stem}_{side}.npy"
+        changed = changed_sources(read_sidecar(log) or {}, pair, side)
+        if changed:
+            raise UserError(
+                f"{_shown(log)} is stale: {', '.join(changed)} in {_shown(pair.folder)} changed "
+                "since it was made; run this check without --compare-only"
+            )
 
 
 def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
