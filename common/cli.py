@@ -268,12 +268,10 @@ class _Twins:
             self.errors[pair.name] = (str(error), "".join(traceback.format_exception(error)))
             return False
         preset = data_preset(pair, self.options.preset)
-        files: dict[str, dict] = {preset: {}}
+        files: dict[str, dict] = {}
         for part, arrays in parts.items():
-            if part == TEXT:
-                files[TEXT] = arrays
-            else:
-                files[preset] |= {f"{part}/{name}": values for name, values in arrays.items()}
+            stem, prefix = (TEXT, "") if part == TEXT else (preset, f"{part}/")
+            files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
         for stem, arrays in files.items():
             save_arrays(self.data / pair.name / f"{stem}.npz", arrays)
         return True

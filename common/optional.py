@@ -70,6 +70,8 @@ def make_data(pair: Pair, preset: str, seed: int) -> dict[str, dict[str, np.ndar
     if unknown:
         raise UserError(f'{where}: {", ".join(unknown)}: only "train" and "test" are read')
     parts = {part: _part(where, part, values) for part, values in made.items()}
+    if set(parts.get(TEXT, ())) not in (set(), {"values", "offsets"}):
+        raise UserError(f'{where}: "{TEXT}" must hold values and offsets of documents')
     train, test = parts["train"], parts["test"]
     if set(train) != set(test):
         alone = ", ".join(sorted(set(train) ^ set(test)))

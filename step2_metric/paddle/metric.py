@@ -27,7 +27,7 @@ def metric(run):
     dropped = batches(Samples(train), shuffled, BATCH_SIZE, drop_last=True)
     log_batches(run, "train_drop_last", dropped, shown=0)
     log_batches(run, "test", batches(Samples(test), range(count(test)), BATCH_SIZE))
-    if TEXT in run.data:
+    if "values" in run.data.get(TEXT, {}):
         texts = split_documents(run.data[TEXT]["values"], run.data[TEXT]["offsets"])
         padded = batches(Documents(texts), range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
         log_batches(run, "text", padded)
