@@ -422,7 +422,13 @@ def _judged(step, pair, folder, options, twins) -> Result:
             row.step, row.model = step.number, pair.name
             if row.verdict == "PRECISION" and "precision" in options.allow:
                 row.note = f"allowed by --allow precision: {row.note}"
-        result.places = {side: _places(folder, step, side) for side in _SIDES}
+        result.places = {side: _sidecar_entries(folder, step, side, "places") for side in _SIDES}
+        for side in _SIDES:
+            if _sidecar_entries(folder, step, side, "untaped_draws"):
+                result.notes.append(
+                    f"the {side} model drew random numbers by itself, which the other side cannot "
+                    "see: use nn.Dropout or F.dropout, or common's draw_normal"
+                )
         result.guide_passed = _guide_passed(step, judgements, folder)
         if guide is not None:
             result.reprod_log = guide.wait()
@@ -495,11 +501,12 @@ def _guide_passed(step: Step, judgements, folder: Path) -> bool | None:
     return bool(means) and all(m is not None and m < step.guide_threshold for m in means)
 
 
-def _places(folder: Path, step: Step, side: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _sidecar_entries(folder: Path, step: Step, side: str, entry: str) -> dict:
+    """One entry of the sidecars of a side's logs, those of all judged logs together."""
+    found: dict = {}
     for stem in step.judged:
         sidecar = read_sidecar(folder / f"{stem}_{side}.npy") or {}
-        found |= sidecar.get("places", {})
+        found |= sidecar.get(entry) or {}
     return found
 
 
