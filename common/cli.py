@@ -407,12 +407,12 @@ def _judged(step, pair, folder, options, twins) -> Result:
         target = folder / f"{step.guide_stem}_diff.log"
         if not options.no_report:
             guide = GuideReport(reference, candidate, step.guide_threshold, target)
-        judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
+        judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
         rows = [row for judgement in judgements for row in judgement.rows]
         harmless = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")
         if twins is not None and not all(row.verdict in harmless for row in rows):
             twins.single_step(pair)
-            judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
+            judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
         for judgement in judgements:
             result.rows += judgement.rows
             result.notes += judgement.notes
@@ -474,7 +474,9 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
             )
 
 
-def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
+def judge_stem(step: Step, model: str, folder: Path, stem: str) -> Judgement:
+    """The verdicts of a folder's logs of one stem; raises LogError for a file that is none."""
+
     def path(name: str) -> Path | None:
         found = folder / f"{stem}_{name}.npy"
         return found if found.is_file() else None
@@ -486,7 +488,7 @@ def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
         path("paddle_fp64"),
         local64=path("paddle_fp64_single_step"),
         step=step.number,
-        model=pair.name,
+        model=model,
     )
 
 

@@ -271,7 +271,8 @@ def judge_logs(
                 f"{len(alone)} values of modules that one side alone has were passed over, such as "
                 f"{alone[0]}"
             )
-        otherwise = [key for key in keys if judge.missing(key) and judge.called_otherwise(key)]
+        rest = [key for key in keys if judge.missing(key) and key not in alone]
+        otherwise = [key for key in rest if judge.called_otherwise(key)]
         if otherwise:
             judgement.notes.append(
                 f"{len(otherwise)} inputs that one side alone gives to a module, or gives by place "
