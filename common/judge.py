@@ -16,7 +16,7 @@ import numpy as np
 
 from common.choices import Choice, judge_choice
 from common.logs import LogError, file_sha256, read_log, read_sidecar
-from common.session import OWN
+from common.session import IN_PLACE, OWN
 from common.tolerances import tolerance
 from common.verdict import (
     FAILING,
@@ -57,6 +57,8 @@ RECENT = 4  # forward tensors that count as what the next one may be computed fr
 
 # What a constant makes of a whole pass at other weights, against the same at the first weights.
 CARRIED_MORE = 16.0
+# `encoder.attention:in/mask#2`: the module, and which call of it.
+_INPUT = re.compile(r"(.*):in/[^#@]*(.*)")
 
 _MANY_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
 
@@ -207,6 +209,11 @@ class _Logs:
         kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
         return any(kind.startswith(f"{OWN} ") for kind in kinds)
 
+    def is_in_place(self, key: str) -> bool:
+        """True for an input that its module writes into, whose gradient is not logged."""
+        kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
+        return any(kind.endswith(IN_PLACE) for kind in kinds)
+
     def is_left_out(self, key: str) -> bool:
         """True for a value of a layer without parameters that only one side's model has at all.
 
@@ -275,7 +282,14 @@ def judge_logs(
                 f"{len(alone)} values of modules that one side alone has were passed over, such as "
                 f"{alone[0]}"
             )
-        passed_over = set(alone)
+        rest = [key for key in keys if judge.missing(key) and key not in alone]
+        otherwise = [key for key in rest if judge.called_otherwise(key)]
+        if otherwise:
+            judgement.notes.append(
+                f"{len(otherwise)} inputs that one side alone gives to a module, or gives by place "
+                f"and not by keyword, were passed over, such as {otherwise[0]}"
+            )
+        passed_over = {*alone, *otherwise}
         for key in (key for key in keys if key not in passed_over):
             judgement.rows.append(judge.row(key))
         judgement.notes += _notes(judgement.rows, logs)
@@ -344,6 +358,22 @@ class _Judge:
         if lacking == ["ref32"] or lacking == ["ref32", "ref64"]:
             return "missing on the torch side"
         return "missing in " + " and ".join(SIDES[name] for name in lacking) if lacking else ""
+
+    def called_otherwise(self, key: str) -> bool:
+        """True for an input of a module whose outputs both sides have: those are what it did.
+
+        A gradient that one side alone has is a fault, unless a module there works in place.
+        """
+        found = _INPUT.fullmatch(key)
+        if found is None:
+            return False
+        if "grad_of/" in key:
+            value = "".join(key.split("grad_of/", 1))
+            if not self.missing(value) and not self.logs.is_in_place(value):
+                return False
+        name = found[1] + found[2]
+        logs = [self.logs.logs[side] for side in ("ref32", "cand32")]
+        return all(name in log or any(k.startswith(f"{name}/") for k in log) for log in logs)
 
     def compared(self, key: str) -> Row:
         """A row's verdict from the runs as they were."""
