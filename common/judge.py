@@ -195,6 +195,20 @@ class _Logs:
         kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
         return any(kind.startswith(f"{OWN} ") for kind in kinds)
 
+    def is_left_out(self, key: str) -> bool:
+        """True for a value of a layer without parameters that only one side's model has at all.
+
+        A port may call F.relu where the reference has a ReLU: that layer is then no probe there.
+        """
+        has = [self.notes_of(name, "modules") for name in ("ref32", "cand32")]
+        if not all(has):
+            return False
+        name = re.split("[:#@]", key.replace("grad_of/", "", 1))[0]
+        while "/" in name and not any(name in modules for modules in has):
+            name = name.rpartition("/")[0]  # `name/1` is an output of `name`
+        found = [modules[name] for modules in has if name in modules]
+        return len(found) == 1 and found[0] == 0
+
     def notes_of(self, name: str, entry: str) -> dict:
         found = self.sidecars.get(name, {}).get(entry)
         return found if isinstance(found, dict) else {}
@@ -228,14 +242,22 @@ def judge_logs(
         judgement = Judgement()
         if ("ref64" in logs.logs) != ("cand64" in logs.logs):
             missing = SIDES["cand64" if "ref64" in logs.logs else "ref64"]
-            judgement.notes.append(f"{missing} is not there: float32 alone decides")
+            judgement.notes.append(f"{missing} is not there: the guide's rule decides")
             logs.logs.pop("ref64", None)
             logs.logs.pop("cand64", None)
+        for name, side in (("ref32", "torch"), ("cand32", "paddle")):
+            reason = logs.sidecars.get(name, {}).get("no_float64")
+            if reason:
+                judgement.notes.append(f"the {side} side has no float64 path: {reason}")
         if batch is None:
             batch = logs.notes_of("ref32", "batches") or logs.notes_of("ref64", "batches") or None
         judge = _Judge(logs, batch, step, model)
         keys = _all_keys(logs.logs["ref32"], logs.logs["cand32"], only_common)
-        alone = [key for key in keys if judge.missing(key) and logs.is_own_module(key)]
+        alone = [
+            key
+            for key in keys
+            if judge.missing(key) and (logs.is_own_module(key) or logs.is_left_out(key))
+        ]
         if alone:
             judgement.notes.append(
                 f"{len(alone)} values of modules that one side alone has were passed over, such as "

@@ -29,6 +29,7 @@ class Case:
     inputs: dict = field(default_factory=dict)  # keywords for make_inputs
     weights: str = "initial"  # "initial" state under the seed, or "stirred" with noise
     train: bool = False  # run in train mode, with dropout from the tape
+    stored: bool = True  # its inputs are those of fake_data/, where they are there
 
 
 @dataclass(frozen=True)
@@ -53,27 +54,34 @@ class Pair:
             )
         return dict(self.case.CONFIGS[preset])
 
-    def cases(self, preset: str, own_weights: bool = False) -> list[Case]:
-        """What a step runs: the preset's CASES, or the preset alone where weights are given."""
+    def cases(self, preset: str, own_weights: bool = False, train: bool = False) -> list[Case]:
+        """What a step runs: the preset's CASES, or the preset alone where weights are given.
+
+        train  all in train mode, with what a row's `when_training` changes of config and inputs
+        """
         config = self.config(preset)
         table = getattr(self.case, "CASES", {}).get(preset)
         if own_weights or not table:
-            return [Case("", config)]
-        return [
-            Case(
-                name,
-                config | row.get("config", {}),
-                row.get("inputs", {}),
-                row.get("weights", "initial"),
-                row.get("train", False),
-            )
-            for name, row in table.items()
-        ]
+            return [Case("", config, train=train)]
+        return [self._case(name, config, row, train) for name, row in table.items()]
+
+    @staticmethod
+    def _case(name: str, config: dict, row: dict, train: bool) -> Case:
+        other = row.get("when_training", {}) if train else {}
+        return Case(
+            name,
+            config | row.get("config", {}) | other.get("config", {}),
+            row.get("inputs", {}) | other.get("inputs", {}),
+            row.get("weights", "initial"),
+            train or row.get("train", False),
+            stored="inputs" not in other,
+        )
 
     def inputs(self, case: Case, preset: str, seed: int) -> dict[str, np.ndarray]:
         """The case's inputs: from fake_data/ where they are kept there, else made by case.py."""
         stored = FAKE_DATA / f"{self.name}.npz"
-        if self.built_in and preset == "default" and seed == FAKE_DATA_SEED and stored.is_file():
+        from_file = self.built_in and preset == "default" and seed == FAKE_DATA_SEED
+        if from_file and case.stored and stored.is_file():
             with np.load(stored, allow_pickle=False) as file:
                 prefix = f"{case.name}/"
                 found = {k[len(prefix) :]: file[k] for k in file.files if k.startswith(prefix)}

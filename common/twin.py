@@ -26,6 +26,8 @@ from common.errors import UserError
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
 from common.pairs import ROOT, Case, Pair, load_pairs
 from common.provenance import (
+    COMPAT,
+    forbid_compat,
     frameworks_loaded,
     model_sources,
     torch_is_paddle,
@@ -60,7 +62,7 @@ class Run:
         self.session = session
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = first_case
-        self.training = case.train or options.train  # what build() makes unless told otherwise
+        self.training = case.train  # what build() makes unless told otherwise
         self.draws = importlib.import_module(f"common.{side.NAME}_dropout")
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
@@ -73,7 +75,7 @@ class Run:
         else:
             self.inputs = pair.inputs(case, options.preset, options.seed)
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
-        self.module = pair.side(side.NAME)
+        self.module = _load_model_file(pair, side)
         self.layout: weights.Layout | weights.SameLayout = weights.SameLayout()
 
     def log(self, key: str, values: object) -> None:
@@ -117,6 +119,9 @@ class Run:
         model = self.draws.follow(self.module.build(dict(self.case.config)))
         state = weights.load_state(self.folder / "weights" / f"{self.case.name or 'main'}.npz")
         self.load(model, state)
+        for name, module in self.side.probed_modules(model):
+            parameters = sum(1 for _ in module.parameters())
+            self.session.modules[self.prefix + self.session.rename(name)] = parameters
         return model.train() if training else model.eval()
 
     def load(self, model, state: Mapping[str, np.ndarray]) -> None:
@@ -181,6 +186,7 @@ def main(
     options = _parse(stem)
     status = 0
     importlib.import_module(f"common.{side.NAME}_dropout").patch()
+    forbid_compat()
     try:
         pairs = load_pairs(options.model)
     except UserError as error:
@@ -191,7 +197,9 @@ def main(
         folder.mkdir(parents=True, exist_ok=True)
         try:
             own = options.weights not in (None, "trained-like")
-            chosen = cases(pair, options) if cases else pair.cases(options.preset, own)
+            chosen = (
+                cases(pair, options) if cases else pair.cases(options.preset, own, options.train)
+            )
             _run_model(side, stem, function, pair, chosen, options, dtypes, folder)
         except Exception as error:
             status = 2
@@ -298,6 +306,14 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
             write("_unforced", dtype, None)
 
 
+def _load_model_file(pair: Pair, side: ModuleType) -> ModuleType:
+    """The pair's module of a side; UserError where importing it put Paddle behind `import torch`."""
+    module = pair.side(side.NAME)
+    if torch_is_paddle():
+        raise UserError(COMPAT)
+    return module
+
+
 def _add_to_sidecar(path: Path, entries: dict[str, object]) -> None:
     write_sidecar(path, (read_sidecar(path) or {}) | entries)
 
@@ -314,7 +330,7 @@ def _load_choices(path: Path) -> dict[str, np.ndarray]:
 def _make_weights(side, pair, cases, options, folder) -> None:
     """Write every case's shared weights: the torch model's own initial state under the seed."""
     (folder / "weights").mkdir(exist_ok=True)
-    module = pair.side(side.NAME)
+    module = _load_model_file(pair, side)
     for case in cases:
         side.set_up("float32", options.device, options.seed)
         model = module.build(dict(case.config))
@@ -379,6 +395,7 @@ def _write_log(
         "choices": session.ledger,
         "single_step": reference is not None,
         "batches": batches,
+        "modules": session.modules,
         "places": {key: _relative(place) for key, place in session.places.items()},
         "classes": {key: name for key, name in session.classes.items() if name},
         "environment": {

@@ -182,13 +182,19 @@ CONFIGS = {
 CASES = {
     "default": {
         # 36 tokens: padded to 40 inside, since 8 is the multiple of both chunk lengths.
-        "lm": {"inputs": {"mask": "none"}, "weights": "initial"},
+        # In training nothing is padded, and axial positions take all of theirs.
+        "lm": {
+            "inputs": {"mask": "none"},
+            "when_training": {"inputs": {"length": 48}},
+            "weights": "initial",
+        },
         # A query in a chunk of padding alone sees only keys at -1e9, among which float32 cannot
         # tell: its output is noise there.  So in cases with a mask the hashing layer comes first,
         # or its buckets would hang on that noise.
         "lm_masked_rows": {
             "config": {"num_hashes": 3, "attn_layers": ["lsh", "local"]},
             "inputs": {"length": 40, "masked_rows": True},
+            "when_training": {"inputs": {"length": 48}},
             "weights": "stirred",
         },
         # Buckets chosen by the length, plain positions, both neighbours seen.
@@ -201,9 +207,10 @@ CASES = {
                 "axial_pos_embds": False,
                 "local_num_chunks_after": 1,
                 "lsh_num_chunks_after": 1,
-                "chunk_size_lm_head": 9,
+                "chunk_size_lm_head": 12,
             },
             "inputs": {"mask": "holes"},
+            "when_training": {"inputs": {"length": 48}},
             "weights": "stirred",
         },
         "classification": {
@@ -215,6 +222,7 @@ CASES = {
                 "num_hashes": 1,
             },
             "inputs": {"mask": "none", "length": 45},
+            "when_training": {"inputs": {"length": 48}},
             "weights": "stirred",
         },
         "question_answering_masked_rows": {
@@ -225,6 +233,7 @@ CASES = {
                 "chunk_size_feed_forward": 8,
             },
             "inputs": {"masked_rows": True},
+            "when_training": {"inputs": {"length": 48}},
             "weights": "stirred",
         },
         # Train mode: the layers' recomputation must repeat the first pass's dropout and buckets.
@@ -243,6 +252,7 @@ CASES = {
         "none_short": {
             "config": {"head": "none", "attn_layers": ["lsh", "local"]},
             "inputs": {"length": 4, "mask": "holes"},
+            "when_training": {"config": {"axial_pos_embds": False}},
             "weights": "stirred",
         },
     },
