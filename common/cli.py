@@ -22,6 +22,15 @@ from common.files import whole
 from common.judge import Judgement, check_independence, judge_logs
 from common.logs import read_sidecar
 from common.pairs import Pair, load_pairs
+from common.provenance import changed_sources
+from common.reuse import (
+    differing_reference,
+    find_reference,
+    reference_key,
+    take_over,
+    why_not_reused,
+    write_key,
+)
 from common.runner import GuideReport, Process, interpreter
 from common.steps import Step
 from common.verdict import Row, exit_code, worst
@@ -42,6 +51,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     guide_passed: bool | None = None
     guide_report: str = ""  # the name of reprod_log's own report
+    reprod_log: bool | None = None  # what it says
     folder: Path = Path()  # where the logs are
     error: str = ""  # a sentence; the model could not be compared
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
@@ -84,11 +94,20 @@ def parser(description: str) -> argparse.ArgumentParser:
         "--train", action="store_true", help="steps 1, 3, 4 in train mode, dropout from the tape"
     )
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
+    options.add_argument(
+        "--reuse", choices=("torch",), help="keep that side's logs while nothing they need changed"
+    )
+    options.add_argument(
+        "--reference", type=Path, metavar="DIR", help="torch logs that somebody else sent"
+    )
     options.add_argument("--compare-only", action="store_true", help="judge logs that are there")
     options.add_argument("--allow", action="append", choices=("precision",), default=[])
     options.add_argument("--torch-python", metavar="PATH", help="the Python that runs that side")
     options.add_argument("--paddle-python", metavar="PATH", help="likewise")
     options.add_argument("--json", type=Path, metavar="FILE", help="write every row as JSON")
+    options.add_argument(
+        "--no-report", action="store_true", help="leave out reprod_log's own report"
+    )
     options.add_argument("--debug", action="store_true", help="show tracebacks")
     return options
 
@@ -153,10 +172,12 @@ def write_json(path: Path, results: Sequence[Result]) -> None:
     """Write every row and what they come to as JSON; all or nothing."""
     first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
+    reports = [r.reprod_log for r in results if r.reprod_log is not None]
     document = {
         "verdict": worst([r.verdict for r in results]),
         "exit_code": overall_exit(results),
         "guide_passed": all(guides) if guides else None,
+        "reprod_log": all(reports) if reports else None,
         "first_diverged": first.key if first is not None else None,
         "errors": {r.model: r.error for r in results if r.error},
         "rows": [row.as_json() for result in results for row in result.rows],
@@ -178,6 +199,10 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     """Run both sides of a step (unless --compare-only), judge, and put the logs in their place."""
     pairs = load_pairs(options.model or ["all"])
     base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
+    alone = [name for name in ("compare_only", "reuse", "reference") if getattr(options, name)]
+    if len(alone) > 1:
+        told = " and ".join(f"--{name.replace('_', '-')}" for name in alone)
+        raise UserError(f"{told} exclude each other: give one of them")
     if options.compare_only:
         results = [_judged(step, pair, base / pair.name, options, None) for pair in pairs]
         for result in results:
@@ -186,12 +211,15 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     for pair in pairs:
         if not step.data:
             pair.config(options.preset)
-    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in _SIDES}
+    needed = [side for side in _SIDES if side == "paddle" or not options.reference]
+    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in needed}
     base.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(base)
     with tempfile.TemporaryDirectory(prefix=f".work-{os.getpid()}-", dir=base) as name:
         work = Path(name)
         twins = _Twins(step, options, pythons, work, on_progress)
+        for pair in pairs:
+            twins.bring_reference(pair, base / pair.name)
         errors = twins.run_all(pairs)
         results = []
         for pair in pairs:
@@ -204,7 +232,11 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             result = _judged(step, pair, work / pair.name, options, twins)
             result.folder = base / pair.name
             result.elapsed_s += twins.elapsed_s(pair.name)
+            result.notes += twins.notes[pair.name]
             results.append(result)
+            if result.error:  # nothing was compared: the former result stays
+                result.error = result.error.replace(_shown(work / pair.name), "the new logs")
+                continue
             _put_in_place(work / pair.name, base / pair.name)
             (base / f"{pair.name}.error.txt").unlink(missing_ok=True)
     return results
@@ -219,11 +251,37 @@ class _Twins:
         self.pythons = pythons
         self.work = work
         self.on_progress = on_progress
+        self.brought: set[str] = set()  # models whose torch logs were taken over
+        self.notes: dict[str, list[str]] = {}  # model -> what to say of that
         self.data = work / "data"
         if step.data:
             self.data.mkdir()
             make_digits(self.data / "digits.npz")
             make_text(self.data / "text.npz", count=TEXT_COUNT, max_bytes=TEXT_BYTES)
+
+    def bring_reference(self, pair: Pair, former: Path) -> None:
+        """Take over the torch side's logs, where asked for; else note what they will depend on.
+
+        former  the folder of the last check's logs
+        """
+        folder = self.work / pair.name
+        folder.mkdir()
+        notes = self.notes[pair.name] = []
+        if self.options.reference:
+            found = find_reference(self.options.reference.absolute(), self.step, pair)
+            notes += filter(None, [differing_reference(found, pair)])
+        else:
+            key = reference_key(self.step, pair, self.options, self.pythons["torch"], self.data)
+            write_key(folder, key)
+            if not self.options.reuse:
+                return
+            reason = why_not_reused(former, key)
+            notes.append(f"torch {f'was run again: {reason}' if reason else 'logs were kept'}")
+            if reason:
+                return
+            found = former
+        take_over(found, folder)
+        self.brought.add(pair.name)
 
     def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
         """Every launch for every model; returns model -> (sentence, traceback) of failures."""
@@ -232,10 +290,12 @@ class _Twins:
             left = self._left(pairs, errors)
             if launch.side_by_side and left:
                 paddle = self.start(launch.arguments, "paddle", left, threads=1)
+                reference = [pair for pair in left if pair.name not in self.brought]
                 try:
                     for arguments in filter(None, (launch.arguments, launch.torch_then)):
-                        torch = self.start(arguments, "torch", left, threads=1)
-                        self.finish(torch, "torch", left, errors)
+                        if reference:
+                            torch = self.start(arguments, "torch", reference, threads=1)
+                            self.finish(torch, "torch", reference, errors)
                 except BaseException:
                     paddle.stop()
                     raise
@@ -243,6 +303,8 @@ class _Twins:
                 continue
             for side in _SIDES:
                 left = self._left(pairs, errors)
+                if side == "torch":
+                    left = [pair for pair in left if pair.name not in self.brought]
                 if left:
                     self.finish(self.start(launch.arguments, side, left), side, left, errors)
         return errors
@@ -322,8 +384,11 @@ def _judged(step, pair, folder, options, twins) -> Result:
         candidate = folder / f"{step.guide_stem}_paddle.npy"
         for stem in dict.fromkeys((*step.judged, step.guide_stem)):
             _refuse_untrusted(folder, stem)
+            if options.compare_only:
+                _refuse_stale(folder, stem, pair)
         target = folder / f"{step.guide_stem}_diff.log"
-        guide = GuideReport(reference, candidate, step.guide_threshold, target)
+        if not options.no_report:
+            guide = GuideReport(reference, candidate, step.guide_threshold, target)
         judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
         rows = [row for judgement in judgements for row in judgement.rows]
         harmless = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")
@@ -339,15 +404,21 @@ def _judged(step, pair, folder, options, twins) -> Result:
             row.step, row.model = step.number, pair.name
             if row.verdict == "PRECISION" and "precision" in options.allow:
                 row.note = f"allowed by --allow precision: {row.note}"
-        result.places = {side: _places(folder, step, side) for side in _SIDES}
+        result.places = {side: _sidecar_entries(folder, step, side, "places") for side in _SIDES}
+        for side in _SIDES:
+            if _sidecar_entries(folder, step, side, "untaped_draws"):
+                result.notes.append(
+                    f"the {side} model drew random numbers by itself, which the other side cannot "
+                    "see: use nn.Dropout or F.dropout, or common's draw_normal"
+                )
         result.guide_passed = _guide_passed(step, judgements, folder)
-        reprod_log = guide.wait()
-        guide = None
-        result.guide_report = target.name if reprod_log is not None else ""
-        if reprod_log is not None and reprod_log != result.guide_passed:
-            result.notes.append(
-                f"reprod_log itself says {'passed' if reprod_log else 'failed'} in {target.name}"
-            )
+        if guide is not None:
+            result.reprod_log = guide.wait()
+            guide = None
+        result.guide_report = target.name if result.reprod_log is not None else ""
+        if result.reprod_log is not None and result.reprod_log != result.guide_passed:
+            said = "passed" if result.reprod_log else "failed"
+            result.notes.append(f"reprod_log itself says {said} in {target.name}")
     except UserError as error:
         result.error = str(error)
     finally:
@@ -371,6 +442,18 @@ def _refuse_untrusted(folder: Path, stem: str) -> None:
             problems = check_independence(*paths, *(read_sidecar(path) for path in paths))
             if problems:
                 raise UserError(f"{_shown(folder)}: {'; '.join(problems)}")
+
+
+def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
+    """Raise UserError for logs of a model whose files have changed since."""
+    for side in _SIDES:
+        log = folder / f"{stem}_{side}.npy"
+        changed = changed_sources(read_sidecar(log) or {}, pair, side)
+        if changed:
+            raise UserError(
+                f"{_shown(log)} is stale: {', '.join(changed)} in {_shown(pair.folder)} changed "
+                "since it was made; run this check without --compare-only"
+            )
 
 
 def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
@@ -400,11 +483,12 @@ def _guide_passed(step: Step, judgements, folder: Path) -> bool | None:
     return bool(means) and all(m is not None and m < step.guide_threshold for m in means)
 
 
-def _places(folder: Path, step: Step, side: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _sidecar_entries(folder: Path, step: Step, side: str, entry: str) -> dict:
+    """One entry of the sidecars of a side's logs, those of all judged logs together."""
+    found: dict = {}
     for stem in step.judged:
         sidecar = read_sidecar(folder / f"{stem}_{side}.npy") or {}
-        found |= sidecar.get("places", {})
+        found |= sidecar.get(entry) or {}
     return found
 
 

@@ -271,10 +271,17 @@ def judge_logs(
 
 
 def _all_keys(ref: Mapping, cand: Mapping, only_common: bool) -> list[str]:
-    """The reference's keys in their order, then those that only the candidate has."""
+    """The reference's keys in their order; those of the candidate alone where it made them."""
     if only_common:
         return [key for key in ref if key in cand]
-    return [*ref, *(key for key in cand if key not in ref)]
+    behind: dict[str | None, list[str]] = {}
+    last = None
+    for key in cand:
+        if key in ref:
+            last = key
+        else:
+            behind.setdefault(last, []).append(key)
+    return [*behind.get(None, []), *(k for key in ref for k in (key, *behind.get(key, [])))]
 
 
 class _Judge:

@@ -49,7 +49,8 @@ def patch():
 
 def random_state():
     """The framework's own random state on CPU, as bytes."""
-    return str(paddle.get_rng_state()[0]).split("0x")[0].encode()  # twin: what it is
+    words = str(paddle.get_rng_state()[0]).split()  # twin: what it is
+    return " ".join(w for w in words if not w.startswith("0x")).encode()  # twin: what it is
 
 
 # ---- which module runs --------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def set_up(dtype, device_name, seed):
     """Prepare this process for a run: `dtype` float32 or float64, `device_name` cpu or gpu."""
     if device_name == "gpu" and not paddle.device.is_compiled_with_cuda():  # twin: how to ask
         raise UserError("--device gpu: paddle finds no GPU here; use --device cpu")
-    # On CPU paddle needs no default device, which would slow every call.
+    # On CPU torch needs no default device, which would slow every call.
     paddle.set_device(device_name)  # twin: how to choose
     paddle.set_default_dtype(dtype)  # twin: Paddle takes the dtype's name
     paddle.seed(seed)
@@ -142,7 +142,7 @@ def draw_normal(module, name, shape, like):
 def cross_entropy(
     logits, labels, weight=None, label_smoothing=0.0, ignore_index=-100, reduction="mean"
 ):
-    """Cross-entropy with paddle's meaning of every option, written out so that both sides share it.
+    """Cross-entropy with torch's meaning of every option, written out so that both sides share it.
 
     logits (..., C) float; labels (...) integer; weight (C) or None; reduction none, mean or sum.
     The mean is over the weights of the labels that are not ignored.
@@ -420,7 +420,7 @@ class Optimizer:
         return self.base_lr * self.factor(self.step_count)
 
     def clip(self):
-        """Scale all gradients by min(1, clip_norm / (global norm + 1e-6)), as paddle does."""
+        """Scale all gradients by min(1, clip_norm / (global norm + 1e-6)), as torch does."""
         reached = [value for _, value in self.parameters if value.grad is not None]
         total = sum((value.grad * value.grad).sum() for value in reached)
         scale = paddle.clip(self.clip_norm / (paddle.sqrt(total) + 1e-6), max=1.0)

@@ -12,8 +12,8 @@ from common.errors import UserError
 from common.pairs import FAKE_DATA, ROOT, Pair
 
 COMPAT = (
-    "paddle.enable_compat() makes `import torch` give Paddle, so that both logs would come from one "
-    "framework: take the call out of the pair's files"
+    "paddle.enable_compat() makes `import torch` give Paddle, so that both logs would come from "
+    "one framework: take the call out of the pair's files"
 )
 SIDES = ("torch", "paddle")
 _COMPAT_CALLS = (

@@ -49,7 +49,8 @@ def patch():
 
 def random_state():
     """The framework's own random state on CPU, as bytes."""
-    return array(torch.get_rng_state()).tobytes()  # twin: what it is
+    words = array(torch.get_rng_state())  # twin: what it is
+    return words.tobytes()  # twin: what it is
 
 
 # ---- which module runs --------------------------------------------------------------------------

@@ -307,7 +307,7 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
 
 
 def _load_model_file(pair: Pair, side: ModuleType) -> ModuleType:
-    """The pair's module of a side; UserError where importing it put Paddle behind `import torch`."""
+    """The pair's module of a side; UserError where `import torch` then gives Paddle."""
     module = pair.side(side.NAME)
     if torch_is_paddle():
         raise UserError(COMPAT)
