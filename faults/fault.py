@@ -11,6 +11,27 @@ from pathlib import Path
 MODELS = "common/models"
 SMALL_CNN = "tests/pairs/small_cnn"
 
+# What faults are about, in the order of the table and the picture.
+AREAS = (
+    "norms",
+    "activations",
+    "attention",
+    "masks",
+    "positions, padding",
+    "hashing, chunks",
+    "structure",
+    "weights",
+    "dropout",
+    "gradients",
+    "losses",
+    "optimizers",
+    "training",
+    "readers",
+    "words",
+    "scores",
+    "logs",
+)
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -30,6 +51,7 @@ class Fault:
     passes     earlier steps that cannot see the fault, and so must stay green
     after      (log folder, another run's log folder) -> None: what is done to the logs of a correct
                run before they are judged again with --compare-only; the patch is applied then too
+    area       one of AREAS
     other      options of that other run, which `after` takes logs from; None: there is none
     """
 

@@ -16,7 +16,7 @@ FAULTS = [
         "        first, second = pairs[..., 0], pairs[..., 1]",
         "first, second = turned.chunk(2, axis=-1)",
         "lm_rotary/layers.0.0.fn.pos_emb",
-        area="positions",
+        area="positions, padding",
     ),
     forward(
         "rotary-direction",
@@ -24,7 +24,7 @@ FAULTS = [
         "[first * cos - second * sin, first * sin + second * cos]",
         "[first * cos + second * sin, second * cos - first * sin]",
         "lm_rotary/layers.0.0.fn.pos_emb",
-        area="positions",
+        area="positions, padding",
     ),
     forward(
         "rotary-offset",
@@ -32,7 +32,7 @@ FAULTS = [
         "positions = paddle.arange(tokens).to(self.freqs)",
         "positions = paddle.arange(1, tokens + 1).to(self.freqs)",
         "lm_rotary/layers.0.0.fn.pos_emb",
-        area="positions",
+        area="positions, padding",
     ),
     forward(
         "rotary-concat-order",
@@ -40,7 +40,7 @@ FAULTS = [
         "[turned.reshape([batch, tokens, heads, width // 2]), rest], axis=-1)",
         "[rest, turned.reshape([batch, tokens, heads, width // 2])], axis=-1)",
         "lm_rotary/layers.0.0.fn.pos_emb",
-        area="axis",
+        area="attention",
     ),
     forward(
         "rotary-value-unturned",
@@ -48,7 +48,7 @@ FAULTS = [
         'turned_value = tap(self, "rotary_value", self.pos_emb(value))',
         'turned_value = tap(self, "rotary_value", value)',
         "lm_rotary/layers.0.0.fn.pos_emb:in/0#3",
-        area="positions",
+        area="positions, padding",
     ),
     # ---- attention
     forward(
@@ -57,7 +57,7 @@ FAULTS = [
         "query, key, value = [self.split_heads(part)",
         "key, query, value = [self.split_heads(part)",
         "lm/layers.0.0.fn.to_q_attn_logits:in/0",
-        area="split",
+        area="attention",
     ),
     forward(
         "qkv-interleaved",
@@ -65,7 +65,7 @@ FAULTS = [
         "for part in self.to_qkv(x).chunk(3, axis=-1)]",
         "for part in [self.to_qkv(x)[..., i::3] for i in range(3)]]",
         "lm/layers.0.0.fn.to_q_attn_logits:in/0",
-        area="split",
+        area="attention",
     ),
     forward(
         "split-wrong-axis",
@@ -73,7 +73,7 @@ FAULTS = [
         "return x.reshape([x.shape[0], x.shape[1], self.heads, self.dim_head])",
         "return x.reshape([x.shape[0], x.shape[1], self.dim_head, self.heads]).swapaxes(2, 3)",
         "lm/layers.0.0.fn.to_q_attn_logits:in/0",
-        area="heads",
+        area="attention",
     ),
     forward(
         "scale-left-out",
@@ -81,7 +81,7 @@ FAULTS = [
         "logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5",
         "logits.squeeze(-1).swapaxes(1, 2)",
         "lm/layers.0.0.fn.query_logits",
-        area="scale",
+        area="attention",
     ),
     forward(
         "scale-off-by-a-millionth",
@@ -89,7 +89,7 @@ FAULTS = [
         "logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5",
         "logits.squeeze(-1).swapaxes(1, 2) * (self.dim_head**-0.5 * 1.000001)",
         "lm/layers.0.0.fn.query_logits",
-        area="scale",
+        area="attention",
     ),
     forward(
         "mean-for-sum",
@@ -123,7 +123,7 @@ FAULTS = [
         "attention_mask) != 0  # (B, T) bool",
         "attention_mask) == 0  # (B, T) bool",
         "lm/layers.0.0:in/1",
-        area="mask",
+        area="masks",
     ),
     forward(
         "infinite-mask",
@@ -131,7 +131,7 @@ FAULTS = [
         "masked_fill(~mask.unsqueeze(1), -paddle.finfo(logits.dtype).max)",
         'masked_fill(~mask.unsqueeze(1), -float("inf"))',
         "lm/layers.0.0.fn.query_logits",
-        area="nan",
+        area="masks",
     ),
     forward(
         "norm-epsilon",
@@ -139,7 +139,7 @@ FAULTS = [
         "self.norm = nn.LayerNorm(dim, epsilon=1e-5)",
         "self.norm = nn.LayerNorm(dim, epsilon=1e-6)",
         "lm/layers.0.0.norm",
-        area="norm",
+        area="norms",
     ),
     forward(
         "residual-of-the-norm",
@@ -147,7 +147,7 @@ FAULTS = [
         "return self.fn(self.norm(x), *others)",
         "return self.fn(self.norm(x), *others) + self.norm(x) - x",
         "lm/layers.0.0",
-        area="residual",
+        area="structure",
     ),
     forward(
         "gelu-layer-tanh",
@@ -155,7 +155,7 @@ FAULTS = [
         "nn.GELU()",
         "nn.GELU(approximate=True)",
         "lm/layers.0.1.fn.1",
-        area="activation",
+        area="activations",
     ),
     forward(
         "feed-forward-residual",
@@ -163,7 +163,7 @@ FAULTS = [
         "x = feed_forward(x) + x",
         "x = feed_forward(x)",
         "lm/layers.1.0:in/0",
-        area="residual",
+        area="structure",
     ),
     forward(
         "pooling-axis",
@@ -171,7 +171,7 @@ FAULTS = [
         "weights = weights / (weights.sum(axis=1, keepdim=True) + 1e-8)",
         "weights = weights / (weights.sum(axis=-1, keepdim=True) + 1e-8)",
         "fastformer_model.pooler.pooling_weights",
-        area="axis",
+        area="attention",
     ),
     forward(
         "pooling-dropout-place",
@@ -181,6 +181,15 @@ FAULTS = [
         "train/fastformer_model.pooler:in/0",
         area="dropout",
     ),
+    forward(
+        "bias-left-out",
+        "a Linear built without its bias",
+        "self.to_r = nn.Linear(mixed_size, dim_head)",
+        "self.to_r = nn.Linear(mixed_size, dim_head, bias_attr=False)",
+        "only in the torch model: layers.0.0.fn.to_r.bias",
+        refused=True,
+        area="weights",
+    ),
     # ---- a user's own pair: convolutions and BatchNorm
     cnn(
         "batchnorm-momentum",
@@ -189,7 +198,7 @@ FAULTS = [
         "nn.BatchNorm2D(channels, momentum=0.1)",
         "features.1:running_mean",
         arguments=("--train",),
-        area="batchnorm",
+        area="norms",
     ),
     cnn(
         "batchnorm-epsilon",
@@ -197,7 +206,7 @@ FAULTS = [
         "nn.BatchNorm2D(channels)",
         "nn.BatchNorm2D(channels, epsilon=1e-3)",
         "features.1",
-        area="batchnorm",
+        area="norms",
     ),
     cnn(
         "batchnorm-global-statistics",
@@ -206,7 +215,7 @@ FAULTS = [
         "nn.BatchNorm2D(channels, use_global_stats=True)",
         "features.1",
         arguments=("--train",),
-        area="batchnorm",
+        area="norms",
     ),
     cnn(
         "batchnorm-statistics-swapped",
@@ -215,7 +224,7 @@ FAULTS = [
         '{"_mean": "running_var", "_variance": "running_mean"}',
         "features.1",
         file="common/weights.py",
-        area="batchnorm",
+        area="norms",
     ),
     cnn(
         "conv-padding-mode",
@@ -223,7 +232,7 @@ FAULTS = [
         "nn.Conv2D(3, channels, 3, padding=1)",
         'nn.Conv2D(3, channels, 3, padding=1, padding_mode="reflect")',
         "features.0",
-        area="convolution",
+        area="structure",
     ),
     cnn(
         "conv-stride",
@@ -231,7 +240,7 @@ FAULTS = [
         "nn.Conv2D(channels, channels, 3, stride=2, bias_attr=False)",
         "nn.Conv2D(channels, channels, 3, bias_attr=False)",
         "features.3",
-        area="convolution",
+        area="structure",
     ),
     cnn(
         "max-for-mean-pooling",
@@ -239,7 +248,7 @@ FAULTS = [
         "return x.mean(axis=(2, 3))",
         "return x.amax(axis=(2, 3))",
         "norm:in/0",
-        area="pooling",
+        area="structure",
     ),
     cnn(
         "leaky-relu",
@@ -247,7 +256,7 @@ FAULTS = [
         "nn.ReLU()",
         "nn.LeakyReLU(0.01)",
         "features.2",
-        area="activation",
+        area="activations",
     ),
     cnn(
         "square-linear-flipped",
@@ -256,7 +265,7 @@ FAULTS = [
         "paddle.tanh(self.square(self.norm(x)) - self.norm(x) @ self.square.weight "
         "+ self.norm(x) @ self.square.weight.T)",
         "head:in/0",
-        area="linear",
+        area="weights",
     ),
     cnn_backward(
         "relu-gradient",
@@ -266,6 +275,6 @@ FAULTS = [
         "        straight = plain + (self.body[2](plain) - plain).detach()\n"
         "        x = self.pool(self.body[3](straight))",
         "grad_of/features.2",
-        area="gradient",
+        area="gradients",
     ),
 ]

@@ -18,7 +18,7 @@ FAULTS = [
         "self.LayerNorm = nn.LayerNorm(out_size, epsilon=layer_norm_eps)",
         "self.LayerNorm = nn.LayerNorm(out_size)",
         f"{ATTENTION}.output.LayerNorm",
-        area="norm",
+        area="norms",
     ),
     forward(
         "layernorm-epsilon-small",
@@ -26,7 +26,7 @@ FAULTS = [
         'self.LayerNorm = nn.LayerNorm(width, epsilon=config["layer_norm_eps"])',
         "self.LayerNorm = nn.LayerNorm(width, epsilon=1e-9)",
         f"main/{ENCODER}.LayerNorm",
-        area="norm",
+        area="norms",
     ),
     forward(
         "gelu-tanh",
@@ -34,7 +34,7 @@ FAULTS = [
         '"gelu": F.gelu',
         '"gelu": lambda x: F.gelu(x, approximate=True)',
         f"{ENCODER}.encoders.0.intermediate",
-        area="activation",
+        area="activations",
     ),
     forward(
         "norm-before-residual",
@@ -42,7 +42,7 @@ FAULTS = [
         "return self.LayerNorm(x + residual)",
         "return self.LayerNorm(x) + residual",
         f"{ATTENTION}.output.LayerNorm:in/0",
-        area="residual",
+        area="structure",
     ),
     forward(
         "residual-wrong",
@@ -50,7 +50,7 @@ FAULTS = [
         "return self.transform(value_mixed) + query",
         "return self.transform(value_mixed) + x",
         f"main/{SELF}",
-        area="residual",
+        area="structure",
     ),
     forward(
         "tanh-left-out",
@@ -58,25 +58,16 @@ FAULTS = [
         "logits = self.att_fc2(paddle.tanh(self.att_fc1(x)))",
         "logits = self.att_fc2(self.att_fc1(x))",
         f"{POOLER}.att_fc2:in/0",
-        area="activation",
+        area="activations",
     ),
     # ---- Linear
-    forward(
-        "bias-left-out",
-        "a Linear built without its bias",
-        "self.query_att = nn.Linear(hidden_size, num_attention_heads)",
-        "self.query_att = nn.Linear(hidden_size, num_attention_heads, bias_attr=False)",
-        "encoders.0.attention.self.query_att.bias",
-        refused=True,
-        area="linear",
-    ),
     forward(
         "bias-twice",
         "a bias added twice",
         "return self.transform(value_mixed) + query",
         "return self.transform(value_mixed) + self.transform.bias + query",
         f"padding/{SELF}",
-        area="linear",
+        area="weights",
     ),
     forward(
         "bias-subtracted",
@@ -84,7 +75,7 @@ FAULTS = [
         "logits = self.att_fc2(paddle.tanh(self.att_fc1(x)))",
         "logits = self.att_fc2(paddle.tanh(self.att_fc1(x) - self.att_fc1.bias))",
         f"padding/{POOLER}.att_fc2:in/0",
-        area="linear",
+        area="weights",
     ),
     forward(
         "linear-written-out",
@@ -92,7 +83,7 @@ FAULTS = [
         'return {"logits": self.dense_linear(pooled)}',
         'return {"logits": paddle.matmul(pooled, self.dense_linear.weight)}',
         "main/dense_linear:in/0",
-        area="linear",
+        area="weights",
     ),
     forward(
         "square-linear-not-transposed",
@@ -111,7 +102,7 @@ FAULTS = [
         "F.softmax(query_logits, axis=-1)",
         "F.softmax(query_logits, axis=1)",
         f"{SELF}.query_weights",
-        area="axis",
+        area="attention",
     ),
     forward(
         "head-order",
@@ -119,7 +110,7 @@ FAULTS = [
         "heads = x.reshape([batch, tokens, self.num_heads, self.head_size])",
         "heads = x.reshape([batch, tokens, self.head_size, self.num_heads]).swapaxes(2, 3)",
         f"{SELF}.global_query",
-        area="heads",
+        area="attention",
     ),
     forward(
         "scale-of-width",
@@ -127,7 +118,7 @@ FAULTS = [
         "scale = self.head_size**0.5",
         "scale = (self.num_heads * self.head_size) ** 0.5",
         f"{SELF}.query_logits",
-        area="scale",
+        area="attention",
     ),
     forward(
         "scale-on-the-mask-too",
@@ -135,7 +126,7 @@ FAULTS = [
         "key_logits = self.key_att(key_mixed).swapaxes(1, 2) / scale + mask_bias",
         "key_logits = (self.key_att(key_mixed).swapaxes(1, 2) + mask_bias) / scale",
         f"{SELF}.key_logits",
-        area="mask",
+        area="masks",
     ),
     forward(
         "keys-not-mixed",
@@ -160,7 +151,7 @@ FAULTS = [
         "* -10000.0)",
         "* -1e9)",
         f"{ENCODER}.mask_bias",
-        area="mask",
+        area="masks",
     ),
     forward(
         "mask-polarity",
@@ -168,7 +159,7 @@ FAULTS = [
         "(1.0 - mask.unsqueeze(1)) * -10000.0",
         "mask.unsqueeze(1) * -10000.0",
         f"{ENCODER}.mask_bias",
-        area="mask",
+        area="masks",
     ),
     forward(
         "nan-under-mask",
@@ -176,7 +167,7 @@ FAULTS = [
         "* -10000.0)",
         '* float("-inf"))',
         f"{ENCODER}.mask_bias",
-        area="nan",
+        area="masks",
     ),
     forward(
         "mask-ignored",
@@ -184,7 +175,7 @@ FAULTS = [
         "mask = input_ids != 0 if attention_mask is None else attention_mask",
         "mask = input_ids != 0",
         f"holes/{ENCODER}:in/1",
-        area="mask",
+        area="masks",
     ),
     forward(
         "pooling-unmasked",
@@ -192,7 +183,7 @@ FAULTS = [
         "weights = paddle.exp(logits) * mask.unsqueeze(-1)",
         "weights = paddle.exp(logits)",
         f"main/{POOLER}.pooling_weights",
-        area="mask",
+        area="masks",
     ),
     forward(
         "pooling-softmax",
@@ -201,7 +192,7 @@ FAULTS = [
         "masked = logits + (1.0 - mask.unsqueeze(-1)) * -10000.0\n"
         "        weights = F.softmax(masked, axis=1)",
         f"masked_rows/{POOLER}.pooling_weights",
-        area="mask",
+        area="masks",
     ),
     forward(
         "positions-from-the-end",
@@ -209,7 +200,7 @@ FAULTS = [
         "positions = self.position_embeddings.weight[: x.shape[1]]",
         "positions = self.position_embeddings.weight[-x.shape[1] :]",
         f"holes/{ENCODER}.embeddings",
-        area="positions",
+        area="positions, padding",
     ),
     forward(
         "positions-offset",
@@ -217,7 +208,7 @@ FAULTS = [
         "positions = self.position_embeddings.weight[: x.shape[1]]",
         "positions = paddle.roll(self.position_embeddings.weight, -1, 0)[: x.shape[1]]",
         f"main/{ENCODER}.embeddings",
-        area="positions",
+        area="positions, padding",
     ),
     forward(
         "padding-idx",
@@ -225,7 +216,7 @@ FAULTS = [
         'nn.Embedding(config["vocab_size"], config["hidden_size"])',
         'nn.Embedding(config["vocab_size"], config["hidden_size"], padding_idx=0)',
         "padding/word_embedding",
-        area="embedding",
+        area="positions, padding",
     ),
     forward(
         "layers-reversed",
@@ -241,7 +232,7 @@ FAULTS = [
         "return self.transform(value_mixed) + query",
         'return self.transform(value_mixed).astype("float16").astype(x.dtype) + query',
         f"main/{SELF}",
-        area="precision",
+        area="structure",
     ),
     # ---- dropout
     forward(
@@ -293,9 +284,9 @@ FAULTS = [
         "the padding word gets a gradient",
         "paddle.where((input_ids == 0).unsqueeze(-1), words.detach(), words)",
         "words",
-        "main/grad_of/word_embedding",
+        "holes/grad_of/word_embedding",
         passes=(1, 3),
-        area="gradient",
+        area="gradients",
     ),
     backward(
         "detached-branch",
@@ -304,7 +295,7 @@ FAULTS = [
         'tap(self, "key_mixed", key * global_query.detach())',
         f"main/grad_of/{ENCODER}.encoders.1.attention.self.global_query",
         passes=(1,),
-        area="gradient",
+        area="gradients",
     ),
     backward(
         "detached-weights",
@@ -312,7 +303,7 @@ FAULTS = [
         'tap(self, "pooled", paddle.matmul(weights.swapaxes(1, 2), x).squeeze(1))',
         'tap(self, "pooled", paddle.matmul(weights.detach().swapaxes(1, 2), x).squeeze(1))',
         f"main/grad_of/{POOLER}.pooling_weights",
-        area="gradient",
+        area="gradients",
     ),
     backward(
         "constant-gradient",
@@ -323,7 +314,7 @@ FAULTS = [
         "    return fixed + mean - mean.detach()\n\n\ndef losses",
         "main/grad_of/dense_linear",
         passes=(3,),
-        area="gradient",
+        area="gradients",
     ),
     backward(
         "frozen-parameter",
@@ -332,6 +323,6 @@ FAULTS = [
         'self.position_embeddings = nn.Embedding(config["max_position_embeddings"], width)\n'
         "        self.position_embeddings.weight.stop_gradient = True",
         f"main/grad/{ENCODER}.position_embeddings.weight",
-        area="gradient",
+        area="gradients",
     ),
 ]

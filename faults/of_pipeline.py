@@ -10,9 +10,9 @@ from faults.fault import MODELS, Fault
 LOADER = "common/paddle_loader.py"
 METRIC = "step2_metric/paddle/metric.py"
 
-reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="reader")
+reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="readers")
 words = partial(Fault, model="fastformer", step=2, file=LOADER, area="words")
-score = partial(Fault, model="fastformer", step=2, file=METRIC, area="score")
+score = partial(Fault, model="fastformer", step=2, file=METRIC, area="scores")
 pipeline = partial(Fault, model="fastformer", step=1, refused=True, area="logs")
 
 
@@ -266,7 +266,7 @@ FAULTS = [
         old="outputs = run.call(model, run.tensors())",
         new="outputs = run.call(model, {key: x.flip(0) for key, x in run.tensors().items()})",
         origin="main/word_embedding:in/0",
-        area="inputs",
+        area="readers",
     ),
     # ---- the logs themselves
     pipeline(

@@ -19,7 +19,7 @@ FAULTS = [
         "paddle.argsort(buckets, axis=-1, stable=True)",
         "paddle.argsort(buckets, axis=-1, stable=False)",
         f"lm/{LSH}.sorted_order",
-        area="sort",
+        area="hashing, chunks",
     ),
     forward(
         "unsort-left-out",
@@ -27,7 +27,7 @@ FAULTS = [
         'tap(self, "context_unsorted", unsort(context, undo_order))',
         'tap(self, "context_unsorted", context)',
         f"lm/{LSH}.context_unsorted",
-        area="sort",
+        area="hashing, chunks",
     ),
     forward(
         "order-for-undo-order",
@@ -35,7 +35,7 @@ FAULTS = [
         "paddle.argsort(order, axis=-1))",
         "order)",
         f"lm/{LSH}.undo_order",
-        area="sort",
+        area="hashing, chunks",
     ),
     forward(
         "rounds-merged-unweighted",
@@ -43,7 +43,7 @@ FAULTS = [
         "(context * weights).sum(axis=2)",
         "context.mean(axis=2)",
         f"lm/{LSH}.context_rounds_merged",
-        area="hashing",
+        area="hashing, chunks",
     ),
     forward(
         "bucket-factors",
@@ -51,7 +51,7 @@ FAULTS = [
         "buckets = buckets + product * choice",
         "buckets = buckets + choice",
         f"lm/{LSH}.buckets",
-        area="hashing",
+        area="hashing, chunks",
     ),
     forward(
         "bucket-of-padding",
@@ -59,7 +59,7 @@ FAULTS = [
         "paddle.full_like(buckets, product))",
         "paddle.full_like(buckets, product - 1))",
         f"lm_masked_rows/{LSH}.buckets",
-        area="hashing",
+        area="hashing, chunks",
     ),
     forward(
         "hash-half-order",
@@ -67,7 +67,7 @@ FAULTS = [
         "paddle.concat([part, -part], axis=-1)",
         "paddle.concat([-part, part], axis=-1)",
         f"lm/{LSH}.bucket_choice:scores",
-        area="hashing",
+        area="hashing, chunks",
     ),
     forward(
         "rotations-per-round",
@@ -76,7 +76,7 @@ FAULTS = [
         "rotations = rotations[:, :, :1].expand(shape)\n"
         '        rotations = tap(self, "hash_rotations", rotations.to(vectors.dtype))',
         f"lm/{LSH}.hash_rotations",
-        area="hashing",
+        area="hashing, chunks",
     ),
     # ---- chunks, masks
     forward(
@@ -85,7 +85,7 @@ FAULTS = [
         "paddle.roll(x, -i, 2) if i else x for i in range(-before, after + 1)",
         "paddle.roll(x, i, 2) if i else x for i in range(-before, after + 1)",
         f"lm/{LSH}.query_key_dots",
-        area="chunks",
+        area="hashing, chunks",
     ),
     forward(
         "no-look-back",
@@ -94,7 +94,7 @@ FAULTS = [
         "shifted = [\n        paddle.concat([x[:, :, :1], x[:, :, :-1]], axis=2) if i < 0 else "
         "paddle.roll(x, -i, 2) if i else x\n        for i in range(-before, after + 1)\n    ]",
         f"lm/{LSH}.query_key_dots",
-        area="chunks",
+        area="hashing, chunks",
     ),
     forward(
         "self-mask-missing",
@@ -102,7 +102,7 @@ FAULTS = [
         "dots.masked_fill(~self_mask, SELF_MASKED)",
         "dots",
         f"lm/{LSH}.dots_self_masked",
-        area="mask",
+        area="masks",
     ),
     forward(
         "self-mask-value",
@@ -110,7 +110,7 @@ FAULTS = [
         "SELF_MASKED = -1e5",
         "SELF_MASKED = -1e9",
         f"lm/{LSH}.dots_self_masked",
-        area="mask",
+        area="masks",
     ),
     forward(
         "mask-too-small",
@@ -118,7 +118,7 @@ FAULTS = [
         "MASKED = -1e9\n#",
         "MASKED = -1e4\n#",
         f"lm/{LSH}.dots_masked",
-        area="mask",
+        area="masks",
     ),
     forward(
         "causal-excludes-self",
@@ -126,7 +126,7 @@ FAULTS = [
         "key_positions.unsqueeze(3)  # (1, 1, N, c, M)",
         "(key_positions.unsqueeze(3) + 1)  # (1, 1, N, c, M)",
         f"lm/{LOCAL}.mask",
-        area="mask",
+        area="masks",
     ),
     forward(
         "mask-infinite",
@@ -134,7 +134,7 @@ FAULTS = [
         "MASKED = -1e9\n#",
         'MASKED = -float("inf")\n#',
         f"lm/{LSH}.dots_masked",
-        area="nan",
+        area="masks",
     ),
     forward(
         "mask-by-batch-of-one",
@@ -142,7 +142,7 @@ FAULTS = [
         "index = positions + paddle.arange(batch).reshape([batch, 1, 1, 1]) * tokens",
         "index = positions + paddle.arange(batch).reshape([batch, 1, 1, 1]) * 0",
         f"lm/{LSH}.mask",
-        area="mask",
+        area="masks",
     ),
     # ---- heads, scale
     forward(
@@ -151,7 +151,7 @@ FAULTS = [
         "return x.reshape([batch, tokens, heads, width // heads]).swapaxes(1, 2)",
         "return x.reshape([batch, heads, tokens, width // heads])",
         f"lm/{LSH}.query_key_heads",
-        area="heads",
+        area="attention",
     ),
     forward(
         "merge-heads",
@@ -159,7 +159,7 @@ FAULTS = [
         "return x.swapaxes(1, 2).reshape([batch, tokens, heads * width])",
         "return x.reshape([batch, tokens, heads * width])",
         f"lm/{LSH}.context_merged",
-        area="heads",
+        area="attention",
     ),
     forward(
         "key-scale",
@@ -167,7 +167,7 @@ FAULTS = [
         "key / math.sqrt(self.head_size))",
         "key / self.head_size)",
         f"lm/{LOCAL}.key_scaled",
-        area="scale",
+        area="attention",
     ),
     forward(
         "key-norm-epsilon",
@@ -175,7 +175,7 @@ FAULTS = [
         "paddle.rsqrt(mean_square + 1e-6)",
         "paddle.rsqrt(mean_square)",
         f"lm/{LSH}.key_normalised",
-        area="norm",
+        area="norms",
     ),
     forward(
         "activation-relu",
@@ -183,7 +183,7 @@ FAULTS = [
         '{"relu": F.relu, "gelu": F.gelu}',
         '{"relu": F.relu, "gelu": F.relu}',
         f"lm/{TRUNK}.encoder.layers.0.feed_forward.dense",
-        area="activation",
+        area="activations",
     ),
     # ---- embeddings, padding
     forward(
@@ -192,7 +192,7 @@ FAULTS = [
         "paddle.concat([by_row, by_column], axis=-1)",
         "paddle.concat([by_column, by_row], axis=-1)",
         f"lm/{TRUNK}.embeddings.position_embeddings",
-        area="positions",
+        area="positions, padding",
     ),
     forward(
         "padded-on-the-left",
@@ -200,7 +200,7 @@ FAULTS = [
         'paddle.concat([input_ids, filler + self.config["pad_token_id"]], axis=1)',
         'paddle.concat([filler + self.config["pad_token_id"], input_ids], axis=1)',
         f"lm/{TRUNK}.embeddings:in/0",
-        area="padding",
+        area="positions, padding",
     ),
     forward(
         "padding-kept",
@@ -208,7 +208,7 @@ FAULTS = [
         "last[:, :tokens] if padding else last",
         "last",
         f"lm/{TRUNK}/last_hidden_state",
-        area="padding",
+        area="positions, padding",
     ),
     forward(
         "padding-seen",
@@ -216,7 +216,7 @@ FAULTS = [
         "attention_mask = paddle.concat([attention_mask, filler], axis=1)",
         "attention_mask = paddle.concat([attention_mask, filler + 1], axis=1)",
         f"lm/{TRUNK}.encoder:in/1",
-        area="padding",
+        area="positions, padding",
     ),
     # ---- layers and heads
     forward(
@@ -225,7 +225,7 @@ FAULTS = [
         "return paddle.concat([attn_output, hidden_states], axis=-1)",
         "return paddle.concat([hidden_states, attn_output], axis=-1)",
         f"lm/{TRUNK}.encoder.layer_norm:in/0",
-        area="reversible",
+        area="gradients",
     ),
     forward(
         "encoder-norm-epsilon",
@@ -233,7 +233,7 @@ FAULTS = [
         'nn.LayerNorm(size, epsilon=config["layer_norm_eps"])',
         "nn.LayerNorm(size)",
         f"lm/{TRUNK}.encoder.layer_norm",
-        area="norm",
+        area="norms",
     ),
     forward(
         "last-token-for-first",
@@ -241,7 +241,7 @@ FAULTS = [
         "hidden_states[:, 0], self.dropout_prob)",
         "hidden_states[:, -1], self.dropout_prob)",
         "classification/classifier.dense:in/0",
-        area="head",
+        area="structure",
     ),
     forward(
         "start-end-swapped",
@@ -249,7 +249,7 @@ FAULTS = [
         "logits[:, :, 0], logits[:, :, 1]",
         "logits[:, :, 1], logits[:, :, 0]",
         "question_answering_masked_rows/start_logits",
-        area="head",
+        area="structure",
     ),
     forward(
         "dropout-before-activation",
@@ -269,7 +269,7 @@ FAULTS = [
         "logits, labels = logits, labels  # a token's",
         "lm/loss",
         passes=(1,),
-        area="loss",
+        area="losses",
     ),
     of_loss(
         "answer-past-the-end",
@@ -277,7 +277,7 @@ FAULTS = [
         'labels = paddle.clip(inputs[f"{name}_positions"], 0, tokens)',
         'labels = paddle.clip(inputs[f"{name}_positions"], 0, tokens - 1)',
         "question_answering_masked_rows/loss",
-        area="loss",
+        area="losses",
     ),
     of_loss(
         "loss-not-averaged",
@@ -285,7 +285,7 @@ FAULTS = [
         "return sum(cross_entropy(logits, labels) for logits, labels in pairs) / len(pairs)",
         "return sum(cross_entropy(logits, labels) for logits, labels in pairs)",
         "question_answering_masked_rows/loss",
-        area="loss",
+        area="losses",
     ),
     # ---- gradients of sorted and reversible layers
     backward(
@@ -295,7 +295,7 @@ FAULTS = [
         'tap(self, "logits_unsorted", unsort(logits.detach(), undo_order) + 0.0 * logits)',
         f"lm/grad_of/{TRUNK}.encoder.layers.2.attention.self_attention.logits_sorted",
         passes=(1,),
-        area="gradient",
+        area="gradients",
     ),
     backward(
         "untied-bias",
@@ -313,7 +313,7 @@ FAULTS = [
         "return grads[1]",
         f"lm/grad_of/{TRUNK}.embeddings",
         passes=(1,),
-        area="reversible",
+        area="gradients",
     ),
     backward(
         "recomputed-dropout",
@@ -326,7 +326,7 @@ FAULTS = [
         "            paddle.autograd.backward",
         f"train/grad_of/{TRUNK}.encoder.layers.2.feed_forward.output",
         passes=(1,),
-        area="reversible",
+        area="gradients",
     ),
     backward(
         "stream-not-undone",
@@ -335,6 +335,6 @@ FAULTS = [
         "hidden_states = hidden_states - 0.0 * change",
         f"lm/grad_of/{TRUNK}.encoder.layers.2.attention",
         passes=(1,),
-        area="reversible",
+        area="gradients",
     ),
 ]

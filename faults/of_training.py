@@ -8,9 +8,9 @@ SIDE = "common/paddle_side.py"
 BACKWARD = "step4_backward/paddle/backward.py"
 TRAIN = "step5_train/paddle/train.py"
 
-loss = partial(Fault, model="fastformer", step=3, file=SIDE, area="loss")
-optimizer = partial(Fault, model="fastformer", step=4, file=SIDE, area="optimizer")
-script = partial(Fault, model="fastformer", step=4, file=BACKWARD, area="script")
+loss = partial(Fault, model="fastformer", step=3, file=SIDE, area="losses")
+optimizer = partial(Fault, model="fastformer", step=4, file=SIDE, area="optimizers")
+script = partial(Fault, model="fastformer", step=4, file=BACKWARD, area="training")
 # The last word in the names of the first weights that the optimizer moves.
 FIRST = "dense_linear.weight"
 NORM = "fastformer_model.encoders.0.attention.output.LayerNorm.weight"
@@ -190,7 +190,7 @@ FAULTS = [
         old="model = run.build()",
         new="model = run.build(training=True)",
         origin="main/fastformer_model.encoders.0:in/0",
-        area="script",
+        area="training",
     ),
     # ---- training
     train(

@@ -6,7 +6,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from faults.fault import AREAS
+
 MARKS = {"caught": "[green]caught[/green]", "missed": "[red]MISSED[/red]"}
+COLOURS = {
+    "origin": "#1a9850",
+    "caught": "#a6d96a",
+    "missed": "#d73027",
+    "blind": "#bdbdbd",
+    "no logs": "#ffffff",
+}
+MEANING = {
+    "origin": "caught, and its first row named",
+    "caught": "caught",
+    "missed": "missed, or a correct port failed",
+    "blind": "fails, but the correct port too",
+    "no logs": "refused before there were logs",
+}
 TOOLS = {"reprod_log": "reprod_log, mean 1e-6", "padiff": "PaDiff, default"}
 
 
@@ -126,6 +142,67 @@ def as_markdown(found: dict) -> str:
     return "\n".join([*lines, "", "</details>"])
 
 
+def ours(fault: dict) -> str:
+    """What our own tile shows."""
+    if not fault["caught"]:
+        return "missed"
+    return "origin" if fault["origin_right"] else "caught"
+
+
 def draw(found: dict, target: Path) -> None:
-    """Every fault as a tile under each of three tools."""
-    raise NotImplementedError
+    """Every fault as a tile, in the same place under each of three tools; below, correct ports."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.patches import Patch
+
+    n = rates(found)
+    areas = [area for area in AREAS if any(f["area"] == area for f in found["faults"])]
+    columns = {"this workbench": ours}
+    for tool, name in TOOLS.items():
+        columns[name] = lambda fault, tool=tool: peer(fault, tool)
+    titles = [f"{n['caught']} of {n['faults']} caught, {n['control_alarms']} false alarms"]
+    titles += [
+        f"{n[f'{tool}_caught']} of {n[f'{tool}_seen']} told from the correct port" for tool in TOOLS
+    ]
+    figure, panels = pyplot.subplots(1, 3, figsize=(13, 0.32 * len(areas) + 1.9), sharey=True)
+    widest = max(sum(f["area"] == area for f in found["faults"]) for area in areas)
+    widest = max(widest, len(found["controls"]))
+    for panel, (name, tile), title in zip(panels, columns.items(), titles, strict=True):
+        for row, area in enumerate(areas):
+            of_area = [fault for fault in found["faults"] if fault["area"] == area]
+            for column, fault in enumerate(of_area):
+                _tile(panel, column, row, COLOURS[tile(fault)])
+        tool = next((tool for tool, told in TOOLS.items() if told == name), None)
+        for column, control in enumerate(found["controls"]):
+            alarm = (
+                control["exit_code"] != 0 if tool is None else (control["peers"][tool] == "fails")
+            )
+            _tile(panel, column, len(areas) + 0.5, COLOURS["missed" if alarm else "origin"])
+        panel.set_title(f"{name}\n{title}", fontsize=10)
+        panel.set(xlim=(-0.7, widest - 0.3), ylim=(len(areas) + 1.2, -0.7), xticks=[])
+        panel.set_yticks([*range(len(areas)), len(areas) + 0.5], [*areas, "correct ports"])
+        panel.tick_params(length=0)
+        for side in panel.spines.values():
+            side.set_visible(False)
+    used = {tile(fault) for fault in found["faults"] for tile in columns.values()}
+    handles = [
+        Patch(facecolor=COLOURS[word], edgecolor="#999999", label=MEANING[word])
+        for word in COLOURS
+        if word in used
+    ]
+    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False)
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.savefig(target, dpi=110)
+    pyplot.close(figure)
+
+
+def _tile(panel, column: int, row: float, colour: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    panel.add_patch(
+        Rectangle(
+            (column - 0.42, row - 0.4), 0.84, 0.8, facecolor=colour, edgecolor="#999999", lw=0.4
+        )
+    )
