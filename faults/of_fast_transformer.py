@@ -218,6 +218,17 @@ FAULTS = [
         area="norms",
     ),
     cnn(
+        "batchnorm-variance",
+        "BatchNorm that divides by the unbiased variance in training",
+        "self.pool = Pool()",
+        "unbiased = lambda norm, inputs, outputs: outputs * (319 / 320) ** 0.5\n"
+        "        self.body[1].register_forward_post_hook(unbiased)\n"
+        "        self.pool = Pool()",
+        "features.1",
+        arguments=("--train",),
+        area="norms",
+    ),
+    cnn(
         "batchnorm-statistics-swapped",
         "running mean and variance loaded into each other",
         '{"_mean": "running_mean", "_variance": "running_var"}',
