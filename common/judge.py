@@ -16,7 +16,7 @@ import numpy as np
 
 from common.choices import Choice, judge_choice
 from common.logs import LogError, file_sha256, read_log, read_sidecar
-from common.session import OWN
+from common.session import IN_PLACE, OWN
 from common.tolerances import tolerance
 from common.verdict import (
     FAILING,
@@ -60,6 +60,8 @@ RECENT = 4  # forward tensors that count as what the next one may be computed fr
 
 # What a constant makes of a whole pass at other weights, against the same at the first weights.
 CARRIED_MORE = 16.0
+# `encoder.attention:in/mask#2`: the module, and which call of it.
+_INPUT = re.compile(r"(.*):in/[^#@]*(.*)")
 
 _MANY_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
 
@@ -210,6 +212,25 @@ class _Logs:
         kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
         return any(kind.startswith(f"{OWN} ") for kind in kinds)
 
+    def is_in_place(self, key: str) -> bool:
+        """True for an input that its module writes into, whose gradient is not logged."""
+        kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
+        return any(kind.endswith(IN_PLACE) for kind in kinds)
+
+    def is_left_out(self, key: str) -> bool:
+        """True for a value of a layer without parameters that only one side's model has at all.
+
+        A port may call F.relu where the reference has a ReLU: that layer is then no probe there.
+        """
+        has = [self.notes_of(name, "modules") for name in ("ref32", "cand32")]
+        if not all(has):
+            return False
+        name = re.split("[:#@]", key.replace("grad_of/", "", 1))[0]
+        while "/" in name and not any(name in modules for modules in has):
+            name = name.rpartition("/")[0]  # `name/1` is an output of `name`
+        found = [modules[name] for modules in has if name in modules]
+        return len(found) == 1 and found[0] == 0
+
     def notes_of(self, name: str, entry: str) -> dict:
         found = self.sidecars.get(name, {}).get(entry)
         return found if isinstance(found, dict) else {}
@@ -243,20 +264,35 @@ def judge_logs(
         judgement = Judgement()
         if ("ref64" in logs.logs) != ("cand64" in logs.logs):
             missing = SIDES["cand64" if "ref64" in logs.logs else "ref64"]
-            judgement.notes.append(f"{missing} is not there: float32 alone decides")
+            judgement.notes.append(f"{missing} is not there: the guide's rule decides")
             logs.logs.pop("ref64", None)
             logs.logs.pop("cand64", None)
+        for name, side in (("ref32", "torch"), ("cand32", "paddle")):
+            reason = logs.sidecars.get(name, {}).get("no_float64")
+            if reason:
+                judgement.notes.append(f"the {side} side has no float64 path: {reason}")
         if batch is None:
             batch = logs.notes_of("ref32", "batches") or logs.notes_of("ref64", "batches") or None
         judge = _Judge(logs, batch, step, model)
         keys = _all_keys(logs.logs["ref32"], logs.logs["cand32"], only_common)
-        alone = [key for key in keys if judge.missing(key) and logs.is_own_module(key)]
+        alone = [
+            key
+            for key in keys
+            if judge.missing(key) and (logs.is_own_module(key) or logs.is_left_out(key))
+        ]
         if alone:
             judgement.notes.append(
                 f"{len(alone)} values of modules that one side alone has were passed over, such as "
                 f"{alone[0]}"
             )
-        passed_over = set(alone)
+        rest = [key for key in keys if judge.missing(key) and key not in alone]
+        otherwise = [key for key in rest if judge.called_otherwise(key)]
+        if otherwise:
+            judgement.notes.append(
+                f"{len(otherwise)} inputs that one side alone gives to a module, or gives by place "
+                f"and not by keyword, were passed over, such as {otherwise[0]}"
+            )
+        passed_over = {*alone, *otherwise}
         for key in (key for key in keys if key not in passed_over):
             judgement.rows.append(judge.row(key))
         judgement.notes += _notes(judgement.rows, logs)
@@ -264,10 +300,17 @@ def judge_logs(
 
 
 def _all_keys(ref: Mapping, cand: Mapping, only_common: bool) -> list[str]:
-    """The reference's keys in their order, then those that only the candidate has."""
+    """The reference's keys in their order; those of the candidate alone where it made them."""
     if only_common:
         return [key for key in ref if key in cand]
-    return [*ref, *(key for key in cand if key not in ref)]
+    behind: dict[str | None, list[str]] = {}
+    last = None
+    for key in cand:
+        if key in ref:
+            last = key
+        else:
+            behind.setdefault(last, []).append(key)
+    return [*behind.get(None, []), *(k for key in ref for k in (key, *behind.get(key, [])))]
 
 
 class _Judge:
@@ -319,6 +362,22 @@ class _Judge:
         if lacking == ["ref32"] or lacking == ["ref32", "ref64"]:
             return "missing on the torch side"
         return "missing in " + " and ".join(SIDES[name] for name in lacking) if lacking else ""
+
+    def called_otherwise(self, key: str) -> bool:
+        """True for an input of a module whose outputs both sides have: those are what it did.
+
+        A gradient that one side alone has is a fault, unless a module there works in place.
+        """
+        found = _INPUT.fullmatch(key)
+        if found is None:
+            return False
+        if "grad_of/" in key:
+            value = "".join(key.split("grad_of/", 1))
+            if not self.missing(value) and not self.logs.is_in_place(value):
+                return False
+        name = found[1] + found[2]
+        logs = [self.logs.logs[side] for side in ("ref32", "cand32")]
+        return all(name in log or any(k.startswith(f"{name}/") for k in log) for log in logs)
 
     def compared(self, key: str) -> Row:
         """A row's verdict from the runs as they were."""
@@ -573,11 +632,9 @@ def check_independence(
         (Path(ref_path), ref_sidecar, "torch"),
         (Path(cand_path), cand_sidecar, "paddle"),
     ):
-        if not sidecar:
-            problems.append(f"{path.name} has no sidecar: nobody knows what made it")
-            continue
-        sidecars[side] = sidecar
-        problems += _own_problems(path, sidecar, side)
+        if sidecar:
+            sidecars[side] = sidecar
+        problems += own_problems(path, sidecar, side)
     transplanted = any(sidecar.get("transplanted") for sidecar in sidecars.values())
     if len(sidecars) == 2:
         ref, cand = sidecars.values()
@@ -597,9 +654,11 @@ def check_independence(
     return problems
 
 
-def _own_problems(path: Path, sidecar: Mapping[str, object], side: str) -> list[str]:
+def own_problems(path: Path, sidecar: Mapping[str, object] | None, side: str) -> list[str]:
     """What a log's own sidecar says against it."""
     problems = []
+    if not sidecar:
+        return [f"{path.name} has no sidecar: nobody knows what made it"]
     framework = sidecar.get("framework")
     if framework != side:
         return [f"{path.name} was made by {framework}, not {side}"]
@@ -644,5 +703,6 @@ __all__ = [
     "constant_cause",
     "judge_logs",
     "kind_of",
+    "own_problems",
     "same_content",
 ]

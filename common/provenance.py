@@ -8,9 +8,18 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from common.errors import UserError
 from common.pairs import FAKE_DATA, ROOT, Pair
 
+COMPAT = (
+    "paddle.enable_compat() makes `import torch` give Paddle, so that both logs would come from "
+    "one framework: take the call out of the pair's files"
+)
 SIDES = ("torch", "paddle")
+_COMPAT_CALLS = (
+    *("enable_compat", "use_compat_guard"),
+    *("enable_torch_proxy", "use_torch_proxy_guard"),
+)
 
 
 def model_sources(pair: Pair, side: str) -> dict[str, str]:
@@ -52,6 +61,19 @@ def changed_sources(sidecar: Mapping[str, object], pair: Pair, side: str) -> lis
 def frameworks_loaded() -> list[str]:
     """Which of torch and paddle this process holds."""
     return [side for side in SIDES if side in sys.modules]
+
+
+def forbid_compat() -> None:
+    """Make paddle.enable_compat(), which puts Paddle behind `import torch`, a UserError here."""
+
+    def refuse(*arguments, **options):
+        raise UserError(COMPAT)
+
+    paddle = sys.modules.get("paddle")
+    for holder in filter(None, (paddle, getattr(paddle, "compat", None))):
+        for name in _COMPAT_CALLS:
+            if hasattr(holder, name):
+                setattr(holder, name, refuse)
 
 
 def torch_is_paddle() -> bool:

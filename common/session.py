@@ -18,6 +18,8 @@ from common.tape import Tape
 
 # Before the class of a model's own modules: the other side need not have them.
 OWN = "own"
+# Behind the class of a module that writes into its input: that tensor's gradient is not logged.
+IN_PLACE = "in place"
 
 
 class Session:
@@ -50,6 +52,7 @@ class Session:
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
+        self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
         self.running: list[str] = []  # names of the modules that run now, the innermost last
         self.begin()
 

@@ -42,15 +42,18 @@ def gradients(run):
         run.log("loss", loss)
         loss.backward()
     run.session.gradients = False
-    for name, value in reversed(run.names(model)):
-        run.log(f"grad/{name}", run.as_reference(name, side.gradient(value)))
+    found = ((name, side.gradient(value)) for name, value in reversed(run.parameters(model)))
+    shapes = {}
+    for name, values in run.as_reference(found):
+        run.log(f"grad/{name}", values)
+        shapes[name] = values.shape
     for key, value in tensors.items():
         if side.is_float(value):
             run.log(f"grad/inputs/{key}", side.gradient(value))
     if isinstance(outputs, dict) and "logits" in outputs:
         classes = outputs["logits"].shape[-1]
-        ends = [name for name, value in run.names(model) if list(value.shape) == [classes]]
-        run.notes["last_bias"] = ends[-1] if ends and ends[-1].endswith("bias") else None
+        ends = [name for name, shape in shapes.items() if shape == (classes,)]
+        run.notes["last_bias"] = ends[0] if ends and ends[0].endswith("bias") else None
 
 
 def witnesses(run):
@@ -61,26 +64,29 @@ def witnesses(run):
     tensors = run.tensors()
 
     def loss_at(shift):
-        for name, value in run.names(model):
+        for name, value in run.parameters(model):
             side.assign(value, start[name] + shift * direction[name])
         session.begin(prefix=run.prefix)
         with paddle.no_grad(), using(session):
             return float(run.module.loss(run.call(model, tensors), tensors))
 
-    start = {name: side.array(value).copy() for name, value in run.names(model)}
-    shapes = {name: run.as_reference(name, value).shape for name, value in start.items()}
+    start = {name: side.array(value).copy() for name, value in run.parameters(model)}
+    shapes = {name: values.shape for name, values in run.as_reference(start.items())}
     draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
+    for name, row in run.padding().items():
+        draws[name][row] = 0.0  # the loss may depend on it, but it gets no gradient
     norm = norm_of(draws.values())
-    direction = {name: run.from_reference(name, draw) / norm for name, draw in draws.items()}
+    direction = {name: run.from_reference(name, draws.get) / norm for name in start}
     session.begin(prefix=run.prefix)
     with using(session):
         run.module.loss(run.call(model, tensors), tensors).backward()
-    slope = {name: side.gradient(value) for name, value in run.names(model)}
+    slope = {name: side.gradient(value) for name, value in run.parameters(model)}
     side.sgd_step(model, WITNESS_LR)
-    off = {
-        name: float(np.abs((start[name] - side.array(value)) / WITNESS_LR - slope[name]).max())
-        for name, value in run.names(model)
-    }
+    gaps = (
+        (name, (start[name] - side.array(value)) / WITNESS_LR - slope[name])
+        for name, value in run.parameters(model)
+    )
+    off = {name: float(np.abs(gap).max()) for name, gap in run.as_reference(gaps)}
     seen = {
         "sgd_worst": max(off, key=off.get),
         "sgd_off": max(off.values()),
@@ -126,7 +132,8 @@ def optimizer_steps(run, setup):
     """Losses, learning rates, gradients, weights and moments of ten steps of one set-up."""
     model = run.build()
     tensors = run.tensors()
-    optimizer = side.Optimizer(run.names(model), **SETUPS[setup])
+    parameters = run.parameters(model)
+    optimizer = side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
     run.session.probing = False
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
@@ -135,22 +142,25 @@ def optimizer_steps(run, setup):
         loss.backward()
         run.log(f"{path}/loss", loss)
         run.log(f"{path}/lr", optimizer.lr())
-        for name, value in run.names(model):
-            key = f"{path}/grad/{name}"
-            run.log(key, run.as_reference(name, side.gradient(value)))
+        found = ((name, side.gradient(value)) for name, value in parameters)
+        for name, values in run.as_reference(found):
+            run.log(f"{path}/grad/{name}", values)
+        for name, value in parameters:
+            given = run.reference_parameter(f"{path}/grad", name)
             # No gradient at all is not a gradient of zeros: weight decay tells them apart.
-            if run.reference(key) is not None and (
-                value.grad is not None or run.reference(key).any()
-            ):
-                side.assign_gradient(value, run.from_reference(name, run.reference(key)))
+            if given is not None and (value.grad is not None or given.any()):
+                side.assign_gradient(value, given)
         optimizer.step()
-        for name, value in run.names(model):
-            key = f"{path}/weight/{name}"
-            run.log(key, run.as_reference(name, side.array(value)))
-            if run.reference(key) is not None:
-                side.assign(value, run.from_reference(name, run.reference(key)))
-        for kind, name, values in optimizer.moments():
-            run.log(f"{path}/{kind}/{name}", run.as_reference(name, values))
+        found = ((name, side.array(value)) for name, value in parameters)
+        for name, values in run.as_reference(found):
+            run.log(f"{path}/weight/{name}", values)
+        for name, value in parameters:
+            given = run.reference_parameter(f"{path}/weight", name)
+            if given is not None:
+                side.assign(value, given)
+        for kind in ("velocity", "moment1", "moment2"):
+            for name, values in run.as_reference(optimizer.moments(kind)):
+                run.log(f"{path}/{kind}/{name}", values)
         side.clear_gradients(model)
     run.session.begin(prefix=run.prefix)
     run.session.probing = True
