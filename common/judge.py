@@ -540,7 +540,7 @@ class _Judge:
             local = row.key.rpartition(":")[2]
             name = local if local in _STATISTICS else _class_of(row.key, classes)
             cause = constant_cause(name)
-        elif row.verdict == "PRECISION" and _is_optimizer(row.key):
+        elif row.verdict == "PRECISION" and "/adam" in f"/{row.key}" and _is_optimizer(row.key):
             cause = NOISY_ADAM
         if cause:
             row.note = f"{row.note}; {cause}" if row.note else cause

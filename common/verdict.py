@@ -352,7 +352,9 @@ def _judge_gap(
     precision = _precision_bound(noise_ref, size, widths, samples, optimizer)
     precision = np.maximum(precision * _long_sum(terms), tolerance("underflow"))
     if cap is not None:
-        precision = np.maximum(precision, tolerance("kind_floor") * cap)
+        # A kind that is zero throughout: one side may keep what a softmax leaves of exp(-64).
+        floor = tolerance("kind_floor") * cap if cap > 0.0 else tolerance("nothing")
+        precision = np.maximum(precision, floor)
     if optimizer == "moment2":
         precision = np.maximum(precision, tolerance("precision_moment2") * scale)
 
