@@ -27,7 +27,12 @@ class Checkout:
         self.elsewhere = folder / "elsewhere"
         self.elsewhere.mkdir(parents=True)
         ignore = shutil.ignore_patterns("log", "__pycache__", ".work-*")
-        for name in ("common", "fake_data", *(str(Path(c).parent) for c in CHECKS.values())):
+        for name in (
+            "common",
+            "examples",
+            "fake_data",
+            *(str(Path(c).parent) for c in CHECKS.values()),
+        ):
             shutil.copytree(ROOT / name, self.root / name, ignore=ignore)
 
     def path(self, name: str) -> Path:
