@@ -19,6 +19,7 @@ import numpy as np
 from common.errors import UserError
 from common.files import whole
 from common.logs import arrays_sha256
+from common.npz import read_npz
 
 PADDING = 0
 DIGITS_VOCABULARY = 18  # padding and 17 grey levels
@@ -110,14 +111,14 @@ def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
     """
     path = Path(path)
     try:
-        # np.load keeps the file open where the content is bad, unless it is ours to close.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {name: content[name] for name in content.files}
+        arrays = read_npz(path, text=(_SHA256,))
         digest = str(arrays.pop(_SHA256))
     except FileNotFoundError:
         raise UserError(f"{path}: no such data file") from None
-    except Exception:  # zipfile, zlib, numpy and the system each have their own
-        raise UserError(f"{path}: not a data file of this project, or cut off") from None
+    except KeyError:
+        raise UserError(f"{path}: not a data file of this project: it holds no SHA-256") from None
+    except (ValueError, UserError) as error:
+        raise UserError(f"{path}: not a data file of this project, or cut off ({error})") from None
     if digest != arrays_sha256(arrays):
         raise UserError(f"{path}: the arrays are not those that were written (SHA-256 differs)")
     return arrays

@@ -40,8 +40,8 @@ def initial_weights(run) -> dict[str, np.ndarray]:
         run.side.set_up(run.dtype, run.options.device, FIRST_SEED + k)
         with using(Session(FIRST_SEED + k)):
             model = run.module.build(dict(run.case.config))
-        for name, value in run.names(model):
-            values = run.as_reference(name, run.side.array(value))
+        found = ((name, run.side.array(value)) for name, value in run.parameters(model))
+        for name, values in run.as_reference(found):
             if k == 0:
                 drawn[name] = _first(run, name, values)
             kept = drawn[name]

@@ -1,12 +1,16 @@
 """The framework's own DataLoader: torch_loader.py and paddle_loader.py are twins."""
 
+import re
+
 import numpy as np
 import paddle
 from paddle.io import BatchSampler, DataLoader, Dataset, Sampler
 
 from common import paddle_side as side
-from common.data import pad_batch
+from common.data import PADDING, pad_batch
 from common.nested import joined, leaves
+
+UNKNOWN = PADDING + 1  # the id of a word that the vocabulary lacks; known words follow
 
 
 class Samples(Dataset):
@@ -38,6 +42,21 @@ class Documents(Dataset):
         return self.documents[index]
 
 
+class Vocabulary:
+    """Words in the order in which they are first seen; `ids` maps each to its id."""
+
+    def __init__(self, texts):
+        self.ids = {}
+        for text in texts:
+            for word in words_of(text):
+                self.ids.setdefault(word, UNKNOWN + 1 + len(self.ids))
+
+    def encode(self, text):
+        """The ids of a text's words, int64 (words,); UNKNOWN for a word never seen."""
+        ids = [self.ids.get(word, UNKNOWN) for word in words_of(text)]
+        return np.array(ids, dtype=np.int64)
+
+
 class Order(Sampler):
     """The samples in a given order, which comes from the tape."""
 
@@ -58,6 +77,11 @@ def batches(dataset, order, batch_size, drop_last=False, max_length=None):
     collate = None if max_length is None else lambda texts: _padded(texts, max_length)
     for batch in DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
         yield {name: _array(values) for name, values in batch.items()}
+
+
+def words_of(text):
+    """The words of a text in lower case; a mark of punctuation is a word of its own."""
+    return re.findall(r"\w+|[^\w\s]", text.lower())
 
 
 def predict(run, model, samples, batch_size):

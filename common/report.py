@@ -48,6 +48,11 @@ def say_error(sentence: str) -> None:
     _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
 
 
+def show_table(table: Table) -> None:
+    """Print a table."""
+    _console().print(table)
+
+
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
     """A line that says what is running and for how long; silent where there is no terminal."""

@@ -42,9 +42,10 @@ def trained_alike(folder: Path, pair) -> list[Row]:
     ):
         losses = [log["curve/loss"] for log in (torch_log, paddle_log, self_log)]
         epochs = torch_log["curve/order"].size
+        # Causes first: the first row that is off is where to look.
         rows = [_order(torch_log["curve/order"], paddle_log["curve/order"])]
-        rows += _drift(*losses, epochs)
         rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"]))
+        rows += _drift(*losses, epochs)
         if "predictions" in torch_log and "predictions" in paddle_log:
             rows.append(_predictions(torch_log, paddle_log))
     draw_curves(folder, pair.name)

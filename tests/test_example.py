@@ -27,7 +27,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("example"))
+    return Checkout(tmp_path_factory.mktemp("example"), pairs=("examples",))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[c[:5] for c in COMMANDS])

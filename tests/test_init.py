@@ -41,8 +41,8 @@ def log_of(draws, salt):
         module=side,
         case=SimpleNamespace(config={}),
         session=Session(0),
-        names=lambda model: list(model.items()),
-        as_reference=lambda name, values: values,
+        parameters=lambda model: list(model.items()),
+        as_reference=lambda pairs: pairs,
     )
     return initial_weights(run)
 

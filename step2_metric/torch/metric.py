@@ -9,14 +9,15 @@ import sys
 import numpy as np
 
 from common import torch_side as side
-from common.data import split_documents
+from common.data import BYTE_OFFSET, split_documents
 from common.optional import TEXT, classification, data_cases, score
-from common.torch_loader import Documents, Samples, batches, count, predict
+from common.torch_loader import Documents, Samples, Vocabulary, batches, count, predict
 from common.twin import main
 
 SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes
 BATCH_SIZE = 32
-TEXT_LENGTH = 64  # tokens that a text is cut or padded to
+TEXT_LENGTH = 64  # bytes that a text is cut or padded to
+WORDS_LENGTH = 128  # words likewise: some texts are longer, some shorter
 
 
 def metric(run):
@@ -31,6 +32,7 @@ def metric(run):
         texts = split_documents(run.data[TEXT]["values"], run.data[TEXT]["offsets"])
         padded = batches(Documents(texts), range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
         log_batches(run, "text", padded)
+        words(run, texts)
 
     outputs = predict(run, run.build(), test, BATCH_SIZE)
     if "labels" in test:
@@ -43,6 +45,23 @@ def metric(run):
         run.log(name, np.float64(value))
 
 
+def words(run, texts):
+    """Log the vocabulary of the first half of the texts, and all of them as batches of word ids."""
+    texts = [bytes((ids - BYTE_OFFSET).astype(np.uint8)).decode(errors="replace") for ids in texts]
+    vocabulary = Vocabulary(texts[: len(texts) // 2])
+    run.log("words/vocabulary", np.array([digest(word.encode()) for word in vocabulary.ids]))
+    run.log("words/ids", np.array(list(vocabulary.ids.values()), dtype=np.int64))
+    documents = [vocabulary.encode(text) for text in texts]
+    run.log("words/lengths", np.array([len(ids) for ids in documents], dtype=np.int64))
+    padded = batches(Documents(documents), range(len(texts)), BATCH_SIZE, max_length=WORDS_LENGTH)
+    log_batches(run, "words", padded)
+
+
+def digest(content):
+    """The first 7 bytes of the SHA-256 as an integer, for logs, which hold numbers alone."""
+    return int.from_bytes(hashlib.sha256(content).digest()[:7], "little")
+
+
 def log_batches(run, name, loaded, shown=SHOWN):
     """Log how many batches there are, the last one's size, the first few whole, all as hashes."""
     digests, sizes = [], []
@@ -51,8 +70,7 @@ def log_batches(run, name, loaded, shown=SHOWN):
         for key, values in batch.items():
             if i < shown:
                 run.log(f"{name}/batch/{i:03d}/{key}", values)
-            digest = hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
-            digests.append(int.from_bytes(digest[:7], "little"))
+            digests.append(digest(np.ascontiguousarray(values).tobytes()))
     run.log(f"{name}/hashes", np.array(digests, dtype=np.int64))
     run.log(f"{name}/batches", np.int64(len(sizes)))
     run.log(f"{name}/last_batch_size", np.int64(sizes[-1] if sizes else 0))

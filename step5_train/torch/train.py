@@ -27,15 +27,16 @@ def train(run):
     steps = epochs * -(-count(samples) // settings["batch_size"])
     model = run.build(training=True)
     if phase() == "self":
-        for _, value in run.names(model):
+        for _, value in run.parameters(model):
             side.assign(value, np.nextafter(side.array(value), np.float32(np.inf)))
     optimizer = side.Optimizer(
-        run.names(model),
+        run.parameters(model),
         settings["optimizer"],
         settings["lr"],
         schedule(settings["schedule"], settings["warmup_steps"], steps),
         settings["weight_decay"],
         clip_norm=settings["clip_norm"],
+        decayed=run.decayed(model),
     )
     run.session.probing = False
     if phase() == "first":
@@ -54,7 +55,8 @@ def train(run):
             run.session.begin(len(losses), prefix=run.prefix)
             rates.append(optimizer.lr())
             losses.append(float(one_step(run, model, optimizer, batch)))
-        outputs = predict(run, model.eval(), test, settings["batch_size"])
+        model.eval()
+        outputs = predict(run, model, test, settings["batch_size"])
         model.train()
         orders.append(int.from_bytes(digest.digest()[:7], "little"))
         scores.append(score(run.pair, outputs, test))
@@ -81,8 +83,9 @@ def first_steps(run, model, optimizer, samples, settings):
         run.log(f"train/{step:03d}/lr", optimizer.lr())
         run.log(f"train/{step:03d}/loss", one_step(run, model, optimizer, batch))
     run.session.begin(prefix=run.prefix)
-    for name, value in run.names(model):
-        run.log(f"trained/weight/{name}", run.as_reference(name, side.array(value)))
+    found = ((name, side.array(value)) for name, value in run.parameters(model))
+    for name, values in run.as_reference(found):
+        run.log(f"trained/weight/{name}", values)
 
 
 def shuffled(run, samples, settings, epoch):

@@ -40,7 +40,7 @@ class RotaryEmbedding(nn.Layer):
     def forward(self, x):
         """(B, T, H, D) -> the same shape"""
         batch, tokens, heads, width = x.shape
-        positions = paddle.arange(tokens).to(self.freqs)  # (T)
+        positions = paddle.arange(tokens).astype(self.freqs.dtype)  # (T)
         angles = positions.reshape([tokens, 1, 1]) * self.freqs  # (T, 1, D / 4)
         cos, sin = paddle.cos(angles), paddle.sin(angles)
         turned, rest = x.chunk(2, axis=-1)
@@ -85,7 +85,7 @@ class FastAttention(nn.Layer):
 
         A row that is padding alone gets equal logits, hence equal weights.
         """
-        logits = logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5
+        logits = logits.squeeze(-1).moveaxis(1, 2) * self.dim_head**-0.5
         return logits.masked_fill(~mask.unsqueeze(1), -paddle.finfo(logits.dtype).max)
 
     def pool(self, weights, x):
@@ -148,7 +148,7 @@ class AttentionPooling(nn.Layer):
         weights = paddle.exp(self.att_fc2(paddle.tanh(self.att_fc1(x))))  # (B, T, 1)
         weights = weights / (weights.sum(axis=1, keepdim=True) + 1e-8)
         weights = tap(self, "pooling_weights", weights)
-        return tap(self, "pooled", paddle.matmul(weights.swapaxes(1, 2), x).squeeze(1))
+        return tap(self, "pooled", paddle.matmul(weights.moveaxis(1, 2), x).squeeze(1))
 
 
 class Trunk(nn.Layer):
@@ -275,7 +275,7 @@ def losses(outputs, inputs):
     """Each loss that step 3 compares, per sample and reduced; labels as for `loss`."""
     logits, labels = outputs["logits"], inputs["labels"]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (paddle.arange(logits.shape[-1]) % 4).to(logits) * 0.25 + 0.5  # (V) or (N)
+    weight = (paddle.arange(logits.shape[-1]) % 4).astype(logits.dtype) * 0.25 + 0.5  # (V) or (N)
     without_first = labels.masked_fill(labels == 0, -100)
     return {
         "per_sample": cross_entropy(logits, labels, reduction="none"),

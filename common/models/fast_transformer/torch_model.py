@@ -40,7 +40,7 @@ class RotaryEmbedding(nn.Module):
     def forward(self, x):
         """(B, T, H, D) -> the same shape"""
         batch, tokens, heads, width = x.shape
-        positions = torch.arange(tokens).to(self.freqs)  # (T)
+        positions = torch.arange(tokens).to(self.freqs.dtype)  # (T)
         angles = positions.reshape([tokens, 1, 1]) * self.freqs  # (T, 1, D / 4)
         cos, sin = torch.cos(angles), torch.sin(angles)
         turned, rest = x.chunk(2, dim=-1)
@@ -85,7 +85,7 @@ class FastAttention(nn.Module):
 
         A row that is padding alone gets equal logits, hence equal weights.
         """
-        logits = logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5
+        logits = logits.squeeze(-1).moveaxis(1, 2) * self.dim_head**-0.5
         return logits.masked_fill(~mask.unsqueeze(1), -torch.finfo(logits.dtype).max)
 
     def pool(self, weights, x):
@@ -148,7 +148,7 @@ class AttentionPooling(nn.Module):
         weights = torch.exp(self.att_fc2(torch.tanh(self.att_fc1(x))))  # (B, T, 1)
         weights = weights / (weights.sum(dim=1, keepdim=True) + 1e-8)
         weights = tap(self, "pooling_weights", weights)
-        return tap(self, "pooled", torch.matmul(weights.swapaxes(1, 2), x).squeeze(1))
+        return tap(self, "pooled", torch.matmul(weights.moveaxis(1, 2), x).squeeze(1))
 
 
 class Trunk(nn.Module):
@@ -275,7 +275,7 @@ def losses(outputs, inputs):
     """Each loss that step 3 compares, per sample and reduced; labels as for `loss`."""
     logits, labels = outputs["logits"], inputs["labels"]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (torch.arange(logits.shape[-1]) % 4).to(logits) * 0.25 + 0.5  # (V) or (N)
+    weight = (torch.arange(logits.shape[-1]) % 4).to(logits.dtype) * 0.25 + 0.5  # (V) or (N)
     without_first = labels.masked_fill(labels == 0, -100)
     return {
         "per_sample": cross_entropy(logits, labels, reduction="none"),
