@@ -57,8 +57,8 @@ def _arrays(archive: zipfile.ZipFile, file_bytes: int, text) -> dict[str, np.nda
     found = {}
     for member in members:
         name = member.filename.removesuffix(".npy")
-        if name == member.filename:
-            raise ValueError(f"it holds {ascii(name)}, which is no array")
+        if name == member.filename or name.startswith("/") or ".." in name.split("/"):
+            raise ValueError(f"it holds {ascii(name)}, which is no array's name")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{ascii(name)} is packed in a way that NumPy does not know")
         with archive.open(member) as stream:
