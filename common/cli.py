@@ -268,7 +268,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:
-    """Raise UserError for a path that is no UTF-8: Paddle's process then finds none of its files."""
+    """Raise UserError for a path that is no UTF-8: Paddle's process finds no file under it."""
     for folder in folders:
         try:
             str(folder).encode()

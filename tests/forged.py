@@ -3,6 +3,8 @@
 import io
 import os
 import pickle
+import warnings
+import zipfile
 
 import numpy as np
 
@@ -78,13 +80,37 @@ def gadgets(command: str) -> dict[str, bytes]:
         copyreg.remove_extension("os", "system", 240)
 
 
+def dtype(code: str, order: str = "<", flags: int = 0) -> bytes:
+    """Opcodes of a dtype as NumPy writes them, unless the flags are others."""
+    made = b"cnumpy\ndtype\n" + text(code) + b"\x89\x88\x87R(K\x03" + text(order) + b"NNN"
+    return made + b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK" + bytes([flags]) + b"tb"
+
+
+# An array that is still to get its state, and one of two float32 zeros.
+NEW_ARRAY = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR"
+ARRAY = NEW_ARRAY + b"(K\x01K\x02\x85" + dtype("f4") + b"\x89C\x08" + bytes(8) + b"tb"
+
+
+def in_log(items: bytes) -> bytes:
+    """A log's pickle with these opcodes where its dict is filled."""
+    envelope = NEW_ARRAY + b"(K\x01)" + dtype("O8", "|", 63)
+    return b"\x80\x04" + envelope + b"\x89]}" + items + b"atb."
+
+
 def built(shape: bytes, code: str, data: bytes, count: int = 1) -> bytes:
     """A log of `count` times one array with a raw shape, spelled by hand."""
-    new = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR"
-    dtype = b"cnumpy\ndtype\n" + text(code) + b"\x89\x88\x87R(K\x03" + text("<") + b"NNN"
-    dtype += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-    array = new + b"(K\x01" + shape + dtype + b"\x89C" + bytes([len(data)]) + data + b"tb"
-    envelope = b"cnumpy\ndtype\n" + text("O8") + b"\x89\x88\x87R(K\x03" + text("|") + b"NNN"
-    envelope += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x3ftb"
-    items = (text("a") + array + b"s") * count
-    return b"\x80\x04" + new + b"(K\x01)" + envelope + b"\x89]}" + items + b"atb."
+    array = NEW_ARRAY + b"(K\x01" + shape + dtype(code)
+    array += b"\x89C" + bytes([len(data)]) + data + b"tb"
+    return in_log((text("a") + array + b"s") * count)
+
+
+def npz(members: dict[str, bytes], packed=zipfile.ZIP_STORED, twice: bool = False):
+    """A function that writes an archive of these members."""
+
+    def make(path):
+        with zipfile.ZipFile(path, "w", packed) as archive, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a name that is there already
+            for name, content in list(members.items()) * (1 + twice):
+                archive.writestr(name, content)
+
+    return make
