@@ -1,12 +1,15 @@
 """Makers of malicious and broken files, for the tests of what reads them."""
 
 import io
+import json
 import os
 import pickle
 import warnings
 import zipfile
 
 import numpy as np
+
+from common.logs import LogWriter, file_sha256, write_sidecar
 
 HEADER = {"descr": "|O", "fortran_order": False, "shape": ()}
 
@@ -114,3 +117,46 @@ def npz(members: dict[str, bytes], packed=zipfile.ZIP_STORED, twice: bool = Fals
                 archive.writestr(name, content)
 
     return make
+
+
+def write_result(folder, model: str = "small_cnn", stem: str = "forward", **entries) -> None:
+    """A model's logs of a step as its check would have left them, which no framework made.
+
+    They agree to rounding.  Sidecars get further entries, or others.
+    """
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    exact = {key: rng.normal(size=(4, 6)) for key in ("input", "layer", "output")}
+    for side in ("torch", "paddle"):
+        for suffix, dtype_name in (("", "float32"), ("_fp64", "float64")):
+            noise = 1e-7 if dtype_name == "float32" else 1e-16
+            path = folder / f"{stem}_{side}{suffix}.npy"
+            with LogWriter(path) as writer:
+                for key, values in exact.items():
+                    off = noise * rng.normal(size=values.shape)
+                    writer.add(key, (values + off).astype(dtype_name))
+            sidecar = {
+                "schema": 1,
+                "step": stem,
+                "model": model,
+                "side": side,
+                "framework": side,
+                "framework_file": f"/site-packages/{side}/__init__.py",
+                "frameworks_loaded": [side],
+                "preset": "default",
+                "seed": 0,
+                "train": False,
+                "dtype": dtype_name,
+                "inputs_sha256": "1" * 64,
+                "weights_sha256": "2" * 64,
+                "log_sha256": writer.sha256,
+                "single_step": False,
+            }
+            write_sidecar(path, sidecar | entries)
+
+
+def spoil(path, stream: bytes, **entries) -> None:
+    """Put another pickle into a log, and its hash and further entries into its sidecar."""
+    write_pickled(path, stream)
+    sidecar = json.loads(path.with_suffix(".json").read_text())
+    write_sidecar(path, sidecar | {"log_sha256": file_sha256(path)} | entries)

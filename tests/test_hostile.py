@@ -326,7 +326,7 @@ ATTACKS = [
     ("weights:more than its shape", npz({"a.npy": member(data=bytes(80))}), "bytes, which are no"),
     ("weights:header that calls", npz({"a.npy": member("__import__('os').system('x')")}),
      "not a readable .npz"),
-    ("weights:long header", npz({"a.npy": member("(" + " " * 50_000 + "2,)")}), "that is too long or"),
+    ("weights:long header", npz({"a.npy": member("(" + " " * 50_000 + "2,)")}), "is too long or"),
     ("weights:header of another version", npz({"a.npy": member(version=b"\x07\x00")}),
      "a header that NumPy writes for no plain array"),
     ("weights:packed otherwise", npz({"a.npy": member()}, zipfile.ZIP_LZMA), "does not know"),
