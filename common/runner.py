@@ -6,6 +6,7 @@ The check's process imports neither framework.
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from common.errors import UserError
+from common.interpreters import find_interpreter, installed
 from common.pairs import ROOT
 from common.parent import Child
 
@@ -21,11 +22,7 @@ _KEPT_LINES = 500  # of what a twin says on standard error
 _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 5.0
 
-
-def installed(framework: str) -> bool:
-    """True if the framework can be imported here; a step's folder of that name does not count."""
-    spec = importlib.util.find_spec(framework)
-    return spec is not None and spec.origin is not None
+_VARIABLES: dict[str, dict[str, str]] = {}  # a Python's path -> what its twins need
 
 
 def environment() -> dict[str, str]:
@@ -59,6 +56,8 @@ class Process:
         values = environment()
         if threads is not None and "OMP_NUM_THREADS" not in os.environ:
             values["OMP_NUM_THREADS"] = str(threads)
+        for name, value in _VARIABLES.get(command[0], {}).items():
+            values[name] = ":".join(filter(None, [value, values.get(name)]))
         self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process = Child(
             command,
@@ -107,19 +106,24 @@ def _lines(stream) -> Iterator[str]:
     return iter(lambda: stream.readline(_LONGEST_LINE), "")
 
 
+def how_it_ended(status: int, stderr: Sequence[str]) -> str:
+    """Words for a process that ended badly: its signal or status, and its own last sentence."""
+    try:
+        how = f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        how = f"ended with status {status}"
+    lines = [line.strip() for line in stderr if line.strip()]
+    # Paddle ends a long report on a crash with lines that say nothing.
+    telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    last = (telling or lines or ["no message"])[-1]
+    return f"{how}: {last[:300]}"
+
+
 def interpreter(side: str, given: str | None) -> str:
-    """The Python that runs a side: the one given, else this one, where the framework must be."""
-    if given is not None:
-        path = Path(given).expanduser()
-        if not path.is_file():
-            raise UserError(f"--{side}-python {given}: there is no such file")
-        return str(path.absolute())
-    if not installed(side):
-        raise UserError(
-            f"{side} is not installed for {sys.executable}: run `make install`, name another "
-            f"Python with --{side}-python, or judge logs that are there with --compare-only"
-        )
-    return sys.executable
+    """The Python that runs a side (common/interpreters.py), with what it needs remembered."""
+    found = find_interpreter(side, given, environment(), ROOT)
+    _VARIABLES[found.path] = found.variables or {}
+    return found.path
 
 
 # reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
