@@ -144,6 +144,9 @@ class Run:
                 getattr(case, "convert", None),
             )
             self.session.rename = self.layout.rename
+            self.session.converted += [
+                self.prefix + name for name in self.layout.converted_modules()
+            ]
         first = "read_back" not in self.notes
         if first and isinstance(self.layout, Layout):
             self.notes["certificate"] = self.layout.certificate()
@@ -444,6 +447,7 @@ def _write_log(
         "single_step": reference is not None,
         "batches": batches,
         "modules": session.modules,
+        "converted": session.converted,
         "places": {key: _relative(place) for key, place in session.places.items()},
         "classes": {key: name for key, name in session.classes.items() if name},
         "environment": {

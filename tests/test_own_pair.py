@@ -33,6 +33,44 @@ def test_steps_1_3_and_4_work_with_no_other_edit(checkout, pair, step):
         assert "modules that one side alone has" in done.stdout
 
 
+OTHERS = [PAIR.with_name(name) for name in ("small_lstm", "small_transformer", "layer_zoo")]
+
+
+@pytest.mark.parametrize("step", [1, 3, 4])
+def test_the_frameworks_own_layers_are_aligned(checkout, step):
+    """Recurrent, attention, and one of each layer: weights, probes, gradients and moments."""
+    models = [word for path in OTHERS for word in ("--model", str(path))]
+    done, report = checkout.rows(step, *models, "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    keys = {(row["model"], row["key"]) for row in report["rows"]}
+    expected = {
+        1: ["lstm/1/1", "decoder:in/2", "states/1/decoded/0", "lstm_cell/1"],
+        3: ["loss", "states/1/decoded/0"],
+        4: [
+            "grad/decoder.multihead_attn.in_proj_weight",
+            "adam/009/moment2/encoder.layers.1.self_attn.in_proj_bias",
+            "sgd/009/velocity/lstm.weight_hh_l1_reverse",
+            "adamw/000/weight/plane.4.weight",
+            "grad/weighted.weight_g",
+        ],
+    }[step]
+    assert not set(expected) - {key for _, key in keys}
+    assert {model for model, _ in keys} == {path.name for path in OTHERS}
+
+
+def test_a_recurrent_layer_s_dropout_is_compared_in_training(checkout, tmp_path):
+    pair = shutil.copytree(OTHERS[0], tmp_path / "small_lstm")
+    for side, rate in (("torch", 0.3), ("paddle", 0.1)):
+        path = pair / f"{side}_model.py"
+        text = path.read_text()
+        assert "num_layers=2, " in text
+        path.write_text(text.replace("num_layers=2, ", f"num_layers=2, dropout={rate}, "))
+    assert checkout.check(1, "--model", str(pair), "--no-report").returncode == 0
+    done, report = checkout.rows(1, "--model", str(pair), "--no-report", "--train")
+    assert done.returncode == 1
+    assert report["first_diverged"] == "lstm:p"
+
+
 def test_a_square_linear_that_is_not_transposed_is_caught(checkout, pair):
     text = (pair / "paddle_model.py").read_text()
     assert "self.square(self.norm(x))" in text
