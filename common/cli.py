@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common import report
-from common.data import make_digits, make_text
+from common.data import save_arrays
 from common.errors import UserError
 from common.files import whole
 from common.interpreters import two_environments
 from common.json_file import load_json
 from common.judge import Judgement, judge_logs
 from common.logs import read_sidecar
+from common.optional import TEXT, data_preset, make_data
 from common.pairs import Pair, load_pairs
 from common.places import put_in_place, remove_abandoned, version, working_folder
 from common.provenance import changed_sources
@@ -40,8 +41,6 @@ from common.verdict import Row, exit_code, worst
 from common.weights import WORDS
 
 _SIDES = ("torch", "paddle")
-TEXT_COUNT = 60  # documents of the embedded text
-TEXT_BYTES = 600  # of each at most
 
 
 @dataclass
@@ -218,8 +217,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             result.folder = base / result.model
         return results
     for pair in pairs:
-        if not step.data:
-            pair.config(options.preset)
+        pair.config(data_preset(pair, options.preset) if step.data else options.preset)
     needed = [side for side in _SIDES if side == "paddle" or not options.reference]
     pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in needed}
     base.mkdir(parents=True, exist_ok=True)
@@ -227,7 +225,8 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     with working_folder(base) as work:
         twins = _Twins(step, options, pythons, work, on_progress)
         for pair in pairs:
-            twins.bring_reference(pair, base / pair.name)
+            if twins.make_data(pair):
+                twins.bring_reference(pair, base / pair.name)
         errors = twins.run_all(pairs)
         results = []
         for pair in pairs:
@@ -261,11 +260,29 @@ class _Twins:
         self.on_progress = on_progress
         self.brought: set[str] = set()  # models whose torch logs were taken over
         self.notes: dict[str, list[str]] = {}  # model -> what to say of that
+        self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
         self.data = work / "data"
-        if step.data:
-            self.data.mkdir()
-            make_digits(self.data / "digits.npz")
-            make_text(self.data / "text.npz", count=TEXT_COUNT, max_bytes=TEXT_BYTES)
+
+    def make_data(self, pair: Pair) -> bool:
+        """Write what a pair's make_data gives as files that both sides read; False where it fails.
+
+        Every step but 2 and 5 does without.
+        """
+        if not self.step.data:
+            return True
+        try:
+            parts = make_data(pair, self.options.preset, self.options.seed)
+        except UserError as error:
+            self.errors[pair.name] = (str(error), "".join(traceback.format_exception(error)))
+            return False
+        preset = data_preset(pair, self.options.preset)
+        files: dict[str, dict] = {}
+        for part, arrays in parts.items():
+            stem, prefix = (TEXT, "") if part == TEXT else (preset, f"{part}/")
+            files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
+        for stem, arrays in files.items():
+            save_arrays(self.data / pair.name / f"{stem}.npz", arrays)
+        return True
 
     def bring_reference(self, pair: Pair, former: Path) -> None:
         """Take over the torch side's logs, where asked for; else note what they will depend on.
@@ -279,7 +296,8 @@ class _Twins:
             found = find_reference(self.options.reference.absolute(), self.step, pair)
             notes += filter(None, [differing_reference(found, pair)])
         else:
-            key = reference_key(self.step, pair, self.options, self.pythons["torch"], self.data)
+            data = self.data / pair.name
+            key = reference_key(self.step, pair, self.options, self.pythons["torch"], data)
             write_key(folder, key)
             if not self.options.reuse:
                 return
@@ -293,7 +311,7 @@ class _Twins:
 
     def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
         """Every launch for every model; returns model -> (sentence, traceback) of failures."""
-        errors: dict[str, tuple[str, str]] = {}
+        errors = self.errors
         for launch in self.step.launches:
             left = self._left(pairs, errors)
             if launch.side_by_side and left:
@@ -422,12 +440,12 @@ def _judged(step, pair, folder, options, twins) -> Result:
         target = folder / f"{step.guide_stem}_diff.log"
         if not options.no_report:
             guide = GuideReport(reference, candidate, step.guide_threshold, target)
-        judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
+        judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
         rows = [row for judgement in judgements for row in judgement.rows]
         harmless = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")
         if twins is not None and not all(row.verdict in harmless for row in rows):
             twins.single_step(pair)
-            judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
+            judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
         for judgement in judgements:
             result.rows += judgement.rows
             result.notes += judgement.notes
@@ -487,7 +505,9 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
             )
 
 
-def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
+def judge_stem(step: Step, model: str, folder: Path, stem: str) -> Judgement:
+    """The verdicts of a folder's logs of one stem; raises LogError for a file that is none."""
+
     def path(name: str) -> Path | None:
         found = folder / f"{stem}_{name}.npy"
         return found if found.is_file() else None
@@ -499,7 +519,7 @@ def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
         path("paddle_fp64"),
         local64=path("paddle_fp64_single_step"),
         step=step.number,
-        model=pair.name,
+        model=model,
     )
 
 

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 
 from common.errors import UserError
 from common.layers import Owner
-from common.session import OWN, current
+from common.nested import rebuilt
+from common.session import IN_PLACE, OWN, current
 
 NAME = "torch"
 VERSION = torch.__version__
@@ -191,14 +192,19 @@ def _join(site, name):
     return f"{site}.{name}" if site else name
 
 
-def _observe(session, label, value, class_name=""):
-    """Record one probe; in single-step mode return the reference's value in its place."""
+def _observe(session, label, value, class_name="", replace=True):
+    """Record one probe; in single-step mode return the reference's value in its place.
+
+    Without `replace` the tensor itself comes back, and its gradient is that of all its uses.
+    """
     if not is_tensor(value):
         return value
     key = session.prefix + label
     if not session.recomputing:
         session.record(key, array(value))
         session.note_place(key, class_name)
+    if class_name.endswith(IN_PLACE):
+        return value
     reference = None if session.reference is None else session.reference.get(key)
     if not is_float(value):
         replaced = reference is not None and list(reference.shape) == list(value.shape)
@@ -206,7 +212,7 @@ def _observe(session, label, value, class_name=""):
     differentiable = session.gradients and value.requires_grad and torch.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
         value = _replace(value, tensor(reference))
-    elif differentiable:
+    elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
         value = _replace(value, value.detach())
     if differentiable:
@@ -225,21 +231,17 @@ def _observe_gradient(session, label, gradient):
     return gradient
 
 
-def _observe_nested(session, site, values, class_name):
-    """Record every tensor of a module's inputs or outputs, and rebuild the structure."""
-    if is_tensor(values):
-        return _observe(session, session.label(site), values, class_name)
-    if isinstance(values, dict):
-        return {
-            key: _observe_nested(session, f"{site}/{key}", value, class_name)
-            for key, value in values.items()
-        }
-    if type(values) in (list, tuple):
-        return type(values)(
-            _observe_nested(session, f"{site}/{i}" if i else site, value, class_name)
-            for i, value in enumerate(values)
-        )
-    return values
+def _observe_nested(session, site, values, class_name, replace=True):
+    """Record every tensor of a module's inputs or outputs; returns the same structure.
+
+    A first element has its container's own name: `name`, `name/1`, ...
+    """
+
+    def change(path, value):
+        label = session.label("/".join([site, *(str(key) for key in path if key != 0)]))
+        return _observe(session, label, value, class_name, replace)
+
+    return rebuilt(values, change, is_tensor)
 
 
 def of_framework(module):
@@ -266,6 +268,39 @@ def probed_modules(model):
             yield name, module
 
 
+def _works_in_place(module, session):
+    """True for a module that writes into its own input, as ReLU(inplace=True) does.
+
+    Its tensors must stay what they are, or the writing would be lost on whoever else holds them; in
+    single-step mode everyone is given the reference's values anyway.
+    """
+    told = getattr(module, "inplace", False) or getattr(module, "_inplace", False)
+    return bool(told) and session.reference is None
+
+
+def _observe_inputs(session, name, kind, module, inputs, keywords):
+    """Record a module's inputs: `name:in/0` by place, `name:in/KEYWORD` by keyword.
+
+    Of a keyword of the framework's own layers only floats, since masks mean other things there.
+    No gradient is asked for at what is written into in place: other uses would be in it.
+    """
+    kind = f"{kind} {IN_PLACE}" if _works_in_place(module, session) else kind
+
+    def seen(key, value):
+        return _observe_nested(session, f"{name}:in/{key}", value, kind)
+
+    placed = []
+    for i, value in enumerate(inputs):
+        same = _index(value, inputs[:i]) if isinstance(module, _ATTENTION) else None
+        placed.append(seen(i, value) if same is None else placed[same])
+    logged = {
+        key: seen(key, value)
+        for key, value in keywords.items()
+        if is_float(value) or not of_framework(module)
+    }
+    return tuple(placed), {**keywords, **logged}
+
+
 @contextmanager
 def probing(model):
     """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs.
@@ -279,25 +314,19 @@ def probing(model):
         kind = type(module).__name__
         kind = kind if of_framework(module) else f"{OWN} {kind}"
 
-        def before(module, inputs, name=name, kind=kind):
+        def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:
                 return None
-            seen = []
-            for i, value in enumerate(inputs):
-                same = _index(value, inputs[:i]) if isinstance(module, _ATTENTION) else None
-                site = f"{name}:in/{i}"
-                seen.append(
-                    _observe_nested(session, site, value, kind) if same is None else seen[same]
-                )
-            return tuple(seen)
+            return _observe_inputs(session, name, kind, module, inputs, keywords)
 
         def after(module, inputs, outputs, name=name, kind=kind):
             if not session.probing:
                 return None
             shown, put_back = _results(module, outputs)
-            return put_back(_observe_nested(session, name, shown, kind))
+            replace = not _works_in_place(module, session)
+            return put_back(_observe_nested(session, name, shown, kind, replace))
 
-        handles.append(module.register_forward_pre_hook(before))
+        handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
         handles.append(module.register_forward_hook(after))
     try:
         yield
@@ -441,7 +470,9 @@ def assign(parameter, values):
 
 
 def assign_gradient(parameter, values):
-    """Overwrite a parameter's gradient."""
+    """Overwrite a parameter's gradient; one that the loss does not reach has none, not zeros."""
+    if parameter.grad is None and not np.any(values):
+        return
     parameter.grad = tensor(values)
 
 

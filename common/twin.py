@@ -26,7 +26,9 @@ from common.errors import UserError
 from common.layers import own_parameters
 from common.layout import Layout, LayoutError, SameLayout
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
+from common.nested import joined, leaves
 from common.npz import read_npz
+from common.optional import data_preset
 from common.pairs import ROOT, Case, Pair, load_pairs
 from common.parent import watch
 from common.provenance import (
@@ -73,7 +75,7 @@ class Run:
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
         if options.data:
-            paths = sorted(Path(options.data).glob("*.npz"))
+            paths = sorted((Path(options.data) / pair.name).glob("*.npz"))
             self.data = {path.stem: load_arrays(path) for path in paths}
             named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
             self.inputs = dict(named)
@@ -82,6 +84,12 @@ class Run:
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = _load_model_file(pair, side)
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
+
+    def samples(self, part: str) -> dict[str, np.ndarray]:
+        """Name -> array (N, ...) of a part of the pair's data: train or test."""
+        arrays = self.data[data_preset(self.pair, self.options.preset)]
+        prefix = f"{part}/"
+        return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
 
     def log(self, key: str, values: object) -> None:
         """Log one array (or tensor) under this case's prefix."""
@@ -92,14 +100,8 @@ class Run:
 
     def log_nested(self, key: str, values: object) -> None:
         """Log every tensor of nested outputs; keys are joined by '/'."""
-        if self.side.is_tensor(values):
-            self.log(self.session.label(key or "output"), values)
-        elif isinstance(values, dict):
-            for name, value in values.items():
-                self.log_nested(f"{key}/{name}" if key else str(name), value)
-        elif isinstance(values, list | tuple):
-            for i, value in enumerate(values):
-                self.log_nested(f"{key}/{i}" if key else str(i), value)
+        for path, value in leaves(values, self.side.is_tensor):
+            self.log(self.session.label(joined((key, *path) if key else path) or "output"), value)
 
     def log_choice(self, key: str, scores: np.ndarray) -> np.ndarray:
         """Log which score is largest along the last axis, with its margin, as a discrete choice."""
