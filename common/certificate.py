@@ -208,6 +208,13 @@ def _read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
             rows.setdefault((row["torch_key"], row["paddle_key"]), row)
             if row["parameter_in_torch_alone"]:
                 _add(certificate.problems, f"{row['paddle_key']} is no parameter in Paddle")
+            theirs, ours = row["padding"]
+            if theirs != ours:
+                _add(
+                    certificate.problems,
+                    f"{row['torch_key']}: padding_idx is {theirs} in torch and {ours} in Paddle: "
+                    "another row gets no gradient",
+                )
         for name in ("only_torch", "only_paddle", "problems"):
             for word in found[name]:
                 _add(getattr(certificate, name), word)
@@ -224,6 +231,13 @@ def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], dict
         for keys in told.values():
             changed.update(keys)
     one_way = {key for keys in sidecars["paddle", ""]["paddle_to_torch"].values() for key in keys}
+    for keys in sidecars["paddle", ""]["hidden_rows"].values():
+        for key in keys:
+            _add(
+                certificate.problems,
+                f"{key}: its padding row is not 0; Paddle's Embedding gives zeros for it, torch's "
+                "the row",
+            )
     for row in certificate.rows:
         bad = bool(changed.intersection(row["torch_keys"]))
         row["read_back"] = not bad

@@ -271,6 +271,7 @@ class Layout:
                     "also_in_torch": also,
                     "also_in_paddle": paddle_names[first][1:],
                     "probe": rename(owner.probe),
+                    "padding": [theirs[0].padding, owner.padding],
                 }
             )
         return {

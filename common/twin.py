@@ -155,6 +155,7 @@ class Run:
             if self.options.certify:
                 round_trip = weights.goes_round(self.layout, self.side.state(model))
                 self.notes["paddle_to_torch"] = round_trip
+                self.notes["hidden_rows"] = weights.hidden_rows(self.layout, state)
         layout = self.layout
         values = layout.to_paddle(state) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)

@@ -99,6 +99,15 @@ MADE = {
         changed(PADDLE, "\n    def forward", FORGETFUL),
         ("norm.running_mean came out of a model with other bits", "first norm (DIVERGED)"),
     ),
+    "padded": (
+        CASE,
+        changed(PADDLE, "self.emb = nn.Embedding(7, 4)", "self.emb = nn.Embedding(7, 4, 0)"),
+        (
+            "emb.weight: padding_idx is None in torch and 0 in Paddle",
+            "emb.weight: its padding row is not 0",
+            "first emb (DIVERGED)",
+        ),
+    ),
     "untied": (
         CASE,
         changed(PADDLE, "        self.out.weight = self.emb.weight\n", ""),
