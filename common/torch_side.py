@@ -230,10 +230,18 @@ def _observe_nested(session, site, values, class_name):
     if is_tensor(values):
         return _observe(session, session.label(site), values, class_name)
     if isinstance(values, dict):
-        return {
+        seen = {
             key: _observe_nested(session, f"{site}/{key}", value, class_name)
             for key, value in values.items()
         }
+        if type(values) is dict:
+            return seen
+        for key, value in seen.items():  # a class of its own, such as transformers' ModelOutput
+            values[key] = value
+        return values
+    if isinstance(values, tuple) and hasattr(values, "_fields"):
+        seen = _observe_nested(session, site, values._asdict(), class_name)
+        return type(values)(**seen)
     if type(values) in (list, tuple):
         return type(values)(
             _observe_nested(session, f"{site}/{i}" if i else site, value, class_name)
