@@ -4,12 +4,13 @@ SHELL := /bin/sh
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test lint clean distclean
+.PHONY: help install check test faults lint clean distclean
 
 help:
 	@echo "make install    make .venv with the pinned CPU packages, where that is still to be done"
 	@echo "make check      the five steps for every built-in model, and one table of verdicts"
 	@echo "make test       the whole test suite"
+	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
 	@echo "make lint       ruff, and the twins line by line"
 	@echo "make clean      remove logs and caches"
 	@echo "make distclean  remove .venv as well"
@@ -36,6 +37,9 @@ check: install
 
 test: install
 	@$(VENV_PYTHON) -m pytest
+
+faults: install
+	@$(VENV_PYTHON) -m faults.run
 
 lint: install
 	@$(VENV_PYTHON) -m ruff check .

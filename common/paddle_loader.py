@@ -1,11 +1,16 @@
 """The framework's own DataLoader: torch_loader.py and paddle_loader.py are twins."""
 
+import re
+
 import numpy as np
 import paddle
 from paddle.io import BatchSampler, DataLoader, Dataset, Sampler
 
 from common import paddle_side as side
-from common.data import pad_batch
+from common.data import PADDING, pad_batch
+from common.nested import joined, leaves
+
+UNKNOWN = PADDING + 1  # the id of a word that the vocabulary lacks; known words follow
 
 
 class Samples(Dataset):
@@ -16,10 +21,11 @@ class Samples(Dataset):
         self.arrays = arrays
 
     def __len__(self):
-        return len(next(iter(self.arrays.values())))
+        return count(self.arrays)
 
     def __getitem__(self, index):
-        return {name: values[index] for name, values in self.arrays.items()}
+        # Arrays, not NumPy's scalars, whose dtype the frameworks' loaders do not keep.
+        return {name: np.asarray(values[index]) for name, values in self.arrays.items()}
 
 
 class Documents(Dataset):
@@ -34,6 +40,21 @@ class Documents(Dataset):
 
     def __getitem__(self, index):
         return self.documents[index]
+
+
+class Vocabulary:
+    """Words in the order in which they are first seen; `ids` maps each to its id."""
+
+    def __init__(self, texts):
+        self.ids = {}
+        for text in texts:
+            for word in words_of(text):
+                self.ids.setdefault(word, UNKNOWN + 1 + len(self.ids))
+
+    def encode(self, text):
+        """The ids of a text's words, int64 (words,); UNKNOWN for a word never seen."""
+        ids = [self.ids.get(word, UNKNOWN) for word in words_of(text)]
+        return np.array(ids, dtype=np.int64)
 
 
 class Order(Sampler):
@@ -58,25 +79,34 @@ def batches(dataset, order, batch_size, drop_last=False, max_length=None):
         yield {name: _array(values) for name, values in batch.items()}
 
 
-def split(digits, part):
-    """The arrays of one part of the data: train or test."""
-    prefix = f"{part}/"
-    return {k[len(prefix) :]: v for k, v in digits.items() if k.startswith(prefix)}
+def words_of(text):
+    """The words of a text in lower case; a mark of punctuation is a word of its own."""
+    return re.findall(r"\w+|[^\w\s]", text.lower())
 
 
 def predict(run, model, samples, batch_size):
-    """Logits (N, C) and labels (N) of the samples in their order, as arrays."""
+    """Outputs (N, ...) for the samples in their order, as arrays: those with the batch axis.
+
+    Nested outputs have their keys joined by '/'; a bare tensor is called output.
+    """
     run.session.probing = False
-    scores, labels = [], []
-    order = range(len(samples["labels"]))
-    for i, batch in enumerate(batches(Samples(samples), order, batch_size)):
+    found = {}
+    loaded = batches(Samples(samples), range(count(samples)), batch_size)
+    for i, batch in enumerate(loaded):
         run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")
         tensors = {key: side.tensor(values) for key, values in batch.items()}
         with paddle.no_grad():
-            scores.append(side.array(run.call(model, tensors)["logits"]))
-        labels.append(batch["labels"])
+            outputs = run.call(model, tensors)
+        for path, value in leaves(outputs, side.is_tensor):
+            if list(value.shape[:1]) == [count(batch)]:
+                found.setdefault(joined(path) or "output", []).append(side.array(value))
     run.session.begin(prefix=run.prefix)
-    return np.concatenate(scores), np.concatenate(labels)
+    return {name: np.concatenate(parts) for name, parts in found.items() if len(parts) == i + 1}
+
+
+def count(samples):
+    """How many samples there are."""
+    return len(next(iter(samples.values())))
 
 
 def _padded(texts, max_length):

@@ -3,6 +3,7 @@
     make check                                     leaves log/report.json
     python -m common.readme                        README.md and pics/ from it
     python -m common.readme --fault FAULTY.json    also the rows of a run with a planted fault
+    python -m common.readme --faults FILE          also the catalogue's part, from `make faults`
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 """
@@ -22,6 +23,7 @@ from common.pairs import ROOT
 from common.report import COLOURS
 from common.spelling import markdown_table
 from common.verdict import worst
+from faults import show
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
@@ -32,10 +34,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--fault", type=Path)
+    parser.add_argument("--faults", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     try:
         rows = _rows(options.report)
         faulty = _rows(options.fault) if options.fault else []
+        if options.faults and not options.faults.is_file():
+            raise UserError(f"{options.faults}: there is no such file; run `make faults` first")
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -50,6 +55,10 @@ def main(arguments: list[str] | None = None) -> int:
         "accuracies": accuracies(rows),
         "spellings": markdown_table(),
     }
+    if options.faults:
+        found = json.loads(options.faults.read_text())
+        show.draw(found, PICS / "faults.png")
+        parts["faults"] = show.as_markdown(found)
     path = ROOT / "README.md"
     path.write_text(fill(path.read_text(), parts))
     return 0

@@ -10,11 +10,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from common.interpreters import find_interpreter, installed
 from common.pairs import ROOT
+from common.parent import Child
+
+_KEPT_LINES = 500  # of what a twin says on standard error
+_LONGEST_LINE = 1 << 16
+_PATIENCE_S = 5.0
 
 _VARIABLES: dict[str, dict[str, str]] = {}  # a Python's path -> what its twins need
 
@@ -52,12 +58,11 @@ class Process:
             values["OMP_NUM_THREADS"] = str(threads)
         for name, value in _VARIABLES.get(command[0], {}).items():
             values[name] = ":".join(filter(None, [value, values.get(name)]))
-        self.stderr: list[str] = []
-        self._process = subprocess.Popen(
-            list(command),
+        self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._process = Child(
+            command,
+            values,
             cwd=ROOT,
-            env=values,
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -71,31 +76,34 @@ class Process:
             thread.start()
 
     def _read_stdout(self, on_progress: Callable[[str], None]) -> None:
-        for line in self._process.stdout:
+        for line in _lines(self._process.stdout):
             if line.startswith("@progress "):
                 on_progress(line[len("@progress ") :].strip())
 
     def _read_stderr(self) -> None:
-        for line in self._process.stderr:
+        for line in _lines(self._process.stderr):
             self.stderr.append(line.rstrip("\n"))
 
     def wait(self) -> int:
         """The exit status, once both pipes are drained."""
         status = self._process.wait()
+        self._process.let_go()
         for thread in self._threads:
-            thread.join()
-        self._process.stdout.close()
-        self._process.stderr.close()
+            # A process that the twin left behind may hold its pipes for ever.
+            thread.join(_PATIENCE_S)
+        if not any(thread.is_alive() for thread in self._threads):
+            self._process.stdout.close()
+            self._process.stderr.close()
         return status
 
     def stop(self) -> None:
-        """End the process, if it still runs."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+        """End the process and what it started, if it still runs."""
+        self._process.stop(_PATIENCE_S)
+
+
+def _lines(stream) -> Iterator[str]:
+    """A stream's lines; one that never ends comes in parts."""
+    return iter(lambda: stream.readline(_LONGEST_LINE), "")
 
 
 def how_it_ended(status: int, stderr: Sequence[str]) -> str:
@@ -118,11 +126,17 @@ def interpreter(side: str, given: str | None) -> str:
     return found.path
 
 
+# reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
+# here, and compared and reported on by reprod_log.
 _REPORT = """
 import sys
+from common.logs import read_log
+from common.parent import watch
+watch()
 from reprod_log import ReprodDiffHelper
 helper = ReprodDiffHelper()
-reference, candidate = helper.load_info(sys.argv[1]), helper.load_info(sys.argv[2])
+logs = [read_log(path) for path in sys.argv[1:3]]
+reference, candidate = ({key: log[key] for key in log} for log in logs)
 for key in set(reference) ^ set(candidate):
     reference.pop(key, None), candidate.pop(key, None)
 helper.compare_info(reference, candidate)
@@ -139,12 +153,11 @@ class GuideReport:
         self._process = None
         if importlib.util.find_spec("reprod_log") is None or not installed("paddle"):
             return
-        self._process = subprocess.Popen(
+        self._process = Child(
             [sys.executable, "-W", "ignore", "-c", _REPORT]
             + [str(reference), str(candidate), str(threshold), str(self._temporary)],
+            environment(),
             cwd=ROOT,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -153,7 +166,10 @@ class GuideReport:
         """reprod_log's verdict; None where it could not be asked or did not finish."""
         if self._process is None:
             return None
-        status = self._process.wait()
+        try:
+            status = self._process.wait()
+        finally:
+            self._process.stop()
         if status != 0 or not self._temporary.is_file():
             self._temporary.unlink(missing_ok=True)
             return None

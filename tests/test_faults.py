@@ -1,75 +1,170 @@
-"""One thing changed in a Paddle twin turns the right step red and names the right place."""
+"""The catalogue of planted faults is sound, and the machinery that plants them tells both ways.
+
+`make faults` runs the whole catalogue; here a few cheap faults stand for the rest.
+"""
+
+import dataclasses
+import json
 
 import pytest
-from checkout import Checkout
 
-# name, model, what is replaced in its paddle_model.py, by what, the step that must turn red, what
-# the first diverged key must hold
-FAULTS = [
-    (
-        "LayerNorm epsilon 1e-5 for 1e-12",
-        "fastformer",
-        "epsilon=layer_norm_eps",
-        "epsilon=1e-5",
-        1,
-        "encoders.0.attention.output.LayerNorm",
-    ),
-    (
-        "tanh GELU",
-        "fastformer",
-        '"gelu": F.gelu',
-        '"gelu": lambda x: F.gelu(x, approximate=True)',
-        1,
-        "encoders.0.intermediate",
-    ),
-    (
-        "a dropped bias",
-        "fastformer",
-        "logits = self.att_fc2(paddle.tanh(self.att_fc1(x)))",
-        "logits = self.att_fc2(paddle.tanh(self.att_fc1(x) - self.att_fc1.bias))",
-        1,
-        "poolers.0.att_fc2:in/0",
-    ),
-    (
-        "a layer written out, without its bias",
-        "fast_transformer",
-        "self.dense_linear(",
-        "(lambda x: paddle.matmul(x, self.dense_linear.weight))(",
-        1,
-        "dense_linear:in/0",
-    ),
-    (
-        "an unstable argsort",
-        "reformer",
-        "paddle.argsort(buckets, axis=-1, stable=True)",
-        "paddle.argsort(buckets, axis=-1, stable=False)",
-        1,
-        "layers.0.attention.self_attention.sorted_order",
-    ),
-    (
-        "the gradient of the un-sorted logits replaced",
-        "reformer",
-        'tap(self, "logits_unsorted", unsort(logits, undo_order))',
-        'tap(self, "logits_unsorted", unsort(logits.detach(), undo_order) + 0.0 * logits)',
-        4,
-        "grad_of/reformer.encoder.layers.2.attention.self_attention.logits_sorted",
-    ),
-]
+from faults import run, show
+from faults.catalogue import FAULTS
+from faults.checkout import ROOT
+from faults.fault import AREAS, Fault
+from faults.worker import Check, Worker
+
+BY_ID = {fault.id: fault for fault in FAULTS}
+# One for each way in which a fault is planted or found; all of step 1 on one model but the last.
+REPRESENTATIVES = (
+    "layernorm-epsilon-small",
+    "dropout-left-out",
+    "bias-left-out",
+    "layers-crossed",
+    "torch-on-both-sides",
+    "stale-log",
+    "drop-last",
+    "class-weights-mean",
+)
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    return Checkout(tmp_path)
+# ---- the catalogue ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, model, old, new, step, key", FAULTS, ids=[f[0] for f in FAULTS])
-def test_fault_is_caught_and_named(checkout, name, model, old, new, step, key):
-    path = f"common/models/{model}/paddle_model.py"
-    checkout.replace(path, old, new)
-    done, report = checkout.rows(step, "--model", model)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert key in report["first_diverged"]
-    # A layer that is not called any more is a probe that one side does not have.
-    assert report["verdict"] == ("INVALID" if "written out" in name else "DIVERGED")
-    assert f"common/models/{model}/torch_model.py" in done.stdout
-    assert path in done.stdout or "missing on the paddle side" in done.stdout
+def test_catalogue_is_long_and_its_names_are_unique():
+    assert len(FAULTS) >= 60
+    assert len(BY_ID) == len(FAULTS)
+    planted = [(fault.model, fault.file, fault.old, fault.new, fault.after) for fault in FAULTS]
+    assert len(set(planted)) == len(planted)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.id for fault in FAULTS])
+def test_fault_can_be_planted_and_says_what_it_wants(fault):
+    assert fault.step in run.COST and fault.origin and fault.what and fault.area in AREAS
+    assert fault.file or fault.after is not None
+    if fault.file:
+        text = (ROOT / fault.file).read_text()
+        assert fault.planted(text) != text
+        assert "/torch" not in fault.file and not fault.file.startswith("common/torch")
+
+
+def test_patch_that_fits_nowhere_or_twice_is_refused():
+    fault = Fault("x", "a fault", "fastformer", 1, "logits", file="f.py", old="a", new="b")
+    for text in ("no such letter?", "aa"):
+        with pytest.raises(ValueError, match=r"^x: f.py holds 'a' \d times, not once$"):
+            fault.planted(text.replace("a", "") if text[0] == "n" else text)
+
+
+def test_origin_is_a_whole_key_behind_a_case():
+    fault = BY_ID["gelu-tanh"]
+    assert fault.named(f"main/{fault.origin}") and fault.named(fault.origin)
+    assert not fault.named(f"main/{fault.origin}.dense") and not fault.named(fault.origin[1:])
+
+
+# ---- planting them ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory):
+    worker = Worker(tmp_path_factory.mktemp("faults"))
+    yield worker
+    worker.close()
+
+
+@pytest.mark.parametrize("name", REPRESENTATIVES)
+def test_fault_is_caught_and_named(worker, name):
+    found = worker.judge(BY_ID[name])
+    assert found["control_is_green"], worker.control(Check.of(BY_ID[name]))
+    assert found["caught"], found
+    assert found["origin_right"], found
+
+
+def test_change_that_is_no_fault_is_not_caught(worker):
+    fault = BY_ID["layernorm-epsilon-small"]
+    harmless = dataclasses.replace(fault, new=f"{fault.old}  # as it was")
+    found = worker.judge(harmless)
+    assert found["exit_code"] == 0
+    assert not found["caught"] and not found["origin_right"]
+
+
+def test_wrong_origin_is_not_called_right(worker):
+    fault = dataclasses.replace(BY_ID["layernorm-epsilon-small"], origin="main/logits")
+    found = worker.judge(fault)
+    assert found["caught"] and not found["origin_right"]
+
+
+def test_nothing_is_caught_where_the_correct_run_is_red(worker):
+    fault = BY_ID["layernorm-epsilon-small"]
+    check = Check.of(fault)
+    green = worker.control(check)
+    worker.controls[check] = green | {"exit_code": 1}
+    try:
+        assert not worker.judge(fault)["caught"]
+    finally:
+        worker.controls[check] = green
+
+
+# ---- what is told -------------------------------------------------------------------------------
+
+
+def _found(**changes) -> dict:
+    says = {"reprod_log": "passes", "padiff": "fails"}
+    fault = {
+        "id": "x",
+        "area": "norms",
+        "what": "a fault",
+        "model": "fastformer",
+        "step": 1,
+        "wanted": "logits",
+        "refused": False,
+        "exit_code": 1,
+        "caught": True,
+        "origin_right": True,
+        "patched_line": False,
+        "first": "main/logits",
+        "origins": ["main/logits"],
+        "sentence": "",
+        "earlier": {},
+        "peers": says,
+        "control_peers": says,
+    }
+    control = {"exit_code": 0, "peers": says}
+    return {
+        "faults": [fault | changes],
+        "controls": [control],
+        "hard": [],
+        "seconds": 1.0,
+        "cpu_seconds": 1.0,
+    }
+
+
+def test_result_passes_only_if_all_is_caught_and_no_alarm_is_false():
+    assert run.passed(_found())
+    assert not run.passed(_found(caught=False))
+    assert not run.passed(_found(origin_right=False))
+    assert not run.passed(_found() | {"hard": [{"name": "p", "exit_code": 1}]})
+
+
+def test_rule_that_fails_the_correct_run_too_has_not_caught_the_fault():
+    found = _found()
+    fault = found["faults"][0]
+    assert show.peer(fault, "reprod_log") == "missed"
+    assert show.peer(fault, "padiff") == "blind"
+    sentences = show.sentences(found)
+    assert sentences[0].startswith("1 of 1 faults caught, 1 with the right origin; 0 false alarms")
+    assert "fails 1 of the 1 faults" in sentences[-1]
+    assert "1 of the 1 correct runs; tells 0 faults from the correct run" in sentences[-1]
+    fault["control_peers"] = {"padiff": "passes"}
+    assert show.peer(fault, "padiff") == "caught"
+
+
+def test_result_is_drawn_and_written_as_a_table(tmp_path):
+    found = json.loads(json.dumps(_found()))
+    show.draw(found, tmp_path / "faults.png")
+    assert (tmp_path / "faults.png").read_bytes()[1:4] == b"PNG"
+    assert "| 1 | fastformer | a fault | yes | `main/logits` | missed |" in show.as_markdown(found)
+
+
+def test_unknown_fault_is_one_sentence(capsys):
+    assert run.main(["--only", "no-such-fault"]) == 2
+    assert "--only no-such-fault: no such fault" in capsys.readouterr().err

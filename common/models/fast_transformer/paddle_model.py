@@ -14,6 +14,8 @@ Not the paper's maths in one place: the global key sums the keys themselves, whe
 the keys after they were mixed with the global query (`fastformer` has that).
 """
 
+import math
+
 import paddle
 import paddle.nn.functional as F
 from paddle import nn
@@ -240,11 +242,28 @@ class Classifier(nn.Layer):
         return {"logits": self.dense_linear(self.fastformer_model(input_ids, attention_mask))}
 
 
+def initialise(model):
+    """The reference's initial weights, which are its framework's defaults; others have others.
+
+    Embeddings are N(0, 1), a Linear's weight and bias U(-b, b) with b = 1 / sqrt(inputs).
+    """
+    for module in model.sublayers(include_self=True):
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight)
+        if isinstance(module, nn.Linear):
+            inputs = module.weight.shape[0]  # twin: a Linear weight is transposed in Paddle
+            bound = 1.0 / math.sqrt(inputs)
+            nn.init.uniform_(module.weight, -bound, bound)
+            if module.bias is not None:
+                nn.init.uniform_(module.bias, -bound, bound)
+    return model
+
+
 def build(config):
     """The model of a configuration; ValueError where it cannot be built (case.complete)."""
     config = complete(config)
     model = LanguageModel(config) if config["head"] == "lm" else Classifier(config)
-    return named(model)
+    return named(initialise(model))
 
 
 def loss(outputs, inputs):

@@ -1,0 +1,74 @@
+"""A copy of the checkout that may be changed, in a folder with a space in its name."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CHECKS = {
+    1: "step1_forward/check_step1.py",
+    2: "step2_metric/check_step2.py",
+    3: "step3_loss/check_step3.py",
+    4: "step4_backward/check_step4.py",
+    5: "step5_train/check_step5.py",
+}
+TIMEOUT_S = 280
+
+
+class Checkout:
+    """A copy that a test may change; commands run in another working directory.
+
+    pairs   folders of users' pairs that are copied too
+    """
+
+    interpreter = (sys.executable,)
+
+    def __init__(self, folder: Path, pairs: tuple[str, ...] = ()):
+        self.root = folder / "a checkout"
+        self.elsewhere = folder / "elsewhere"
+        self.elsewhere.mkdir(parents=True)
+        ignore = shutil.ignore_patterns("log", "__pycache__", ".work-*")
+        steps = (str(Path(check).parent) for check in CHECKS.values())
+        for name in ("common", "fake_data", *steps, *pairs):
+            shutil.copytree(ROOT / name, self.root / name, ignore=ignore)
+
+    def path(self, name: str) -> Path:
+        """A file of the copy."""
+        return self.root / name
+
+    def logs(self, step: int, model: str) -> Path:
+        """Where a step leaves a model's logs."""
+        return self.path(CHECKS[step]).parent / "log" / model
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        """Change a text that must occur in a file, so that no fault is planted in vain."""
+        text = self.path(name).read_text()
+        assert old in text, f"{name} no longer holds {old!r}: plant this fault elsewhere"
+        self.path(name).write_text(text.replace(old, new))
+
+    def python(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+        """Run Python on the copy; the environment does not name the original checkout."""
+        values = {**os.environ, **environment}
+        values.pop("PYTHONPATH", None)
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.elsewhere,
+            env=values,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+
+    def check(self, step: int, *arguments: str) -> subprocess.CompletedProcess:
+        """Run check_stepN.py with the arguments."""
+        return self.python(str(self.path(CHECKS[step])), *arguments)
+
+    def rows(self, step: int, *arguments: str) -> tuple[subprocess.CompletedProcess, dict]:
+        """The same, and its --json report; {} where it wrote none."""
+        report = self.elsewhere / "report.json"
+        report.unlink(missing_ok=True)
+        done = self.check(step, *arguments, "--json", str(report))
+        return done, json.loads(report.read_text()) if report.is_file() else {}

@@ -1,0 +1,99 @@
+"""What a planted fault is: one short change to a Paddle twin or to the pipeline, and who finds it.
+
+A fault is judged strictly: the step that it names must turn red, and the first row that is off
+must be the one that it names (or, where the check must refuse, its sentence must hold the text).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+MODELS = "common/models"
+SMALL_CNN = "tests/pairs/small_cnn"
+
+# What faults are about, in the order of the table and the picture.
+AREAS = (
+    "norms",
+    "activations",
+    "attention",
+    "masks",
+    "positions, padding",
+    "hashing, chunks",
+    "structure",
+    "weights",
+    "dropout",
+    "gradients",
+    "losses",
+    "optimizers",
+    "training",
+    "readers",
+    "words",
+    "scores",
+    "logs",
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One planted fault.
+
+    id         unique; words and dashes
+    what       the mistake in a few words, the wrong thing first
+    model      built-in name, or the folder of a pair in the checkout
+    file       the file that is changed; "": none (only `after`)
+    old, new   `old` occurs in it exactly once, and is replaced by `new`
+    step       of the check that must find it
+    origin     the key of the first row that is off, as it ends: `poolers.0.pooled` or, where only
+               one case reaches it, `masked_rows/poolers.0.pooled`; if `refused`, a part of the
+               check's sentence
+    refused    the check must say that it cannot compare (exit status 2) instead of 1
+    arguments  further options of the check
+    passes     earlier steps that cannot see the fault, and so must stay green
+    after      (log folder, another run's log folder) -> None: what is done to the logs of a correct
+               run before they are judged again with --compare-only; the patch is applied then too
+    area       one of AREAS
+    other      options of that other run, which `after` takes logs from; None: there is none
+    """
+
+    id: str
+    what: str
+    model: str
+    step: int
+    origin: str
+    file: str = ""
+    old: str = ""
+    new: str = ""
+    refused: bool = False
+    arguments: tuple[str, ...] = ()
+    passes: tuple[int, ...] = ()
+    after: Callable[[Path, Path], None] | None = None
+    other: tuple[str, ...] | None = None
+    area: str = ""
+
+    @property
+    def name(self) -> str:
+        """The model's name, as the logs' folder has it."""
+        return Path(self.model).name
+
+    def planted(self, text: str) -> str:
+        """The file's text with the fault; raises ValueError unless `old` occurs exactly once."""
+        if text.count(self.old) != 1:
+            raise ValueError(
+                f"{self.id}: {self.file} holds {self.old!r} {text.count(self.old)} times, not once"
+            )
+        return text.replace(self.old, self.new)
+
+    def named(self, key: str) -> bool:
+        """True if a key is the one where this fault starts."""
+        return key == self.origin or key.endswith(f"/{self.origin}")
+
+
+def in_model(model: str, step: int = 1):
+    """A shorter way to write faults of one pair's Paddle model: (id, what, old, new, origin)."""
+    folder = model if "/" in model else f"{MODELS}/{model}"
+
+    def fault(id: str, what: str, old: str, new: str, origin: str, **more) -> Fault:
+        more = {"file": f"{folder}/paddle_model.py", "model": model, "step": step} | more
+        return Fault(id=id, what=what, old=old, new=new, origin=origin, **more)
+
+    return fault

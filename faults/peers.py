@@ -1,0 +1,117 @@
+"""What two other tools' default rules say of the same logs.
+
+    reprod_log 1.0.1   the tool itself: mean |a - b| at most 1e-6 for every tensor (step 5: 1.5e-3)
+    PaDiff 0.3.0       its default, compare_mode "mean": the means of each pair of tensors must
+                       agree with numpy's assert_allclose(rtol=1e-7, atol=0)
+
+    python -m faults.peers    asks reprod_log: reads lines `REF<tab>CAND<tab>LIMIT`, says True/False
+
+A rule that fails a faulty port says something only if it passes the correct one: `make faults`
+asks both about the correct logs too.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import UserError
+from common.logs import read_log
+from faults.checkout import ROOT
+
+PADIFF_RTOL = 1e-7
+NO_LOGS = "no logs"
+
+
+def padiff_passes(reference: Path, candidate: Path) -> bool:
+    """PaDiff's default rule on every tensor of two logs; a tensor that one log lacks fails."""
+    with read_log(reference) as ref, read_log(candidate) as cand:
+        if set(ref) != set(cand):
+            return False
+        for key in ref:
+            try:
+                means = ref[key].mean(), cand[key].mean()
+                np.testing.assert_allclose(*means, rtol=PADIFF_RTOL, atol=0)
+            except AssertionError:
+                return False
+    return True
+
+
+class ReprodLog:
+    """A process that has imported reprod_log once, and is asked about one pair of logs a line."""
+
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "faults.peers"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def passes(self, reference: Path, candidate: Path, limit: float) -> bool:
+        """The tool's own verdict; False also where it stops with an error."""
+        self._process.stdin.write(f"{reference}\t{candidate}\t{limit}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline().strip()
+        if answer not in ("True", "False"):
+            raise UserError(f"reprod_log did not answer about {candidate.name}: {answer!r}")
+        return answer == "True"
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def nothing_said() -> dict[str, str]:
+    """The answers about a run that left no logs."""
+    return {"reprod_log": NO_LOGS, "padiff": NO_LOGS}
+
+
+def says(tool: ReprodLog, reference: Path, candidate: Path, limit: float) -> dict[str, str]:
+    """Tool -> "passes", "fails", or NO_LOGS where the run left none."""
+    if not (reference.is_file() and candidate.is_file()):
+        return nothing_said()
+    try:
+        padiff = padiff_passes(reference, candidate)
+    except UserError:  # a log that cannot be read
+        padiff = False
+    answers = {"reprod_log": tool.passes(reference, candidate, limit), "padiff": padiff}
+    return {name: "passes" if passed else "fails" for name, passed in answers.items()}
+
+
+def _serve() -> None:
+    """See the module's docstring.  The tool prints its report, so answers take another way out."""
+    import logging
+
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    sys.stdout = open(os.devnull, "w")
+    from reprod_log import ReprodDiffHelper
+
+    heard: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record):
+            heard.append(record.getMessage())
+
+    for line in sys.stdin:
+        reference, candidate, limit = line.rstrip("\n").split("\t")
+        heard.clear()
+        tools = logging.getLogger("root")  # the name that reprod_log gives its logger
+        tools.handlers = [Listener()]
+        try:
+            helper = ReprodDiffHelper()
+            helper.compare_info(helper.load_info(reference), helper.load_info(candidate))
+            helper.report(diff_method="mean", diff_threshold=float(limit), path=os.devnull)
+            print(heard[-1:] == ["diff check passed"], file=answers)
+        except Exception:  # keys or shapes that differ end it with an assertion
+            print(False, file=answers)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,163 @@
+"""Plant every fault of the catalogue, one after another, and see which step finds it, and where.
+
+    make faults                                the whole catalogue, and the correct hard pairs
+    python -m faults.run --only gelu-tanh      one fault (the option may be repeated)
+
+Each worker has a copy of the checkout.  A correct run of the same check comes first: a fault only
+counts as caught where that was green, and torch's logs of it serve all its faults.  Exit status 0:
+every fault caught, at least 95 % with the right origin, no correct hard pair called wrong.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from common import report
+from common.cli import guarded, write_text
+from common.errors import UserError
+from faults import show
+from faults.catalogue import FAULTS
+from faults.checkout import ROOT
+from faults.fault import Fault
+from faults.worker import Check, Worker
+
+RESULT = ROOT / "log" / "faults.json"
+ORIGINS_WANTED = 0.95
+CHUNK = 12  # faults of one check that a worker takes at a time
+COST = {1: 1, 2: 1, 3: 1, 4: 3, 5: 12}  # of a step, roughly: the long ones start first
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", metavar="ID", help="this fault alone")
+    parser.add_argument("--model", action="append", help="faults of this model alone")
+    parser.add_argument("--step", type=int, action="append", help="faults of this step alone")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
+    parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
+    parser.add_argument("--debug", action="store_true")
+    options = parser.parse_args(arguments)
+    return guarded(options, lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    faults = chosen(options)
+    start = time.perf_counter()
+    with report.progress() as on_progress:
+        found = plant(faults, options.workers, on_progress)
+        partial = bool(options.only or options.model or options.step)
+        pairs = [] if options.no_hard or partial else hard_pairs(options.workers, on_progress)
+    found |= {"hard": pairs, "seconds": round(time.perf_counter() - start, 1)}
+    found["cpu_seconds"] = round(sum(os.times()[:4]), 1)
+    write_text(options.json, json.dumps(found, indent=1, allow_nan=False))
+    show.on_terminal(found)
+    return 0 if passed(found) else 1
+
+
+def chosen(options: argparse.Namespace) -> list[Fault]:
+    """The faults that were asked for; raises UserError where there is none."""
+    unknown = set(options.only or []) - {fault.id for fault in FAULTS}
+    if unknown:
+        raise UserError(
+            f"--only {', '.join(sorted(unknown))}: no such fault; "
+            "`python -m faults.catalogue` lists them"
+        )
+    faults = [
+        fault
+        for fault in FAULTS
+        if (not options.only or fault.id in options.only)
+        and (not options.model or fault.name in options.model)
+        and (not options.step or fault.step in options.step)
+    ]
+    if not faults:
+        raise UserError("no fault is for these steps and models")
+    return faults
+
+
+def plant(faults: Sequence[Fault], workers: int, on_progress: Callable[[str], None]) -> dict:
+    """Judge faults in parallel; {"faults": in the catalogue's order, "controls": …}."""
+    waiting = _chunks(faults)
+    results: dict[str, dict] = {}
+    controls: dict[Check, dict] = {}
+    broken: list[BaseException] = []
+    lock = threading.Lock()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
+
+    def work(folder: Path) -> None:
+        worker = Worker(folder)
+        try:
+            while True:
+                with lock:
+                    if not waiting or broken:
+                        return
+                    chunk = waiting.pop(0)
+                for fault in chunk:
+                    result = worker.judge(fault)
+                    with lock:
+                        results[fault.id] = result
+                        on_progress(f"{len(results)} of {len(faults)}: {fault.id}")
+                with lock:
+                    controls.update(worker.controls)
+        except BaseException as error:
+            broken.append(error)
+        finally:
+            worker.close()
+
+    with tempfile.TemporaryDirectory(prefix="faults-") as name:
+        threads = [
+            threading.Thread(target=work, args=(Path(name) / str(i),)) for i in range(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if broken:
+        raise broken[0]
+    return {
+        "faults": [results[fault.id] for fault in faults],
+        "controls": list(controls.values()),
+    }
+
+
+def _chunks(faults: Sequence[Fault]) -> list[list[Fault]]:
+    """The faults of one check together, in portions; the costly ones first."""
+    groups: dict[Check, list[Fault]] = {}
+    for fault in faults:
+        groups.setdefault(Check.of(fault), []).append(fault)
+    chunks = [
+        group[i : i + max(1, CHUNK // COST[check.step])]
+        for check, group in groups.items()
+        for i in range(0, len(group), max(1, CHUNK // COST[check.step]))
+    ]
+    return sorted(chunks, key=lambda chunk: -len(chunk) * COST[chunk[0].step])
+
+
+def hard_pairs(workers: int, on_progress: Callable[[str], None]) -> list[dict]:
+    """The verdicts on the correct hard pairs; none where that part is not there."""
+    if importlib.util.find_spec("faults.hard") is None:
+        return []
+    return importlib.import_module("faults.hard").run(workers, on_progress)
+
+
+def passed(found: dict) -> bool:
+    """Whether the catalogue is found as it must be."""
+    faults = found["faults"]
+    caught = sum(fault["caught"] for fault in faults)
+    right = sum(fault["origin_right"] for fault in faults)
+    alarms = [pair for pair in found["hard"] if pair["exit_code"] != 0]
+    return caught == len(faults) and right >= ORIGINS_WANTED * len(faults) and not alarms
+
+
+if __name__ == "__main__":
+    sys.exit(main())

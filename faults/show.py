@@ -1,0 +1,208 @@
+"""What `make faults` found: on the terminal, as the README's table, and as a picture."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from faults.fault import AREAS
+
+MARKS = {"caught": "[green]caught[/green]", "missed": "[red]MISSED[/red]"}
+COLOURS = {
+    "origin": "#1a9850",
+    "caught": "#a6d96a",
+    "missed": "#d73027",
+    "blind": "#bdbdbd",
+    "no logs": "#ffffff",
+}
+MEANING = {
+    "origin": "caught, and its first row named",
+    "caught": "caught",
+    "missed": "missed, or a correct port failed",
+    "blind": "fails, but the correct port too",
+    "no logs": "refused before there were logs",
+}
+TOOLS = {"reprod_log": "reprod_log, mean 1e-6", "padiff": "PaDiff, default"}
+
+
+def peer(fault: dict, tool: str) -> str:
+    """What a tool's rule amounts to: caught, missed, blind (fails correct logs too), no logs."""
+    if fault["peers"][tool] == "no logs":
+        return "no logs"
+    if fault["peers"][tool] == "passes":
+        return "missed"
+    return "caught" if fault["control_peers"][tool] == "passes" else "blind"
+
+
+def rates(found: dict) -> dict[str, int]:
+    """The numbers of the last line."""
+    faults, controls = found["faults"], found["controls"]
+    numbers = {
+        "faults": len(faults),
+        "caught": sum(fault["caught"] for fault in faults),
+        "origin": sum(fault["origin_right"] for fault in faults),
+        "line": sum(fault["patched_line"] for fault in faults),
+        "controls": len(controls),
+        "control_alarms": sum(control["exit_code"] != 0 for control in controls),
+        "hard": len(found["hard"]),
+        "hard_alarms": sum(pair["exit_code"] != 0 for pair in found["hard"]),
+    }
+    for tool in TOOLS:
+        said = [peer(fault, tool) for fault in faults]
+        numbers[f"{tool}_seen"] = sum(word != "no logs" for word in said)
+        numbers[f"{tool}_fails"] = sum(word in ("caught", "blind") for word in said)
+        numbers[f"{tool}_caught"] = said.count("caught")
+        numbers[f"{tool}_alarms"] = sum(c["peers"][tool] == "fails" for c in controls)
+    return numbers
+
+
+def sentences(found: dict) -> list[str]:
+    """The result in words: what `make faults` ends with and the README repeats."""
+    n = rates(found)
+    told = [
+        f"{n['caught']} of {n['faults']} faults caught, {n['origin']} with the right origin; "
+        f"{n['control_alarms']} false alarms in {n['controls']} correct runs of the same checks"
+    ]
+    if n["hard"]:
+        told.append(f"{n['hard_alarms']} false alarms in {n['hard']} correct hard pairs")
+    for tool, name in TOOLS.items():
+        told.append(
+            f"{name}: fails {n[f'{tool}_fails']} of the {n[f'{tool}_seen']} faults that leave "
+            f"logs, and {n[f'{tool}_alarms']} of the {n['controls']} correct runs; "
+            f"tells {n[f'{tool}_caught']} faults from the correct run"
+        )
+    return told
+
+
+def on_terminal(found: dict) -> None:
+    """The table, what went wrong, and the sentences."""
+    console = Console()
+    console = console if console.is_terminal else Console(width=150)
+    table = Table(title="planted faults", title_justify="left")
+    for heading in ("step", "model", "fault", "verdict", "first row that is off"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("origin", "reprod_log", "PaDiff"):
+        table.add_column(heading)
+    for fault in found["faults"]:
+        said = fault["first"] or fault["sentence"][:120]
+        table.add_row(
+            str(fault["step"]),
+            fault["model"],
+            f"{fault['id']}: {escape(fault['what'])}",
+            MARKS["caught" if fault["caught"] else "missed"],
+            escape(said),
+            "[green]right[/green]" if fault["origin_right"] else "[red]wrong[/red]",
+            peer(fault, "reprod_log"),
+            peer(fault, "padiff"),
+        )
+    console.print(table)
+    for fault in found["faults"]:
+        if not fault["origin_right"]:
+            console.print(
+                escape(
+                    f"{fault['id']}: wanted {fault['wanted']}; exit status {fault['exit_code']}, "
+                    f"first {fault['first']}, origins {fault['origins']} {fault['sentence']}"
+                ),
+                soft_wrap=True,
+            )
+        for step, status in fault["earlier"].items():
+            if status != 0:
+                console.print(f"{fault['id']}: step {step} should have passed", soft_wrap=True)
+    for control in found["controls"]:
+        if control["exit_code"] != 0:
+            console.print(escape(f"a correct run is red: {control}"), soft_wrap=True)
+    for pair in found["hard"]:
+        if pair["exit_code"] != 0:
+            console.print(escape(f"a correct hard pair is red: {pair}"), soft_wrap=True)
+    for sentence in sentences(found):
+        console.print(escape(sentence), soft_wrap=True)
+    console.print(f"{found['seconds']:.0f} s, {found['cpu_seconds']:.0f} s of CPU")
+
+
+def as_markdown(found: dict) -> str:
+    """The README's part: the sentences, then every fault in a table that opens on a click."""
+    words = {"caught": "caught", "missed": "missed", "blind": "fails correct ports too"}
+    lines = [f"* {sentence}" for sentence in sentences(found)]
+    lines += ["", "<details><summary>Every fault</summary>", ""]
+    lines += [
+        "| step | model | fault | caught | origin named | reprod_log | PaDiff |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for fault in found["faults"]:
+        tools = (words.get(peer(fault, tool), "no logs") for tool in TOOLS)
+        named = fault["wanted"] if fault["refused"] else fault["first"]
+        lines.append(
+            f"| {fault['step']} | {fault['model']} | {fault['what']} | "
+            f"{'yes' if fault['caught'] else '**no**'} | "
+            f"{'`' + named + '`' if fault['origin_right'] else '**wrong**'} | "
+            + " | ".join(tools)
+            + " |"
+        )
+    return "\n".join([*lines, "", "</details>"])
+
+
+def ours(fault: dict) -> str:
+    """What our own tile shows."""
+    if not fault["caught"]:
+        return "missed"
+    return "origin" if fault["origin_right"] else "caught"
+
+
+def draw(found: dict, target: Path) -> None:
+    """Every fault as a tile, in the same place under each of three tools; below, correct ports."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.patches import Patch
+
+    n = rates(found)
+    areas = [area for area in AREAS if any(f["area"] == area for f in found["faults"])]
+    columns = {"this workbench": ours}
+    for tool, name in TOOLS.items():
+        columns[name] = lambda fault, tool=tool: peer(fault, tool)
+    titles = [f"{n['caught']} of {n['faults']} caught, {n['control_alarms']} false alarms"]
+    titles += [
+        f"{n[f'{tool}_caught']} of {n[f'{tool}_seen']} told from the correct port" for tool in TOOLS
+    ]
+    figure, panels = pyplot.subplots(1, 3, figsize=(13, 0.32 * len(areas) + 1.9), sharey=True)
+    widest = max(sum(f["area"] == area for f in found["faults"]) for area in areas)
+    widest = max(widest, len(found["controls"]))
+    for panel, (name, tile), title in zip(panels, columns.items(), titles, strict=True):
+        for row, area in enumerate(areas):
+            of_area = [fault for fault in found["faults"] if fault["area"] == area]
+            for column, fault in enumerate(of_area):
+                _tile(panel, column, row, COLOURS[tile(fault)])
+        tool = next((tool for tool, told in TOOLS.items() if told == name), None)
+        for column, control in enumerate(found["controls"]):
+            alarm = (
+                control["exit_code"] != 0 if tool is None else (control["peers"][tool] == "fails")
+            )
+            _tile(panel, column, len(areas) + 0.5, COLOURS["missed" if alarm else "origin"])
+        panel.set_title(f"{name}\n{title}", fontsize=10)
+        panel.set(xlim=(-0.7, widest - 0.3), ylim=(len(areas) + 1.2, -0.7), xticks=[])
+        panel.set_yticks([*range(len(areas)), len(areas) + 0.5], [*areas, "correct ports"])
+        panel.tick_params(length=0)
+        for side in panel.spines.values():
+            side.set_visible(False)
+    used = {tile(fault) for fault in found["faults"] for tile in columns.values()}
+    handles = [
+        Patch(facecolor=COLOURS[word], edgecolor="#999999", label=MEANING[word])
+        for word in COLOURS
+        if word in used
+    ]
+    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False)
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.savefig(target, dpi=110)
+    pyplot.close(figure)
+
+
+def _tile(panel, column: int, row: float, colour: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    panel.add_patch(
+        Rectangle(
+            (column - 0.42, row - 0.4), 0.84, 0.8, facecolor=colour, edgecolor="#999999", lw=0.4
+        )
+    )

@@ -1,0 +1,196 @@
+"""A copy of the checkout in which faults are planted, one at a time, and what each check says."""
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.logs import read_sidecar
+from faults import peers
+from faults.checkout import CHECKS, Checkout
+from faults.fault import SMALL_CNN, Fault
+
+STEMS = {1: "forward", 2: "metric", 3: "loss", 4: "bp_align", 5: "train_align"}
+# Whose places say where a row comes from; step 5's guide's log holds scores alone.
+JUDGED = STEMS | {5: "train_first"}
+LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
+# Torch's logs of the correct run are used again; reprod_log is asked by faults.peers.
+QUICK = ("--reuse", "torch", "--no-report")
+PAIRS = (SMALL_CNN,)
+SHOWN_ORIGINS = 8
+BAD = ("DIVERGED", "INVALID", "PRECISION")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one model with its options: what faults share."""
+
+    step: int
+    model: str
+    arguments: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, fault: Fault) -> "Check":
+        """The check that must find a fault."""
+        return cls(fault.step, fault.model, fault.arguments)
+
+    @property
+    def name(self) -> str:
+        """The model's name, as the logs' folder has it."""
+        return Path(self.model).name
+
+
+class Worker:
+    """Plants faults in a checkout of its own, in `folder`."""
+
+    def __init__(self, folder: Path):
+        self.checkout = Checkout(folder, pairs=PAIRS)
+        self.scratch = folder / "scratch"
+        self.reprod_log = peers.ReprodLog()
+        self.controls: dict[Check, dict] = {}
+
+    def close(self) -> None:
+        """End what was started."""
+        self.reprod_log.close()
+
+    def control(self, check: Check) -> dict:
+        """The correct run of a check: no fault counts as caught unless this is green."""
+        if check not in self.controls:
+            start = time.perf_counter()
+            done, told = self.run(check)
+            self.controls[check] = {
+                "step": check.step,
+                "model": check.name,
+                "arguments": list(check.arguments),
+                "exit_code": done.returncode,
+                "first": told.get("first_diverged"),
+                "error": done.stderr.strip()[-500:] if done.returncode else "",
+                "peers": self.ask_peers(check, self.logs(check)),
+                "seconds": round(time.perf_counter() - start, 1),
+            }
+        return self.controls[check]
+
+    def judge(self, fault: Fault) -> dict:
+        """Plant one fault, run its check, take the fault out again; what was found."""
+        check = Check.of(fault)
+        control = self.control(check)
+        start = time.perf_counter()
+        earlier: dict[str, int] = {}
+        if fault.after is not None:
+            folder = self.tampered(fault, check)
+            with _Planted(self.checkout, fault):
+                done, told = self.run(check, "--compare-only", "--out", str(self.scratch))
+            says = self.ask_peers(check, folder)
+        else:
+            folder = self.logs(check)
+            with _Planted(self.checkout, fault):
+                for step in fault.passes:
+                    done, _ = self.run(Check(step, fault.model))
+                    earlier[str(step)] = done.returncode
+                done, told = self.run(check)
+            # A check that could not compare leaves the former logs, which say nothing of this one.
+            compared = done.returncode in (0, 1)
+            says = self.ask_peers(check, folder) if compared else peers.nothing_said()
+        found = self.found(fault, control["exit_code"] == 0, done, told)
+        place = _place(folder, fault, found["first"])
+        return found | {
+            "earlier": earlier,
+            "place": place,
+            "patched_line": _is_patched(self.checkout, fault, place),
+            "peers": says,
+            "control_peers": control["peers"],
+            "seconds": round(time.perf_counter() - start, 1),
+        }
+
+    def found(self, fault: Fault, control_is_green: bool, done, told: dict) -> dict:
+        """Whether the check turned red, and for the right reason."""
+        first = told.get("first_diverged")
+        sentence = " ".join(told.get("errors", {}).values()) or done.stderr.strip()
+        wanted = 2 if fault.refused else 1
+        rows = [row for row in told.get("rows", []) if row.get("origin") and row["verdict"] in BAD]
+        right = fault.origin in sentence if fault.refused else fault.named(first or "")
+        caught = control_is_green and done.returncode == wanted
+        return {
+            "id": fault.id,
+            "area": fault.area,
+            "what": fault.what,
+            "model": fault.name,
+            "step": fault.step,
+            "wanted": fault.origin,
+            "refused": fault.refused,
+            "control_is_green": control_is_green,
+            "exit_code": done.returncode,
+            "caught": caught,
+            "origin_right": caught and right,
+            "verdict": told.get("verdict", ""),
+            "first": first,
+            "origins": [row["key"] for row in rows[:SHOWN_ORIGINS]],
+            "origin_count": len(rows),
+            "sentence": sentence[:400] if done.returncode == 2 else "",
+        }
+
+    # ---- the checkout ---------------------------------------------------------------------------
+
+    def logs(self, check: Check) -> Path:
+        """Where a check leaves its logs."""
+        return self.checkout.logs(check.step, check.name)
+
+    def run(self, check: Check, *more: str) -> tuple:
+        """The check in this copy: the finished process and its report."""
+        model = str(self.checkout.path(check.model)) if "/" in check.model else check.model
+        quick = () if "--compare-only" in more else QUICK
+        arguments = ("--model", model, *check.arguments, *more, *quick)
+        return self.checkout.rows(check.step, *arguments)
+
+    def ask_peers(self, check: Check, folder: Path) -> dict[str, str]:
+        """The two other tools' verdicts on a run's float32 logs."""
+        names = (folder / f"{STEMS[check.step]}_{side}.npy" for side in ("torch", "paddle"))
+        return peers.says(self.reprod_log, *names, LIMITS.get(check.step, 1e-6))
+
+    def tampered(self, fault: Fault, check: Check) -> Path:
+        """A copy of the correct run's logs, after what the fault does to them."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        step = Path(CHECKS[check.step]).parent.name
+        folder = self.scratch / step / check.name
+        shutil.copytree(self.logs(check), folder)
+        other = self.scratch / "other" / step / check.name
+        if fault.other is not None:
+            out = str(self.scratch / "other")
+            done, _ = self.run(Check(check.step, check.model, fault.other), "--out", out)
+            if done.returncode != 0:
+                raise RuntimeError(f"{fault.id}: its other run failed: {done.stderr[-300:]}")
+        fault.after(folder, other)
+        return folder
+
+
+class _Planted:
+    """A fault that is in the checkout for a while."""
+
+    def __init__(self, checkout: Checkout, fault: Fault):
+        self.path = checkout.path(fault.file) if fault.file else None
+        self.fault = fault
+
+    def __enter__(self):
+        if self.path:
+            self.clean = self.path.read_text()
+            self.path.write_text(self.fault.planted(self.clean))
+
+    def __exit__(self, *exception):
+        if self.path:
+            self.path.write_text(self.clean)
+
+
+def _place(folder: Path, fault: Fault, key: str | None) -> str:
+    """The Paddle file and line that the check names for the first row that is off."""
+    sidecar = read_sidecar(folder / f"{JUDGED[fault.step]}_paddle.npy") if key else None
+    return (sidecar or {}).get("places", {}).get(key, "")
+
+
+def _is_patched(checkout: Checkout, fault: Fault, place: str) -> bool:
+    """True where that line is one of those that were changed."""
+    file, _, line = place.rpartition(":")
+    if not line.isdecimal() or not file.endswith(fault.file):
+        return False
+    text = checkout.path(fault.file).read_text()
+    start = text[: text.index(fault.old)].count("\n") + 1
+    return start <= int(line) <= start + fault.new.count("\n")
