@@ -17,7 +17,8 @@ class Reformer(nn.Layer):
         self.model = ReformerModelWithLMHead(ReformerConfig(**config))
         for layer in self.model.reformer.encoder.layers:
             repeat_names(layer)
-        for layer in self.model.sublayers():  # mask values; transformers keeps them out of its state
+        # Mask values are buffers, which transformers keeps out of its state.
+        for layer in self.model.sublayers():
             layer._non_persistable_buffer_names_set.update(layer._buffers)
 
     def forward(self, input_ids, attention_mask):
@@ -63,6 +64,4 @@ def loss(outputs, inputs):
     """Each token from those before it; written out, since transformers' own is always float32."""
     logits, labels = outputs["logits"][:, :-1], inputs["labels"][:, 1:]
     classes = logits.shape[-1]
-    return F.cross_entropy(
-        logits.reshape([-1, classes]), labels.reshape([-1]), ignore_index=-100
-    )
+    return F.cross_entropy(logits.reshape([-1, classes]), labels.reshape([-1]), ignore_index=-100)

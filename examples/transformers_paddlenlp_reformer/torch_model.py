@@ -18,7 +18,7 @@ class Reformer(nn.Module):
         self.model = ReformerModelWithLMHead(ReformerConfig(**config))
         for layer in self.model.reformer.encoder.layers:
             repeat_names(layer)
-        # The axial weights are float32 whatever the default is: a float64 run needs them in float64.
+        # The axial weights are float32 whatever the default is; a float64 run is to have none.
         self.model.to(torch.get_default_dtype())
 
     def forward(self, input_ids, attention_mask):
@@ -64,6 +64,4 @@ def loss(outputs, inputs):
     """Each token from those before it; written out, since transformers' own is always float32."""
     logits, labels = outputs["logits"][:, :-1], inputs["labels"][:, 1:]
     classes = logits.shape[-1]
-    return F.cross_entropy(
-        logits.reshape([-1, classes]), labels.reshape([-1]), ignore_index=-100
-    )
+    return F.cross_entropy(logits.reshape([-1, classes]), labels.reshape([-1]), ignore_index=-100)
