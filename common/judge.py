@@ -221,6 +221,7 @@ class _Logs:
         """True for a value of a layer without parameters that only one side's model has at all.
 
         A port may call F.relu where the reference has a ReLU: that layer is then no probe there.
+        Nor are layers that the other side has in one, where case.py's convert fuses their weights.
         """
         has = [self.notes_of(name, "modules") for name in ("ref32", "cand32")]
         if not all(has):
@@ -229,7 +230,8 @@ class _Logs:
         while "/" in name and not any(name in modules for modules in has):
             name = name.rpartition("/")[0]  # `name/1` is an output of `name`
         found = [modules[name] for modules in has if name in modules]
-        return len(found) == 1 and found[0] == 0
+        converted = self.sidecars.get("cand32", {}).get("converted") or []
+        return len(found) == 1 and (found[0] == 0 or name in converted)
 
     def notes_of(self, name: str, entry: str) -> dict:
         found = self.sidecars.get(name, {}).get(entry)
