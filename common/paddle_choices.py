@@ -10,10 +10,9 @@ one side calls is passed over: its results are judged where they are used.
 
 import paddle
 
-from common.session import OWN, current
-from common.paddle_side import is_float, settle
+from common.session import CHOICE, current
+from common.paddle_side import enter_choice, is_float
 
-KIND = f"{OWN} choice"
 _WITH_INDICES = False  # twin: what sort returns
 _original = {}
 
@@ -51,8 +50,8 @@ def _settled(kind, scores, choice, axis, sign=1.0):
     label = current().label(f"{site}.{kind}" if site else kind)
     scores = (scores.detach() * sign).moveaxis(axis, -1)
     if choice.ndim < scores.ndim:
-        return settle(label, scores, choice, KIND)
-    return settle(label, scores, choice.moveaxis(axis, -1), KIND).moveaxis(-1, axis)
+        return enter_choice(label, scores, choice, CHOICE)
+    return enter_choice(label, scores, choice.moveaxis(axis, -1), CHOICE).moveaxis(-1, axis)
 
 
 # ---- the functions, with their framework's own arguments -----------------------------------------

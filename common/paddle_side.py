@@ -114,22 +114,22 @@ def choose(module, name, scores):
     A recomputation's scores differ by rounding: the model must keep its choices for it.
     """
     label = _choice_label(module, name)
-    return settle(label, scores.detach(), _argmax(scores.detach(), axis=-1))
+    return enter_choice(label, scores.detach(), _argmax(scores.detach(), axis=-1))
 
 
 def choose_top_k(module, name, scores, k):
     """Indices (..., k) of the k largest scores along the last axis, largest first, int64.
 
-    Among equal scores the lower index comes first, on both sides.  A discrete choice as in `choose`;
-    a score's margin is that to its neighbours, the k-th's also that over the (k+1)-th.  Raises
-    ValueError for a k that is not from 1 to the number of scores.
+    Among equal scores the lower index comes first, on both sides.  A discrete choice as in
+    `choose`; a score's margin is that to its neighbours, the k-th's also that over the (k+1)-th.
+    Raises ValueError for a k that is not from 1 to the number of scores.
     """
     label = _choice_label(module, name)
     count = scores.shape[-1]
     if not 1 <= k <= count:
         raise ValueError(f"{label}: k is {k}; allowed: 1 to {count}, as many as there are scores")
     order = _argsort(scores.detach(), axis=-1, descending=True, stable=True)
-    return settle(label, scores.detach(), order[..., :k])
+    return enter_choice(label, scores.detach(), order[..., :k])
 
 
 def choose_order(module, name, scores):
@@ -140,7 +140,7 @@ def choose_order(module, name, scores):
     return choose_top_k(module, name, scores, scores.shape[-1])
 
 
-def settle(label, scores, choice, kind=""):
+def enter_choice(label, scores, choice, kind=""):
     """Enter a choice (...) or (..., k) among scores (..., N) in the ledger; what to go on with.
 
     The largest scores are meant to be chosen, the larger first.  `kind` marks what was not asked

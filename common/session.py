@@ -20,6 +20,7 @@ from common.tape import Tape
 
 # Before the class of a model's own modules: the other side need not have them.
 OWN = "own"
+CHOICE = f"{OWN} choice"  # of a choice that nobody asked for by name
 # Behind the class of a module that writes into its input: that tensor's gradient is not logged.
 IN_PLACE = "in place"
 

@@ -131,6 +131,8 @@ def judge_tensor(
     optimizer: str = "",
     terms: int = 1,
     fed: float = 0.0,
+    part_of: float = 0.0,
+    masks: bool = False,
     constant: str = "constant",
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
@@ -141,6 +143,8 @@ def judge_tensor(
     optimizer      for what optimizer steps have touched: its kind, such as weight or moment2
     terms          the longest sum that its values may be made of
     fed            how large that is which it was computed from: what is left of it may be small
+    part_of        how large that is which it is a difference of: its own size is by chance
+    masks          infinities are a mask's: the same in all runs, they are left out of the judgement
     constant       which tolerance says how far a constant kept in float32 may bring it
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
@@ -153,6 +157,7 @@ def judge_tensor(
     if arrays[0].dtype.kind in "iub":
         return _judge_integers(row, arrays)
     with np.errstate(all="ignore"):
+        masked = _take_out_masks(arrays) if masks else 0
         scale = _compare_float32(row, *arrays[:2])
         if row.max_abs is None or len(arrays) == 4:
             row.note = _not_finite(arrays)
@@ -161,8 +166,14 @@ def judge_tensor(
             row.guide_passed = False
             return row
         if len(arrays) == 2:
-            return _judge_close(row, *arrays, scale)
-        return _judge_gap(row, arrays, cap, batch, optimizer, terms, fed, constant)
+            row = _judge_close(row, *arrays, scale)
+        else:
+            row = _judge_gap(row, arrays, cap, batch, optimizer, terms, fed, part_of, constant)
+    if masked:
+        told = f"{masked} of {row.size} values are infinite on every side, as a mask has them"
+        row.note = f"{row.note}; {told}" if row.note else told
+        row.mean_abs, row.max_abs, row.guide_passed = None, None, False  # inf - inf
+    return row
 
 
 def _mismatch(arrays: list[np.ndarray]) -> str:
@@ -198,6 +209,21 @@ def _not_finite(arrays: list[np.ndarray]) -> str:
             first = tuple(int(i) for i in np.unravel_index(np.argmin(finite), array.shape))
             found.append(f"{name}: {nans} NaN, {infinities} infinite, first at {first}")
     return "; ".join(found)
+
+
+def _take_out_masks(arrays: list[np.ndarray]) -> int:
+    """Put 0 for infinities that all arrays have at the same places; returns how many.
+
+    Not where nothing else would be left.
+    """
+    infinite = np.isinf(arrays[0])
+    count = int(np.count_nonzero(infinite))
+    if not 0 < count < infinite.size:
+        return 0
+    if any(not np.array_equal(a[infinite], arrays[0][infinite]) for a in arrays[1:]):
+        return 0
+    arrays[:] = [np.where(infinite, array.dtype.type(0), array) for array in arrays]
+    return count
 
 
 def _compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
@@ -312,6 +338,7 @@ def _judge_gap(
     optimizer: str,
     terms: int,
     fed: float,
+    part_of: float,
     constant_name: str,
 ) -> Row:
     """The rule itself, on finite floats."""
@@ -334,6 +361,8 @@ def _judge_gap(
         widths += [row.size // samples] * 2 * samples
     gap, noise_ref, noise_cand, scale, cand_scale = np.array(columns).T  # each (2 + 2 * samples)
     widths = np.array(widths)
+
+    scale = np.maximum(scale, part_of)
 
     # A kind's S is a root mean square; the maxima of a tensor may be larger.
     limit = scale if cap is None else np.maximum(cap, scale)
