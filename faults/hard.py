@@ -56,13 +56,16 @@ RUNS = (
     Run("deep", 4, options=(*_TRAINED, "--seed", "1")),
     Run("networks", 4, "gauge"),
     Run("networks", 4, "norms"),
+    Run("choices", 4),
     Run("transformer", 1),
     Run("operators", 1),
     Run("deep", 1, options=(*_TRAINED, "--seed", "2")),
     Run("deep", 1, options=(*_TRAINED, "--seed", "3")),
     Run("networks", 1),
+    Run("choices", 1),
     Run("transformer", 3),
     Run("networks", 3),
+    Run("choices", 3),
 )
 
 
