@@ -346,8 +346,8 @@ class _Judge:
         case = self.case_of(key)
         if case in self.off:
             row = self.localised(key, row)
-        elif not fine and row.verdict != "CLOSE":
-            row.origin = True
+        elif not fine and (row.verdict != "CLOSE" or self.logs.get("ref64", key) is not None):
+            row.origin = row.verdict != "CLOSE"
             self.off.add(case)
         if row.origin and row.verdict in FAILING:
             self.failing.add(case)
@@ -489,6 +489,7 @@ class _Judge:
             batch=None if kind or _is_optimizer(key) else _batch_of(key, self.batch),
             optimizer=(kind or "loss") if _is_optimizer(key) else "",
             terms=terms.after(ref32),
+            local=cand32 is ref32,
             part_of=self.scores_size(key, ref64),
             masks=bool(self.logs.notes_of("ref32", "classes").get(key)) and not kind,
             constant="constant_statistics" if key.endswith(_STATISTICS) else "constant",

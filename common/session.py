@@ -52,6 +52,7 @@ class Session:
         self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
         self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores
+        self.half = False  # a probe held float16 or bfloat16
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to

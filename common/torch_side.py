@@ -28,7 +28,9 @@ _argmax, _argsort = torch.argmax, torch.argsort  # as they are before torch_choi
 
 
 def array(tensor):
-    """A tensor's values as a NumPy array of the same dtype."""
+    """A tensor's values as a NumPy array of the same dtype; bfloat16, which NumPy lacks, in float32."""
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.to(torch.float32)
     return tensor.detach().cpu().numpy()
 
 
@@ -247,12 +249,14 @@ def _observe(session, label, value, class_name="", replace=True):
     if class_name.endswith(IN_PLACE):
         return value
     reference = None if session.reference is None else session.reference.get(key)
+    if is_float(value) and str(value.dtype) not in ("torch.float32", "torch.float64"):
+        session.half = True
     if not is_float(value):
         replaced = reference is not None and list(reference.shape) == list(value.shape)
         return tensor(reference).to(value.dtype) if replaced else value
     differentiable = session.gradients and value.requires_grad and torch.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
-        value = _replace(value, tensor(reference))
+        value = _replace(value, tensor(reference).to(value.dtype))
     elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
         value = _replace(value, value.detach())
@@ -268,7 +272,7 @@ def _observe_gradient(session, label, gradient):
     session.places.setdefault(key, session.places.get(session.prefix + label, ""))
     session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
     if session.reference is not None and key in session.reference:
-        return tensor(session.reference[key])
+        return tensor(session.reference[key]).to(gradient.dtype)
     return gradient
 
 
