@@ -8,8 +8,8 @@ bounds hold for the maxima over elements, and for each sample where there is a b
 one bad element or one blind sample cannot hide.  NumPy only; tensors are passed over in blocks.
 """
 
-from copy import copy
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -421,7 +421,8 @@ def _judge_gap(
     capped = noise_ref > tolerance("cap") * limit
     rounding = rounding_bound(noise_ref, scale, limit)
     if cap is not None:
-        floor = max(tolerance("kind_floor") * cap, tolerance("smallest"))
+        nothing = tolerance("nothing")
+        floor = max(tolerance("kind_floor") * cap, nothing if cap < nothing else 0.0)
         rounding = np.maximum(rounding, floor)
     rounding = np.maximum(rounding, tolerance("fed_floor") * fed)
     constant = np.maximum(rounding, tolerance(constant_name) * scale)
@@ -434,7 +435,7 @@ def _judge_gap(
     precision = np.maximum(precision * _long_sum(terms), tolerance("underflow"))
     if cap is not None:
         # A kind that is zero throughout: one side may keep what a softmax leaves of exp(-64).
-        floor = tolerance("kind_floor") * cap if cap > 0.0 else tolerance("nothing")
+        floor = tolerance("kind_floor") * cap if cap >= nothing else nothing
         precision = np.maximum(precision, floor)
     if optimizer == "moment2":
         precision = np.maximum(precision, tolerance("precision_moment2") * scale)
