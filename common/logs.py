@@ -241,7 +241,7 @@ class Log(Mapping):
         self.close()
 
 
-# Where the arrays of the logs that were read last lie: a check opens each of its logs several times.
+# Where the arrays lie in the logs that were read last: a check opens each of them several times.
 _indexes: dict[tuple[int, ...], dict[str, StoredArray]] = {}
 _KEPT_INDEXES = 8
 _SETTLED_NS = 10**8  # a younger file may change once more within one tick of the clock
