@@ -39,7 +39,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--preset", default="default", help="of the model's case.py")
     options.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     options.add_argument("--seed", type=_natural, default=0)
-    options.add_argument("--weights", help="a torch-named .npz, or trained-like")
+    options.add_argument("--weights", help="a torch-named .npz, trained-like or stirred")
     options.add_argument("--out", type=Path, help="write logs to DIR/STEP/MODEL instead")
     options.add_argument(
         "--train", action="store_true", help="steps 1, 3, 4 in train mode, dropout from the tape"

@@ -124,6 +124,7 @@ TWIN_PATTERNS = (
     "common/{}_side.py",
     "common/{}_dropout.py",
     "common/{}_loader.py",
+    "common/{}_dropout.py",
     "common/models/*/{}_model.py",
     "step*/{}/*.py",
 )
