@@ -146,12 +146,16 @@ class Run:
                 getattr(case, "convert", None),
             )
             self.session.rename = self.layout.rename
+            self.session.converted += [
+                self.prefix + name for name in self.layout.converted_modules()
+            ]
         first = "read_back" not in self.notes
         if first and isinstance(self.layout, Layout):
             self.notes["certificate"] = self.layout.certificate()
             if self.options.certify:
                 round_trip = weights.goes_round(self.layout, self.side.state(model))
                 self.notes["paddle_to_torch"] = round_trip
+                self.notes["hidden_rows"] = weights.hidden_rows(self.layout, state)
         layout = self.layout
         values = layout.to_paddle(state) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
@@ -446,6 +450,7 @@ def _write_log(
         "single_step": reference is not None,
         "batches": batches,
         "modules": session.modules,
+        "converted": session.converted,
         "places": {key: short_place(place, str(ROOT)) for key, place in session.places.items()},
         "classes": {key: name for key, name in session.classes.items() if name},
         "environment": {
