@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+LEFT_OUT = "model.reformer.encoder."  # of keys, for a narrow table
 HEADING = "| run | case | rows | right | diverged | carried | where it starts |"
 
 
@@ -27,7 +28,7 @@ def line(run: str, case: str, rows: list[dict]) -> str:
     carried, diverged = counts.pop("CARRIED", 0), counts.pop("DIVERGED", 0)
     assert not counts, f"{run}: {dict(counts)} has no column"
     origins = [row["key"].removeprefix(f"{case}/") for row in rows if row["origin"]]
-    told = "<br>".join(f"`{key}`" for key in origins) or "–"
+    told = "<br>".join(f"`{key.replace(LEFT_OUT, '')}`" for key in origins) or "–"
     return f"| {run} | {case} | {len(rows)} | {right} | {diverged} | {carried} | {told} |"
 
 
