@@ -266,7 +266,7 @@ FAULTS = [
         "F.dropout without training=self.training: on in eval mode",
         'x = dropout(self, "dropout", self.dense(x), self.dropout_prob)',
         "x = F.dropout(self.dense(x), self.dropout_prob)",
-        f"main/{ATTENTION}.output.LayerNorm:in/0",
+        f"main/{ATTENTION}.output.dropout:p",
         area="dropout",
     ),
     forward(

@@ -58,7 +58,7 @@ FAULTS = [
         "masked tokens put into the last bucket, not into one of their own",
         "paddle.full_like(buckets, product))",
         "paddle.full_like(buckets, product - 1))",
-        f"lm_masked_rows/{LSH}.buckets",
+        f"lm/{LSH}.buckets",
         area="hashing, chunks",
     ),
     forward(
@@ -302,7 +302,7 @@ FAULTS = [
         "the head's bias under its two names no longer one tensor",
         "self.decoder.bias = self.bias",
         "self.decoder.bias = self.create_parameter([vocabulary])",
-        "lm/grad/lm_head.bias",
+        "lm/grad/lm_head.decoder.bias",
         passes=(1,),
         area="weights",
     ),
