@@ -6,9 +6,7 @@
 import argparse
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -16,12 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common import report
-from common.data import make_digits, make_text
+from common.data import save_arrays
 from common.errors import UserError
 from common.files import whole
-from common.judge import Judgement, check_independence, judge_logs
+from common.interpreters import two_environments
+from common.json_file import load_json
+from common.judge import Judgement, judge_logs
 from common.logs import read_sidecar
+from common.optional import TEXT, data_preset, make_data
 from common.pairs import Pair, load_pairs
+from common.places import put_in_place, remove_abandoned, version, working_folder
 from common.provenance import changed_sources
 from common.reuse import (
     differing_reference,
@@ -31,13 +33,14 @@ from common.reuse import (
     why_not_reused,
     write_key,
 )
-from common.runner import GuideReport, Process, interpreter
+from common.runner import GuideReport, Process, how_it_ended, interpreter
+from common.signals import Stopped, stoppable
 from common.steps import Step
+from common.trust import folder_problems
 from common.verdict import Row, exit_code, worst
+from common.weights import WORDS
 
 _SIDES = ("torch", "paddle")
-TEXT_COUNT = 60  # documents of the embedded text
-TEXT_BYTES = 600  # of each at most
 
 
 @dataclass
@@ -134,11 +137,15 @@ def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
 def guarded(options: argparse.Namespace, action) -> int:
     """Run a command; whatever goes wrong is one sentence and exit status 2."""
     try:
-        return action()
+        with stoppable():
+            return action()
     except UserError as error:
         report.say_error(str(error))
-    except KeyboardInterrupt:
-        report.say_error("interrupted; former results are as they were")
+    except KeyboardInterrupt as error:
+        word = f" by {error}" if isinstance(error, Stopped) else ""
+        report.say_error(
+            f"stopped{word}: what was finished is in its place, all else is as it was before"
+        )
     except BrokenPipeError:
         sys.stderr.close()
     except OSError as error:
@@ -204,22 +211,22 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
         told = " and ".join(f"--{name.replace('_', '-')}" for name in alone)
         raise UserError(f"{told} exclude each other: give one of them")
     if options.compare_only:
-        results = [_judged(step, pair, base / pair.name, options, None) for pair in pairs]
+        remove_abandoned(base)
+        results = [_judged_in_place(step, pair, base / pair.name, options) for pair in pairs]
         for result in results:
             result.folder = base / result.model
         return results
     for pair in pairs:
-        if not step.data:
-            pair.config(options.preset)
+        pair.config(data_preset(pair, options.preset) if step.data else options.preset)
     needed = [side for side in _SIDES if side == "paddle" or not options.reference]
     pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in needed}
     base.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(base)
-    with tempfile.TemporaryDirectory(prefix=f".work-{os.getpid()}-", dir=base) as name:
-        work = Path(name)
+    remove_abandoned(base)
+    with working_folder(base) as work:
         twins = _Twins(step, options, pythons, work, on_progress)
         for pair in pairs:
-            twins.bring_reference(pair, base / pair.name)
+            if twins.make_data(pair):
+                twins.bring_reference(pair, base / pair.name)
         errors = twins.run_all(pairs)
         results = []
         for pair in pairs:
@@ -237,7 +244,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             if result.error:  # nothing was compared: the former result stays
                 result.error = result.error.replace(_shown(work / pair.name), "the new logs")
                 continue
-            _put_in_place(work / pair.name, base / pair.name)
+            put_in_place(work / pair.name, base / pair.name)
             (base / f"{pair.name}.error.txt").unlink(missing_ok=True)
     return results
 
@@ -253,11 +260,29 @@ class _Twins:
         self.on_progress = on_progress
         self.brought: set[str] = set()  # models whose torch logs were taken over
         self.notes: dict[str, list[str]] = {}  # model -> what to say of that
+        self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
         self.data = work / "data"
-        if step.data:
-            self.data.mkdir()
-            make_digits(self.data / "digits.npz")
-            make_text(self.data / "text.npz", count=TEXT_COUNT, max_bytes=TEXT_BYTES)
+
+    def make_data(self, pair: Pair) -> bool:
+        """Write what a pair's make_data gives as files that both sides read; False where it fails.
+
+        Every step but 2 and 5 does without.
+        """
+        if not self.step.data:
+            return True
+        try:
+            parts = make_data(pair, self.options.preset, self.options.seed)
+        except UserError as error:
+            self.errors[pair.name] = (str(error), "".join(traceback.format_exception(error)))
+            return False
+        preset = data_preset(pair, self.options.preset)
+        files: dict[str, dict] = {}
+        for part, arrays in parts.items():
+            stem, prefix = (TEXT, "") if part == TEXT else (preset, f"{part}/")
+            files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
+        for stem, arrays in files.items():
+            save_arrays(self.data / pair.name / f"{stem}.npz", arrays)
+        return True
 
     def bring_reference(self, pair: Pair, former: Path) -> None:
         """Take over the torch side's logs, where asked for; else note what they will depend on.
@@ -271,7 +296,8 @@ class _Twins:
             found = find_reference(self.options.reference.absolute(), self.step, pair)
             notes += filter(None, [differing_reference(found, pair)])
         else:
-            key = reference_key(self.step, pair, self.options, self.pythons["torch"], self.data)
+            data = self.data / pair.name
+            key = reference_key(self.step, pair, self.options, self.pythons["torch"], data)
             write_key(folder, key)
             if not self.options.reuse:
                 return
@@ -285,7 +311,7 @@ class _Twins:
 
     def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
         """Every launch for every model; returns model -> (sentence, traceback) of failures."""
-        errors: dict[str, tuple[str, str]] = {}
+        errors = self.errors
         for launch in self.step.launches:
             left = self._left(pairs, errors)
             if launch.side_by_side and left:
@@ -322,7 +348,7 @@ class _Twins:
         command += ["--preset", options.preset, "--seed", str(options.seed)]
         command += ["--device", options.device, "--out", str(self.work), "--progress"]
         if options.weights:
-            known = options.weights == "trained-like"
+            known = options.weights in WORDS
             command += ["--weights", options.weights if known else os.path.abspath(options.weights)]
         if self.step.data:
             command += ["--data", str(self.data)]
@@ -343,16 +369,15 @@ class _Twins:
             process.stop()
             raise
         for pair in pairs:
-            path = self.work / pair.name / f"error_{side}.json"
-            if path.is_file():
-                told = json.loads(path.read_text())
-                errors.setdefault(pair.name, (told["sentence"], told["traceback"]))
-        told_of = any((self.work / p.name / f"error_{side}.json").is_file() for p in pairs)
-        if status != 0 and not told_of:
+            told = _told(self.work / pair.name / f"error_{side}.json")
+            if told is not None:
+                errors.setdefault(pair.name, told)
+        if status != 0 and not any(pair.name in errors for pair in pairs):
             text = "\n".join(process.stderr)
-            last = next((line for line in reversed(process.stderr) if line.strip()), "no message")
+            sentence = f"the {side} twin {how_it_ended(status, process.stderr)}"
+            if getattr(self.options, f"{side}_python"):
+                sentence += f" (run by {self.pythons[side]})"
             for pair in pairs:
-                sentence = f"the {side} twin ended with status {status}: {last.strip()[:300]}"
                 errors.setdefault(pair.name, (sentence, text))
 
     def single_step(self, pair: Pair) -> None:
@@ -366,10 +391,32 @@ class _Twins:
     def elapsed_s(self, model: str) -> float:
         """What the twins of a model took, from their logs' sidecars."""
         total = 0.0
-        for path in (self.work / model).glob("*.json"):
-            sidecar = read_sidecar(path.with_suffix(".npy")) or {}
-            total += sidecar.get("elapsed_s", 0.0) if "log_sha256" in sidecar else 0.0
+        for path in (self.work / model).glob("*.npy"):
+            total += (read_sidecar(path) or {}).get("elapsed_s", 0.0)
         return total
+
+
+def _told(path: Path) -> tuple[str, str] | None:
+    """What a twin says of its failure: a sentence and the traceback; None where it says nothing."""
+    try:
+        told = load_json(path)
+    except UserError:  # it died before, or while it wrote this, as on a full disk
+        return None
+    sentence, text = told.get("sentence"), told.get("traceback")
+    return (sentence, text) if isinstance(sentence, str) and isinstance(text, str) else None
+
+
+def _judged_in_place(step, pair, folder: Path, options) -> Result:
+    """Judge a result that is there: once more where another check has put a newer one in."""
+    for _ in range(5):
+        before = version(folder)
+        if before is None:
+            time.sleep(0.1)  # the moment between a former result and the next
+            before = version(folder)
+        result = _judged(step, pair, folder, options, None)
+        if version(folder) == before:
+            break
+    return result
 
 
 def _judged(step, pair, folder, options, twins) -> Result:
@@ -383,18 +430,22 @@ def _judged(step, pair, folder, options, twins) -> Result:
         reference = folder / f"{step.guide_stem}_torch.npy"
         candidate = folder / f"{step.guide_stem}_paddle.npy"
         for stem in dict.fromkeys((*step.judged, step.guide_stem)):
-            _refuse_untrusted(folder, stem)
-            if options.compare_only:
+            _refuse_missing(folder, stem)
+        problems = folder_problems(folder)
+        if problems:
+            raise UserError(f"{_shown(folder)}: {'; '.join(problems)}")
+        if options.compare_only:
+            for stem in dict.fromkeys((*step.judged, step.guide_stem)):
                 _refuse_stale(folder, stem, pair)
         target = folder / f"{step.guide_stem}_diff.log"
         if not options.no_report:
             guide = GuideReport(reference, candidate, step.guide_threshold, target)
-        judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
+        judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
         rows = [row for judgement in judgements for row in judgement.rows]
         harmless = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")
         if twins is not None and not all(row.verdict in harmless for row in rows):
             twins.single_step(pair)
-            judgements = [_judge_stem(step, pair, folder, stem) for stem in step.judged]
+            judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
         for judgement in judgements:
             result.rows += judgement.rows
             result.notes += judgement.notes
@@ -404,6 +455,8 @@ def _judged(step, pair, folder, options, twins) -> Result:
             row.step, row.model = step.number, pair.name
             if row.verdict == "PRECISION" and "precision" in options.allow:
                 row.note = f"allowed by --allow precision: {row.note}"
+        logs = [folder / f"{step.judged[0]}_{side}.npy" for side in _SIDES]
+        result.notes += two_environments(*map(read_sidecar, logs))
         result.places = {side: _sidecar_entries(folder, step, side, "places") for side in _SIDES}
         for side in _SIDES:
             if _sidecar_entries(folder, step, side, "untaped_draws"):
@@ -421,6 +474,8 @@ def _judged(step, pair, folder, options, twins) -> Result:
             result.notes.append(f"reprod_log itself says {said} in {target.name}")
     except UserError as error:
         result.error = str(error)
+    except OSError as error:
+        result.error = f"{error.filename or _shown(folder)}: {error.strerror or error}"
     finally:
         if guide is not None:
             guide.wait()
@@ -428,20 +483,14 @@ def _judged(step, pair, folder, options, twins) -> Result:
     return result
 
 
-def _refuse_untrusted(folder: Path, stem: str) -> None:
-    """Raise UserError for logs that are missing or that two sides, inputs or starts contradict."""
+def _refuse_missing(folder: Path, stem: str) -> None:
+    """Raise UserError for logs that are not there."""
     for side in _SIDES:
-        if not (folder / f"{stem}_{side}.npy").is_file():
+        if not os.path.lexists(folder / f"{stem}_{side}.npy"):
             raise UserError(
                 f"{_shown(folder / f'{stem}_{side}.npy')} is missing: run this check without "
                 "--compare-only"
             )
-    for suffix in ("", "_fp64"):
-        paths = [folder / f"{stem}_{side}{suffix}.npy" for side in _SIDES]
-        if all(path.is_file() for path in paths):
-            problems = check_independence(*paths, *(read_sidecar(path) for path in paths))
-            if problems:
-                raise UserError(f"{_shown(folder)}: {'; '.join(problems)}")
 
 
 def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
@@ -456,7 +505,9 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
             )
 
 
-def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
+def judge_stem(step: Step, model: str, folder: Path, stem: str) -> Judgement:
+    """The verdicts of a folder's logs of one stem; raises LogError for a file that is none."""
+
     def path(name: str) -> Path | None:
         found = folder / f"{stem}_{name}.npy"
         return found if found.is_file() else None
@@ -468,7 +519,7 @@ def _judge_stem(step: Step, pair: Pair, folder: Path, stem: str) -> Judgement:
         path("paddle_fp64"),
         local64=path("paddle_fp64_single_step"),
         step=step.number,
-        model=pair.name,
+        model=model,
     )
 
 
@@ -492,40 +543,9 @@ def _sidecar_entries(folder: Path, step: Step, side: str, entry: str) -> dict:
     return found
 
 
-def _remove_abandoned(base: Path) -> None:
-    """Tidy what a killed check left: its working folders go, a result moved aside comes back."""
-    for path in [*base.glob(".work-*-*"), *base.glob(".old-*-*")]:
-        try:
-            os.kill(int(path.name.split("-")[1]), 0)
-        except ProcessLookupError:
-            if path.name.startswith(".old-"):
-                for kept in path.iterdir():
-                    if not (base / kept.name).exists():
-                        os.replace(kept, base / kept.name)
-            shutil.rmtree(path, ignore_errors=True)
-        except (ValueError, PermissionError):
-            continue
-
-
-def _put_in_place(made: Path, target: Path) -> None:
-    """Swap a finished folder in.  Killed in between, the next check brings the former one back."""
-    old = Path(tempfile.mkdtemp(prefix=f".old-{os.getpid()}-", dir=target.parent))
-    for _ in range(10):
-        try:
-            if target.exists():
-                os.replace(target, old / target.name)
-            os.replace(made, target)
-            break
-        except OSError:
-            time.sleep(0.05)  # another check is swapping its own result in
-    else:
-        raise UserError(f"{_shown(target)} cannot be replaced: another program holds it")
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def _shown(path: Path) -> str:
     """A path relative to where the user is, if it is below."""
     try:
         return str(path.relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, OSError):  # elsewhere, or the user's folder is gone
         return str(path)

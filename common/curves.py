@@ -6,6 +6,7 @@ import numpy as np
 
 from common.files import whole
 from common.logs import read_log
+from common.optional import CURVES
 
 
 def draw_curves(folder: Path, model: str) -> Path:
@@ -25,15 +26,17 @@ def draw_curves(folder: Path, model: str) -> Path:
             "paddle": paddle_log["curve/loss"],
             "self": self_log["curve/loss"],
         }
-        accuracy = {"torch": torch_log["curve/accuracy"], "paddle": paddle_log["curve/accuracy"]}
+        curves = {f"curve/{name}" for name in CURVES}
+        score = next(k for k in torch_log if k.startswith("curve/") and k not in curves)
+        scores = {"torch": torch_log[score], "paddle": paddle_log[score]}
     figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12, 3.4))
     steps = np.arange(losses["torch"].size)
     for side, style in (("torch", "-"), ("paddle", "--")):
         left.plot(steps, losses[side], style, label=side, linewidth=1)
-        epochs = np.arange(1, accuracy[side].size + 1)
-        middle.plot(epochs, accuracy[side], style, label=side, marker=".")
+        epochs = np.arange(1, scores[side].size + 1)
+        middle.plot(epochs, scores[side], style, label=side, marker=".")
     left.set(title=f"{model}: training loss", xlabel="step")
-    middle.set(title="test accuracy", xlabel="epoch")
+    middle.set(title=f"test {score.rpartition('/')[2].replace('_', ' ')}", xlabel="epoch")
     tiny = 2.0**-30  # a logarithmic axis cannot show a drift of zero
     for other, label in (("paddle", "torch − paddle"), ("self", "torch − torch one ulp away")):
         right.semilogy(steps, np.abs(losses["torch"] - losses[other]) + tiny, label=label, lw=0.8)

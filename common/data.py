@@ -1,6 +1,6 @@
 """Real data and what is counted on it: digits and English text, batches, scores.
 
-Only `make_digits` needs scikit-learn (in the check's process); the rest is NumPy, so that both
+Only `digits` needs scikit-learn (in the check's process); the rest is NumPy, so that both
 twins read, batch and score with the same code, and only the frameworks' own loaders differ.
 
 A data file is an .npz of plain arrays with the SHA-256 of its content inside:
@@ -19,10 +19,13 @@ import numpy as np
 from common.errors import UserError
 from common.files import whole
 from common.logs import arrays_sha256
+from common.npz import read_npz
 
 PADDING = 0
 DIGITS_VOCABULARY = 18  # padding and 17 grey levels
 DIGITS_CLASSES = 10
+TEXT_COUNT = 60  # documents of the embedded text
+TEXT_BYTES = 600  # of each at most
 BYTE_OFFSET = 2  # enwik8's: 0 is padding, 1 stays free
 TEXT_VOCABULARY = 256 + BYTE_OFFSET
 
@@ -32,8 +35,8 @@ _SHA256 = "sha256"
 # ---- files --------------------------------------------------------------------------------------
 
 
-def make_digits(path: Path | str) -> str:
-    """Write scikit-learn's 1,797 handwritten digits as 64-token sequences; returns the SHA-256.
+def digits() -> dict[str, dict[str, np.ndarray]]:
+    """scikit-learn's 1,797 handwritten digits as 64-token sequences: train and test.
 
     A fifth is the test set, every class in the same share in both (seeded, hence always the same).
     """
@@ -46,19 +49,14 @@ def make_digits(path: Path | str) -> str:
     train_ids, test_ids, train_labels, test_labels = train_test_split(
         ids, labels, test_size=0.2, random_state=0, stratify=labels
     )
-    return save_arrays(
-        path,
-        {
-            "train/input_ids": train_ids,
-            "train/labels": train_labels,
-            "test/input_ids": test_ids,
-            "test/labels": test_labels,
-        },
-    )
+    return {
+        "train": {"input_ids": train_ids, "labels": train_labels},
+        "test": {"input_ids": test_ids, "labels": test_labels},
+    }
 
 
-def make_text(path: Path | str, count: int | None = None, max_bytes: int | None = None) -> str:
-    """Write the documents of Python's own help (pydoc_data.topics) as bytes; returns the SHA-256.
+def text(count: int | None = None, max_bytes: int | None = None) -> dict[str, np.ndarray]:
+    """The documents of Python's own help (pydoc_data.topics) as bytes: values and offsets.
 
     The documents are in the order of their names; `count` keeps the first so many, `max_bytes` cuts
     each. They are English, and between 200 bytes and 60 KiB long, so that truncation and padding
@@ -69,13 +67,28 @@ def make_text(path: Path | str, count: int | None = None, max_bytes: int | None 
     names = sorted(topics)[:count]
     texts = [topics[name].encode("utf-8")[:max_bytes] for name in names]
     lengths = [len(text) for text in texts]
+    return {
+        "values": np.frombuffer(b"".join(texts), np.uint8).astype(np.int64) + BYTE_OFFSET,
+        "offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+    }
+
+
+def embedded_data(config: dict, seed: int) -> dict[str, dict[str, np.ndarray]]:
+    """make_data of the built-in models: the digits, always the same, and text for step 2 to pad."""
+    return {**digits(), "text": text(count=TEXT_COUNT, max_bytes=TEXT_BYTES)}
+
+
+def make_digits(path: Path | str) -> str:
+    """Write the digits as a data file; returns the SHA-256."""
+    parts = digits()
     return save_arrays(
-        path,
-        {
-            "values": np.frombuffer(b"".join(texts), np.uint8).astype(np.int64) + BYTE_OFFSET,
-            "offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        },
+        path, {f"{p}/{k}": v for p, arrays in parts.items() for k, v in arrays.items()}
     )
+
+
+def make_text(path: Path | str, count: int | None = None, max_bytes: int | None = None) -> str:
+    """Write the text as a data file; returns the SHA-256."""
+    return save_arrays(path, text(count, max_bytes))
 
 
 def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray]) -> str:
@@ -98,14 +111,14 @@ def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
     """
     path = Path(path)
     try:
-        # np.load keeps the file open where the content is bad, unless it is ours to close.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {name: content[name] for name in content.files}
+        arrays = read_npz(path, text=(_SHA256,))
         digest = str(arrays.pop(_SHA256))
     except FileNotFoundError:
         raise UserError(f"{path}: no such data file") from None
-    except Exception:  # zipfile, zlib, numpy and the system each have their own
-        raise UserError(f"{path}: not a data file of this project, or cut off") from None
+    except KeyError:
+        raise UserError(f"{path}: not a data file of this project: it holds no SHA-256") from None
+    except (ValueError, UserError) as error:
+        raise UserError(f"{path}: not a data file of this project, or cut off ({error})") from None
     if digest != arrays_sha256(arrays):
         raise UserError(f"{path}: the arrays are not those that were written (SHA-256 differs)")
     return arrays

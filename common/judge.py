@@ -6,6 +6,7 @@ whether two frameworks really made them.  NumPy only.
 
 import os
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ import numpy as np
 
 from common.choices import Choice, judge_choice
 from common.logs import LogError, file_sha256, read_log, read_sidecar
-from common.session import OWN
+from common.session import IN_PLACE, OWN
 from common.tolerances import tolerance
 from common.verdict import (
+    FAILING,
     Row,
     exit_code,
     judge_tensor,
@@ -50,6 +52,13 @@ NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than to
 
 # `adam/003/grad/…` or `train/003/loss`, but not the third batch that was read (`test/003/…`).
 _STEP = re.compile(r"(^|/)(?!batch/|test/)[^/]+/\d{3}/")
+
+RECENT = 4  # forward tensors that count as what the next one may be computed from
+
+# What a constant makes of a whole pass at other weights, against the same at the first weights.
+CARRIED_MORE = 16.0
+# `encoder.attention:in/mask#2`: the module, and which call of it.
+_INPUT = re.compile(r"(.*):in/[^#@]*(.*)")
 
 _MANY_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
 
@@ -134,6 +143,11 @@ def _is_optimizer(key: str) -> bool:
     return not set(OPTIMIZER).isdisjoint(key.split("/")) or bool(_STEP.search(key))
 
 
+def _is_own_pass(key: str) -> bool:
+    """True for the loss and gradients of an optimizer step, which no probe has looked into."""
+    return bool(_STEP.search(key)) and set(OPTIMIZER).isdisjoint(key.split("/"))
+
+
 def _batch_of(key: str, batch) -> int | None:
     """The batch size that holds for a key: one number, or one for each prefix (longest first)."""
     if not isinstance(batch, Mapping):
@@ -194,6 +208,11 @@ class _Logs:
         """True for a value of a module that is the model's own, not the framework's."""
         kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
         return any(kind.startswith(f"{OWN} ") for kind in kinds)
+
+    def is_in_place(self, key: str) -> bool:
+        """True for an input that its module writes into, whose gradient is not logged."""
+        kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
+        return any(kind.endswith(IN_PLACE) for kind in kinds)
 
     def is_left_out(self, key: str) -> bool:
         """True for a value of a layer without parameters that only one side's model has at all.
@@ -263,7 +282,14 @@ def judge_logs(
                 f"{len(alone)} values of modules that one side alone has were passed over, such as "
                 f"{alone[0]}"
             )
-        passed_over = set(alone)
+        rest = [key for key in keys if judge.missing(key) and key not in alone]
+        otherwise = [key for key in rest if judge.called_otherwise(key)]
+        if otherwise:
+            judgement.notes.append(
+                f"{len(otherwise)} inputs that one side alone gives to a module, or gives by place "
+                f"and not by keyword, were passed over, such as {otherwise[0]}"
+            )
+        passed_over = {*alone, *otherwise}
         for key in (key for key in keys if key not in passed_over):
             judgement.rows.append(judge.row(key))
         judgement.notes += _notes(judgement.rows, logs)
@@ -291,7 +317,13 @@ class _Judge:
         self.logs = logs
         self.batch = batch
         self.step, self.model = step, model
-        self.off = False
+        self.off: set[str] = set()  # the cases in which a row is off already
+        self.failing: set[str] = set()  # those in which one does not pass
+        self.carried: dict[str, float] = {}  # case -> gap / size that its constants may make
+        # case -> sizes of the last forward tensors, which the next one is likely computed from
+        self.recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
+        self.terms: dict[str, _Terms] = {}  # case -> how long its sums may be
+        self.cases = [*logs.notes_of("ref32", "batches")]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
         self.choices = {name: logs.notes_of(name, "choices") for name in logs.logs}
 
@@ -299,12 +331,21 @@ class _Judge:
         row = self.compared(key)
         row.step, row.model = self.step, self.model
         fine = row.verdict in ("IDENTICAL", "ROUNDING")
-        if self.off:
+        case = self.case_of(key)
+        if case in self.off:
             row = self.localised(key, row)
         elif not fine and row.verdict != "CLOSE":
-            row.origin = self.off = True
+            row.origin = True
+            self.off.add(case)
+        if row.origin and row.verdict in FAILING:
+            self.failing.add(case)
         self.explain(row)
         return row
+
+    def case_of(self, key: str) -> str:
+        """The prefix of the case that a key belongs to: cases are runs of their own."""
+        fits = [prefix for prefix in self.cases if key.startswith(prefix)]
+        return max(fits, key=len, default="")
 
     def missing(self, key: str) -> str:
         """Which logs lack the key that others of their precision have; empty where none does."""
@@ -318,6 +359,22 @@ class _Judge:
             return "missing on the torch side"
         return "missing in " + " and ".join(SIDES[name] for name in lacking) if lacking else ""
 
+    def called_otherwise(self, key: str) -> bool:
+        """True for an input of a module whose outputs both sides have: those are what it did.
+
+        A gradient that one side alone has is a fault, unless a module there works in place.
+        """
+        found = _INPUT.fullmatch(key)
+        if found is None:
+            return False
+        if "grad_of/" in key:
+            value = "".join(key.split("grad_of/", 1))
+            if not self.missing(value) and not self.logs.is_in_place(value):
+                return False
+        name = found[1] + found[2]
+        logs = [self.logs.logs[side] for side in ("ref32", "cand32")]
+        return all(name in log or any(k.startswith(f"{name}/") for k in log) for log in logs)
+
     def compared(self, key: str) -> Row:
         """A row's verdict from the runs as they were."""
         note = self.missing(key)
@@ -329,6 +386,8 @@ class _Judge:
                 return row
         arrays = [self.logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
         row = self.judged(key, *arrays)
+        if arrays[2] is not None and not kind_of(key)[0]:
+            self.recent[self.case_of(key)].append(largest_scale([arrays[2]]))
         if "ref64" in self.logs.logs and arrays[2] is None:
             row.note = "; ".join(filter(None, (row.note, "not in the float64 logs")))
         if kind_of(key)[0] in GRADIENTS and row.verdict != "INVALID":
@@ -338,6 +397,7 @@ class _Judge:
 
     def judged(self, key: str, ref32, cand32, ref64, cand64) -> Row:
         kind, group = kind_of(key)
+        terms = self.terms.setdefault(self.case_of(key), _Terms())
         return judge_tensor(
             key,
             ref32,
@@ -347,6 +407,8 @@ class _Judge:
             cap=self.caps.get(group),
             batch=None if kind or _is_optimizer(key) else _batch_of(key, self.batch),
             optimizer=(kind or "loss") if _is_optimizer(key) else "",
+            terms=terms.after(ref32),
+            fed=0.0 if kind or ref64 is None else max(self.recent[self.case_of(key)], default=0.0),
         )
 
     def choice(self, key: str, candidate64: str) -> Row | None:
@@ -384,26 +446,37 @@ class _Judge:
         The local row's float32 noise is the reference's own: there is no float32 local run.
         """
         local = self.logs.get("local64", key)
-        if local is None or self.logs.get("ref64", key) is None or row.verdict == "INVALID":
-            return row
-        if row.verdict == "PRECISION":
-            return row  # the gap is rounding's although something above is off
-        if _STEP.search(key) and not set(OPTIMIZER) & set(key.split("/")):
-            return row  # an optimizer step's own pass, which is not fed the reference's values
+        if local is None or self.logs.get("ref64", key) is None or row.verdict == "PRECISION":
+            return row  # PRECISION: the gap is rounding's although something above is off
         ref32, ref64 = self.logs.get("ref32", key), self.logs.get("ref64", key)
         here = self.local_choice(key) if key in self.choices["ref32"] else None
         here = here or self.judged(key, ref32, ref32, ref64, local)
+        case = self.case_of(key)
         if here.verdict in ("IDENTICAL", "ROUNDING"):
             if row.verdict not in ("IDENTICAL", "ROUNDING"):
-                row.verdict = "CARRIED"
-                row.note = "; ".join(filter(None, (row.note, "right on the reference's input")))
+                self.carry(row, case, "right on the reference's input")
             return row
+        if _is_own_pass(key) and here.verdict != "CONSTANT":
+            # The whole model at the reference's weights: what is off above is off in here too.
+            if case in self.failing:
+                return row
+            if here.gap is not None and here.gap <= self.carried.get(case, 0.0) * here.scale:
+                self.carry(row, case, "no more than the same constant makes at the first weights")
+                return row
         here.mean_abs, here.max_abs = row.mean_abs, row.max_abs
         here.guide_passed, here.noise_cand = row.guide_passed, row.noise_cand
         here.step, here.model, here.origin = row.step, row.model, True
         notes = dict.fromkeys(filter(None, (here.note, row.note, "on the reference's input")))
         here.note = "; ".join(notes)
         return here
+
+    def carry(self, row: Row, case: str, why: str) -> None:
+        """Make a row CARRIED, and remember how far off a pass of the model can be by that."""
+        row.verdict = "CARRIED"
+        row.note = "; ".join(filter(None, (row.note, why)))
+        if row.gap is not None and row.scale and not _is_own_pass(row.key):
+            ratio = CARRIED_MORE * row.gap / row.scale
+            self.carried[case] = max(self.carried.get(case, 0.0), ratio)
 
     def explain(self, row: Row) -> None:
         """Name the cause of a CONSTANT, and of an optimizer row's PRECISION."""
@@ -417,6 +490,25 @@ class _Judge:
             cause = NOISY_ADAM
         if cause:
             row.note = f"{row.note}; {cause}" if row.note else cause
+
+
+class _Terms:
+    """The longest sum that a tensor of a case may be made of, from the shapes logged before it.
+
+    Nobody sees the sums themselves: along an axis they are as long as the longest axis; where a
+    tensor is reduced, as long as what the largest tensor has for each of its values.
+    """
+
+    def __init__(self):
+        self.axis, self.size = 1, 1
+
+    def after(self, array: np.ndarray | None) -> int:
+        """The length for this array, which counts for those after it."""
+        if array is None or not array.size:
+            return self.axis
+        self.axis = max(self.axis, *array.shape, 1)
+        self.size = max(self.size, array.size)
+        return max(self.axis, self.size // array.size)
 
 
 def _caps(log: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -486,11 +578,9 @@ def check_independence(
         (Path(ref_path), ref_sidecar, "torch"),
         (Path(cand_path), cand_sidecar, "paddle"),
     ):
-        if not sidecar:
-            problems.append(f"{path.name} has no sidecar: nobody knows what made it")
-            continue
-        sidecars[side] = sidecar
-        problems += _own_problems(path, sidecar, side)
+        if sidecar:
+            sidecars[side] = sidecar
+        problems += own_problems(path, sidecar, side)
     transplanted = any(sidecar.get("transplanted") for sidecar in sidecars.values())
     if len(sidecars) == 2:
         ref, cand = sidecars.values()
@@ -510,9 +600,11 @@ def check_independence(
     return problems
 
 
-def _own_problems(path: Path, sidecar: Mapping[str, object], side: str) -> list[str]:
+def own_problems(path: Path, sidecar: Mapping[str, object] | None, side: str) -> list[str]:
     """What a log's own sidecar says against it."""
     problems = []
+    if not sidecar:
+        return [f"{path.name} has no sidecar: nobody knows what made it"]
     framework = sidecar.get("framework")
     if framework != side:
         return [f"{path.name} was made by {framework}, not {side}"]
@@ -557,5 +649,6 @@ __all__ = [
     "constant_cause",
     "judge_logs",
     "kind_of",
+    "own_problems",
     "same_content",
 ]

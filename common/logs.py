@@ -14,15 +14,17 @@ import hashlib
 import io
 import json
 import os
-import stat
 import struct
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from common.errors import UserError
-from common.files import whole
+from common.files import open_plain, same_file, whole
+from common.json_file import load_json
+from common.sidecars import check_entries
 from common.unpickle import (
     DTYPES,
     MAX_TEXT_BYTES,
@@ -172,24 +174,37 @@ class Log(Mapping):
         self.path = path
         self._file = file
         self._arrays = arrays
+        self._as_opened = os.fstat(file.fileno())
 
     def __getitem__(self, key: str) -> np.ndarray:
         array = self._arrays[key]
+        try:
+            flat = self._read(array)
+            if not array.dtype.isnative:
+                flat = flat.astype(array.dtype.newbyteorder("="))
+        except MemoryError:
+            raise self._error(key, f"{array.data.count:,} bytes do not fit into memory") from None
+        if not same_file(self._as_opened, self._file):
+            raise self._error(key, "the file was written to while it was read")
+        return flat.reshape(array.shape, order="F" if array.fortran else "C")
+
+    def _read(self, array: StoredArray) -> np.ndarray:
+        """An array's values, flat; what is not read in full is found out by the caller."""
         data = array.data
         self._file.seek(data.offset)
         if data.as_text:
             try:
                 stored = self._file.read(data.stored).decode().encode("latin1")
-                flat = np.frombuffer(stored, array.dtype).copy()
+                return np.frombuffer(stored, array.dtype).copy()
             except ValueError:
-                raise LogError(f"{self.path}: {key}: its data is not what was announced") from None
-        else:
-            flat = np.empty(data.count // array.dtype.itemsize, array.dtype)
-            if self._file.readinto(memoryview(flat.view(np.uint8))) != data.count:
-                raise LogError(f"{self.path}: {key}: the file became shorter while it was read")
-        if not array.dtype.isnative:
-            flat = flat.astype(array.dtype.newbyteorder("="))
-        return flat.reshape(array.shape, order="F" if array.fortran else "C")
+                raise LogError(f"{self.path}: its data is not what was announced") from None
+        flat = np.empty(data.count // array.dtype.itemsize, array.dtype)
+        if self._file.readinto(memoryview(flat.view(np.uint8))) != data.count:
+            raise LogError(f"{self.path}: the file became shorter while it was read")
+        return flat
+
+    def _error(self, key: str, found: str) -> LogError:
+        return LogError(f"{self.path}: {printable(key)}: {found}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -226,9 +241,13 @@ def read_log(path: str | os.PathLike) -> Log:
     try:
         size = os.fstat(file.fileno()).st_size
         _read_header(file)
-        return Log(path, file, flatten(Machine(file, size).run()))
-    except (Refused, TypeError, OSError) as error:
-        found = "a call with other arguments than NumPy's" if type(error) is TypeError else error
+        return Log(path, file, flatten(Machine(file, size).run(), size))
+    except (Refused, TypeError, ValueError, OSError, MemoryError) as error:
+        found = "a call with other arguments than NumPy's"
+        if isinstance(error, MemoryError):
+            found = "more values than fit into memory"
+        elif not isinstance(error, TypeError | ValueError):
+            found = error
         place = f" at byte {file.tell()}" if file.tell() < size else ""
         file.close()
         raise LogError(
@@ -240,20 +259,10 @@ def read_log(path: str | os.PathLike) -> Log:
 
 
 def _open_plain(path: Path) -> io.BufferedReader:
-    """Open a regular file that is no symbolic link, without waiting for a pipe's other end."""
     try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        if path.is_symlink():
-            raise LogError(f"{path}: refused: a symbolic link; name the log itself")
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        raise LogError(f"{path}: cannot be opened: {error.strerror}") from None
-    except ValueError as error:  # a zero byte in the name
-        raise LogError(f"{path}: cannot be opened: {error}") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise LogError(f"{path}: refused: not a plain file")
-    return os.fdopen(descriptor, "rb")
+        return open_plain(path)
+    except UserError as error:
+        raise LogError(str(error)) from None
 
 
 def _read_header(file: io.BufferedReader) -> None:
@@ -274,8 +283,9 @@ def _read_header(file: io.BufferedReader) -> None:
     if not length or len(text) != length:
         raise Refused("a .npy header that is too long or cut off")
     try:
-        # A backslash could only make the parser warn; no header of NumPy's has one.
-        header = ast.literal_eval(text.decode("ascii").strip()) if b"\\" not in text else None
+        with warnings.catch_warnings():  # an odd literal, or a backslash, makes the parser warn
+            warnings.simplefilter("ignore")
+            header = ast.literal_eval(text.decode("ascii").strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         header = None
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
@@ -326,17 +336,19 @@ def write_json(path: str | os.PathLike, value: object) -> None:
 
 
 def read_sidecar(log_path: str | os.PathLike) -> dict | None:
-    """What a log's sidecar says, None where there is none; raises LogError where it is broken."""
+    """What a log's sidecar says, None where there is none.
+
+    Raises LogError where it cannot be read, or says something of another type than it should.
+    """
     path = sidecar_path(log_path)
-    try:
-        sidecar = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise LogError(f"{path}: this sidecar cannot be read: {error}") from None
-    if not isinstance(sidecar, dict):
-        raise LogError(f"{path}: this sidecar is not a JSON object")
-    return sidecar
+    try:
+        sidecar = load_json(path)
+        check_entries(sidecar, path)
+    except UserError as error:
+        raise LogError(f"this sidecar cannot be read: {error}") from None
+    return {entry: value for entry, value in sidecar.items() if value is not None}
 
 
 def guide_diff(a: np.ndarray, b: np.ndarray) -> float:

@@ -155,9 +155,9 @@ def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
     if dropout_p == 0.0 or not training:
         plain = _original["scaled_dot_product_attention"]
         return plain(query, key, value, attn_mask, dropout_p, is_causal, *rest, **options)
-    query, key, value = (x.swapaxes(1, 2) for x in (query, key, value))  # twin: layout
+    query, key, value = (x.moveaxis(1, 2) for x in (query, key, value))  # twin: layout
     scale = options.get("scale") or 1.0 / math.sqrt(query.shape[-1])
-    scores = paddle.matmul(query, key.swapaxes(-1, -2)) * scale  # (B, H, T, S)
+    scores = paddle.matmul(query, key.moveaxis(-1, -2)) * scale  # (B, H, T, S)
     if is_causal:
         seen = paddle.tril(paddle.ones(list(scores.shape[-2:])))
         scores = scores.masked_fill(seen == 0, -math.inf)
@@ -166,7 +166,7 @@ def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
     elif attn_mask is not None:
         scores = scores + attn_mask
     weights = _drop(F.softmax(scores, axis=-1), dropout_p, training)
-    return paddle.matmul(weights, value).swapaxes(1, 2)  # twin: layout
+    return paddle.matmul(weights, value).moveaxis(1, 2)  # twin: layout
 
 
 def _checkpoint(function, *inputs, **options):

@@ -4,7 +4,6 @@ Models use `tap`, `dropout`, `choose`, `draw_normal`, `cross_entropy` and `named
 the steps use the rest.  B batch, T tokens, C classes.
 """
 
-import math
 from contextlib import contextmanager
 
 import numpy as np
@@ -13,8 +12,9 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from common.errors import UserError
-from common.session import OWN, current
-from common.weights import Owner
+from common.layers import Owner
+from common.nested import rebuilt
+from common.session import IN_PLACE, OWN, current
 
 NAME = "paddle"
 VERSION = paddle.__version__
@@ -50,6 +50,7 @@ def set_up(dtype, device_name, seed):
     paddle.set_device(device_name)  # twin: how to choose
     paddle.set_default_dtype(dtype)  # twin: Paddle takes the dtype's name
     paddle.seed(seed)
+    paddle.disable_static()  # twin: one way to run, with gradients or not
 
 
 def is_tensor(value):
@@ -100,7 +101,7 @@ def keep_mask(site, value, p, mask_shape=None):
         session.record(key, np.array(p, str(value.dtype).replace("paddle.", "")))
         session.note_place(key)
     shape = tuple(value.shape if mask_shape is None else mask_shape)
-    return tensor(session.tape.keep_mask(label, session.step, shape, p)).to(value.dtype)
+    return tensor(session.tape.keep_mask(label, session.step, shape, p)).astype(value.dtype)
 
 
 def choose(module, name, scores):
@@ -136,7 +137,7 @@ def draw_normal(module, name, shape, like):
     """N(0, 1) from the tape, with the dtype of `like`."""
     session = current()
     label = session.label(_join(module._site, name))
-    return tensor(session.tape.normal(label, session.step, tuple(shape))).to(like.dtype)
+    return tensor(session.tape.normal(label, session.step, tuple(shape))).astype(like.dtype)
 
 
 def cross_entropy(
@@ -153,11 +154,11 @@ def cross_entropy(
     kept = labels != ignore_index
     index = paddle.where(kept, labels, paddle.zeros_like(labels))
     weight = paddle.ones([classes], dtype=logits.dtype) if weight is None else weight
-    mass = weight[index] * kept.to(logits.dtype)  # (N)
+    mass = weight[index] * kept.astype(logits.dtype)  # (N)
     picked = paddle.take_along_axis(log_probs, index.unsqueeze(1), axis=1).squeeze(1)
     losses = -picked * mass * (1.0 - label_smoothing)
     if label_smoothing > 0.0:
-        spread = -(log_probs * weight).sum(axis=-1) * kept.to(logits.dtype)
+        spread = -(log_probs * weight).sum(axis=-1) * kept.astype(logits.dtype)
         losses = losses + spread * (label_smoothing / classes)
     if reduction == "none":
         return losses
@@ -191,22 +192,27 @@ def _join(site, name):
     return f"{site}.{name}" if site else name
 
 
-def _observe(session, label, value, class_name=""):
-    """Record one probe; in single-step mode return the reference's value in its place."""
+def _observe(session, label, value, class_name="", replace=True):
+    """Record one probe; in single-step mode return the reference's value in its place.
+
+    Without `replace` the tensor itself comes back, and its gradient is that of all its uses.
+    """
     if not is_tensor(value):
         return value
     key = session.prefix + label
     if not session.recomputing:
         session.record(key, array(value))
         session.note_place(key, class_name)
+    if class_name.endswith(IN_PLACE):
+        return value
     reference = None if session.reference is None else session.reference.get(key)
     if not is_float(value):
         replaced = reference is not None and list(reference.shape) == list(value.shape)
-        return tensor(reference).to(value.dtype) if replaced else value
+        return tensor(reference).astype(value.dtype) if replaced else value
     differentiable = session.gradients and not value.stop_gradient and paddle.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
         value = _replace(value, tensor(reference))
-    elif differentiable:
+    elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
         value = _replace(value, value.detach())
     if differentiable:
@@ -225,21 +231,17 @@ def _observe_gradient(session, label, gradient):
     return gradient
 
 
-def _observe_nested(session, site, values, class_name):
-    """Record every tensor of a module's inputs or outputs, and rebuild the structure."""
-    if is_tensor(values):
-        return _observe(session, session.label(site), values, class_name)
-    if isinstance(values, dict):
-        return {
-            key: _observe_nested(session, f"{site}/{key}", value, class_name)
-            for key, value in values.items()
-        }
-    if type(values) in (list, tuple):
-        return type(values)(
-            _observe_nested(session, f"{site}/{i}" if i else site, value, class_name)
-            for i, value in enumerate(values)
-        )
-    return values
+def _observe_nested(session, site, values, class_name, replace=True):
+    """Record every tensor of a module's inputs or outputs; returns the same structure.
+
+    A first element has its container's own name: `name`, `name/1`, ...
+    """
+
+    def change(path, value):
+        label = session.label("/".join([site, *(str(key) for key in path if key != 0)]))
+        return _observe(session, label, value, class_name, replace)
+
+    return rebuilt(values, change, is_tensor)
 
 
 def of_framework(module):
@@ -247,7 +249,10 @@ def of_framework(module):
     return type(module).__module__.startswith("paddle.nn")
 
 
-_CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
+_CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList, nn.ParameterDict)
+_RECURRENT = nn.layer.rnn.RNNBase  # twin: where it is
+_CELLS = nn.layer.rnn.RNNCellBase  # twin: these give their output and their states
+_ATTENTION = nn.MultiHeadAttention  # twin: another name
 
 
 def probed_modules(model):
@@ -256,36 +261,72 @@ def probed_modules(model):
     for name, module in model.named_sublayers(include_self=True):
         if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
             continue
-        if of_framework(module) and not isinstance(module, _CONTAINERS):
+        container = isinstance(module, _CONTAINERS) and not isinstance(module, _RECURRENT)
+        if of_framework(module) and not container:
             skipped.append(name)
-        if not isinstance(module, _CONTAINERS):
+        if not container:
             yield name, module
+
+
+def _works_in_place(module, session):
+    """True for a module that writes into its own input, as ReLU(inplace=True) does.
+
+    Its tensors must stay what they are, or the writing would be lost on whoever else holds them; in
+    single-step mode everyone is given the reference's values anyway.
+    """
+    told = getattr(module, "inplace", False) or getattr(module, "_inplace", False)
+    return bool(told) and session.reference is None
+
+
+def _observe_inputs(session, name, kind, module, inputs, keywords):
+    """Record a module's inputs: `name:in/0` by place, `name:in/KEYWORD` by keyword.
+
+    Of a keyword of the framework's own layers only floats, since masks mean other things there.
+    No gradient is asked for at what is written into in place: other uses would be in it.
+    """
+    kind = f"{kind} {IN_PLACE}" if _works_in_place(module, session) else kind
+
+    def seen(key, value):
+        return _observe_nested(session, f"{name}:in/{key}", value, kind)
+
+    placed = []
+    for i, value in enumerate(inputs):
+        same = _index(value, inputs[:i]) if isinstance(module, _ATTENTION) else None
+        placed.append(seen(i, value) if same is None else placed[same])
+    logged = {
+        key: seen(key, value)
+        for key, value in keywords.items()
+        if is_float(value) or not of_framework(module)
+    }
+    return tuple(placed), {**keywords, **logged}
 
 
 @contextmanager
 def probing(model):
-    """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs."""
+    """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs.
+
+    Attention's keys and values are left out where they are an earlier argument (Paddle's may be
+    left out by the caller too), and so are its weights (a mean over heads on one side alone).
+    """
     session = current()
     handles = []
     for name, module in probed_modules(model):
         kind = type(module).__name__
         kind = kind if of_framework(module) else f"{OWN} {kind}"
 
-        def before(module, inputs, name=name, kind=kind):
+        def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:
                 return None
-            seen = [
-                _observe_nested(session, f"{name}:in/{i}", value, kind)
-                for i, value in enumerate(inputs)
-            ]
-            return tuple(seen)
+            return _observe_inputs(session, name, kind, module, inputs, keywords)
 
         def after(module, inputs, outputs, name=name, kind=kind):
             if not session.probing:
                 return None
-            return _observe_nested(session, name, outputs, kind)
+            shown, put_back = _results(module, outputs)
+            replace = not _works_in_place(module, session)
+            return put_back(_observe_nested(session, name, shown, kind, replace))
 
-        handles.append(module.register_forward_pre_hook(before))
+        handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
         handles.append(module.register_forward_post_hook(after))
     try:
         yield
@@ -294,24 +335,95 @@ def probing(model):
             handle.remove()
 
 
+def _results(module, outputs):
+    """What a probe shows of a module's outputs, and how that is put back among them."""
+    if isinstance(module, _ATTENTION) and isinstance(outputs, tuple):
+        return outputs[0], lambda seen: (seen, *outputs[1:])
+    if isinstance(module, _CELLS):
+        states = outputs[1]  # the output is the first of them
+        return states, lambda seen: (seen[0] if isinstance(seen, tuple) else seen, seen)
+    return outputs, lambda seen: seen
+
+
+def _index(value, values):
+    """Where a tensor itself is among values; None where it is not."""
+    return next((i for i, other in enumerate(values) if other is value), None)
+
+
+def settle(model, training):
+    """Put recurrent layers in train mode with dropout 0 in every mode; name -> dropout it had.
+
+    In eval mode Paddle cannot differentiate them on CPU ("holder_ should not be null"), and what
+    they draw inside is not on the tape.  In training their rate is a row of the log.
+    """
+    rates = {}
+    for name, module in model.named_sublayers(include_self=True):
+        if isinstance(module, _RECURRENT):
+            rates[name] = float(module.dropout)
+            module.dropout = 0.0
+            module.training = True
+            if training:
+                _log_rate(name, module, rates[name])
+    return {name: rate for name, rate in rates.items() if rate}
+
+
+def _log_rate(name, module, rate):
+    """Log a recurrent layer's dropout, which is not drawn, whenever it runs."""
+
+    def before(module, inputs):
+        session = current()
+        if session.probing:
+            _observe(session, session.label(f"{name}:p"), tensor(rate))
+
+    module.register_forward_pre_hook(before)
+
+
 # ---- weights ------------------------------------------------------------------------------------
+
+
+def framework_class(module):
+    """The framework's class that a module is or derives from; "" for the model's own."""
+    for kind in type(module).__mro__:
+        if kind.__module__.startswith("paddle.nn") and kind is not nn.Layer:
+            return kind.__name__
+    return ""
 
 
 def owners(model):
     """Key -> Owner of every entry of the state dict; a shared layer's entries have one owner."""
     modules = dict(model.named_sublayers(include_self=True))
+    kinds = {name: framework_class(module) for name, module in modules.items()}
+    probes = {name for name, _ in probed_modules(model)}
     parameters = {id(parameter) for parameter in model.parameters()}
     first = {}
     found = {}
-    for key, value in model.state_dict(keep_vars=True).items():
+    for key, value in model.state_dict().items():  # twin: Paddle keeps them
         path, _, local = key.rpartition(".")
         same_as = first.setdefault(id(value), key)
-        module = modules.get(path)
-        kind = type(module).__name__ if module is not None and of_framework(module) else ""
-        if module is None and same_as in found:
-            kind = found[same_as].kind
-        found[key] = Owner(kind, local, tuple(value.shape), id(value) in parameters, same_as)
+        parts = path.split(".") if path else []
+        above = [".".join(parts[:i]) for i in range(len(parts) + 1)]  # the root's name is empty
+        if path not in modules and same_as in found:
+            found[key] = found[same_as]
+            continue
+        found[key] = Owner(
+            kinds.get(path, ""),
+            local,
+            tuple(value.shape),
+            id(value) in parameters,
+            same_as,
+            tuple(kinds.get(name, "") for name in above[:-1]),
+            next((name for name in reversed(above) if name in probes), ""),
+            _padding(modules.get(path)),
+        )
     return found
+
+
+def _padding(module):
+    """The row of an Embedding that is padding; None where there is none."""
+    if not isinstance(module, nn.Embedding):
+        return None
+    row = module._padding_idx  # twin: where it is
+    return None if row is None or row < 0 else int(row)
 
 
 def state(model):
@@ -322,22 +434,8 @@ def state(model):
 def load_state(model, arrays):
     """Put the arrays in; the caller has checked that every key is there, and no other."""
     own = model.state_dict()
-    values = {key: tensor(value).to(own[key].dtype) for key, value in arrays.items()}
+    values = {key: tensor(value).astype(own[key].dtype) for key, value in arrays.items()}
     model.set_state_dict(values)
-
-
-def stir(model, seed):
-    """Add noise to every parameter, so that no bias is 0 and no gain 1 and their loss would show.
-
-    Vectors get 0.1 N(0, 1), weights 0.5 N(0, 1) / sqrt(last axis); drawn from the tape by name.
-    """
-    tape = current().tape.__class__(seed)
-    with paddle.no_grad():
-        for name, parameter in model.named_parameters():
-            if not parameter.stop_gradient:
-                size = 0.1 if parameter.ndim == 1 else 0.5 / math.sqrt(parameter.shape[-1])
-                noise = tensor(size * tape.normal(f"stir/{name}", 0, tuple(parameter.shape)))
-                parameter.add_(noise.to(parameter.dtype))
 
 
 def watch(value):
@@ -361,17 +459,20 @@ def gradient(parameter):
 
 def clear_gradients(model):
     """Forget all gradients."""
-    model.clear_gradients(set_to_zero=False)  # twin: other names
+    for value in model.parameters():
+        value.clear_gradient(False)  # twin: an attribute here, a call there
 
 
 def assign(parameter, values):
     """Overwrite a parameter's values."""
     with paddle.no_grad():
-        parameter.copy_(tensor(values))
+        parameter.copy_(tensor(values), False)
 
 
 def assign_gradient(parameter, values):
-    """Overwrite a parameter's gradient."""
+    """Overwrite a parameter's gradient; one that the loss does not reach has none, not zeros."""
+    if parameter.grad is None and not np.any(values):
+        return
     parameter.grad = tensor(values)
 
 
@@ -390,12 +491,21 @@ class Optimizer:
     kind            "adam", "adamw" (decoupled decay, none on biases and norms) or "sgd" (momentum)
     schedule        step number -> factor on the learning rate
     clip_norm       gradients are scaled down to this global norm first; None: not
+    decayed         names of what decays; None: all parameters with more than one axis
     Momentum and clipping are written out: Paddle keeps its momentum in float32, and torch adds
     1e-6 to the norm that it clips by, so the frameworks' own do not mean the same.
     """
 
     def __init__(
-        self, parameters, kind, lr, schedule, weight_decay=0.0, momentum=0.9, clip_norm=None
+        self,
+        parameters,
+        kind,
+        lr,
+        schedule,
+        weight_decay=0.0,
+        momentum=0.9,
+        clip_norm=None,
+        decayed=None,
     ):
         self.parameters = parameters
         self.clip_norm = clip_norm
@@ -405,12 +515,13 @@ class Optimizer:
         self.base_lr = lr
         self.factor = schedule
         self.rule = None
-        decayed = {name for name, value in parameters if value.ndim > 1}
+        if decayed is None:
+            decayed = {name for name, value in parameters if value.ndim > 1}
         values = [value for _, value in parameters]
         if kind == "adam":
             self.rule = paddle.optimizer.Adam(lr, parameters=values)  # twin: arguments
         if kind == "adamw":
-            decayed = {value.name for value in values if value.ndim > 1}  # twin: decay
+            decayed = {value.name for n, value in parameters if n in decayed}  # twin: decay
             rule = {"parameters": values, "weight_decay": weight_decay}  # twin: decay
             rule["apply_decay_param_fun"] = decayed.__contains__  # twin: decay
             self.rule = paddle.optimizer.AdamW(lr, **rule)  # twin: decay
@@ -438,19 +549,20 @@ class Optimizer:
                         velocity = self.velocities.get(name, paddle.zeros_like(value))
                         velocity = velocity * self.momentum + value.grad
                         self.velocities[name] = velocity
-                        value.copy_(value - velocity * self.lr())
+                        value.copy_(value - velocity * self.lr(), False)
         if self.rule is not None:
             rate = self.lr()  # twin: where the learning rate is kept
             self.rule.set_lr(rate)  # twin: where the learning rate is kept
             self.rule.step()
         self.step_count += 1
 
-    def moments(self):
-        """(kind, name, array) of what the rule remembers: moment1, moment2 or velocity."""
-        for name, velocity in self.velocities.items():
-            yield "velocity", name, array(velocity)
+    def moments(self, kind):
+        """(name, array) of what the rule remembers: moment1, moment2 or velocity."""
+        if kind == "velocity":
+            yield from ((name, array(value)) for name, value in self.velocities.items())
+            return
+        own = kind  # twin: names
         for name, value in self.parameters:
-            for path in ("moment1", "moment2"):  # twin: names
-                kept = {} if self.rule is None else self.rule._accumulators[path]  # twin: where
-                if value.name in kept:  # twin: where
-                    yield path, name, array(kept[value.name])  # twin: where
+            kept = {} if self.rule is None else self.rule._accumulators[own]  # twin: where
+            if value.name in kept:  # twin: where
+                yield name, array(kept[value.name])  # twin: where

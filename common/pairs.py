@@ -1,5 +1,30 @@
 """Pairs: a folder with case.py, torch_model.py and paddle_model.py, built-in or the user's own.
 
+case.py, NumPy only:
+
+    CONFIGS      {preset: configuration}, both dicts; "default" must be there
+    make_inputs  (config, seed) -> {name: array}; integers stay, floats follow the run's dtype
+    RENAME       {Paddle name: torch name} of modules or parameters, where they differ; optional
+
+    Steps 2 and 5 need make_data; what comes after it may be left out (common/optional.py):
+
+    make_data    (config, seed) -> {"train": {name: array (N, ...)}, "test": {...}}: the same names
+                 in both, what forward and loss take; the labels under "labels".  It runs in the
+                 check's process, once for both sides.
+    metric       (outputs, inputs) -> {name: float} over the whole test set, arrays: outputs by
+                 their keys joined by '/', those with the batch axis; inputs are make_data's "test".
+                 By default accuracy and macro-F1 of `logits` against integer `labels`.
+    optimizer    a dict, or (config) -> dict: epochs, batch_size, optimizer (adam, adamw, sgd), lr,
+                 schedule (constant, linear, cosine), warmup_steps, weight_decay, clip_norm; by
+                 default Adam at 1e-3, constant, 3 epochs of batches of 32
+    DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset
+
+torch_model.py and paddle_model.py:
+
+    build        (config) -> nn.Module or nn.Layer; forward takes the inputs by keyword; outputs
+                 nest (tensor, dict, list, tuple, dataclass)
+    loss         (outputs, inputs) -> scalar; steps 3, 4 and 5 need it
+
 NumPy only: both twins and the check read a pair through here.
 """
 
@@ -108,19 +133,6 @@ class Pair:
         if not path.is_file():
             raise UserError(f"--model {self.folder}: there is no {side}_model.py in this folder")
         return _load(self, path)
-
-
-def data_cases(pair: Pair, options) -> list[Case]:
-    """What steps 2 and 5 run: the configuration for the digits.
-
-    Raises UserError where the pair does not say how it reads them.
-    """
-    if "digits" not in pair.case.CONFIGS or "digits" not in getattr(pair.case, "TRAIN", {}):
-        raise UserError(
-            f"--model {pair.name}: nothing to compare in steps 2 and 5, since case.py has no "
-            "digits preset in CONFIGS and TRAIN"
-        )
-    return [Case("", pair.config("digits"), weights=options.data_weights)]
 
 
 def built_in_models() -> list[str]:

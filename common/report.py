@@ -48,6 +48,11 @@ def say_error(sentence: str) -> None:
     _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
 
 
+def show_table(table: Table) -> None:
+    """Print a table."""
+    _console().print(table)
+
+
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
     """A line that says what is running and for how long; silent where there is no terminal."""
@@ -221,10 +226,22 @@ def _show_origins(console: Console, name: str, result) -> None:
         console.print(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
     model = shlex.quote(result.asked_for or result.model)
     folder = result.step.name
+    tensors = [row for row in origins if row.measure != "claim"]
+    if tensors:
+        console.print(f"  look: {escape(look(result, tensors[0].key))}", soft_wrap=True)
     command = f"python {folder}/check_step{result.step.number}.py --model {model}"
     if result.step.number > 1 and not result.step.data:
         console.print(f"  next: python step1_forward/check_step1.py --model {model}")
     console.print(f"  again: {command} --json rows.json", soft_wrap=True)
+
+
+def look(result, key: str) -> str:
+    """The command that shows both sides' values around a row's worst element."""
+    command = ["python", "-m", "common.show", key, "--step", str(result.step.number)]
+    command += ["--model", result.asked_for or result.model]
+    if result.folder != result.step.folder / "log" / result.model:
+        command += ["--out", str(result.folder.parent.parent)]
+    return shlex.join(command)
 
 
 def describe(row) -> list[str]:

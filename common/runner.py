@@ -6,20 +6,23 @@ The check's process imports neither framework.
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from common.errors import UserError
+from common.interpreters import find_interpreter, installed
 from common.pairs import ROOT
+from common.parent import Child
 
+_KEPT_LINES = 500  # of what a twin says on standard error
+_LONGEST_LINE = 1 << 16
+_PATIENCE_S = 5.0
 
-def installed(framework: str) -> bool:
-    """True if the framework can be imported here; a step's folder of that name does not count."""
-    spec = importlib.util.find_spec(framework)
-    return spec is not None and spec.origin is not None
+_VARIABLES: dict[str, dict[str, str]] = {}  # a Python's path -> what its twins need
 
 
 def environment() -> dict[str, str]:
@@ -53,12 +56,13 @@ class Process:
         values = environment()
         if threads is not None and "OMP_NUM_THREADS" not in os.environ:
             values["OMP_NUM_THREADS"] = str(threads)
-        self.stderr: list[str] = []
-        self._process = subprocess.Popen(
-            list(command),
+        for name, value in _VARIABLES.get(command[0], {}).items():
+            values[name] = ":".join(filter(None, [value, values.get(name)]))
+        self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._process = Child(
+            command,
+            values,
             cwd=ROOT,
-            env=values,
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -72,53 +76,67 @@ class Process:
             thread.start()
 
     def _read_stdout(self, on_progress: Callable[[str], None]) -> None:
-        for line in self._process.stdout:
+        for line in _lines(self._process.stdout):
             if line.startswith("@progress "):
                 on_progress(line[len("@progress ") :].strip())
 
     def _read_stderr(self) -> None:
-        for line in self._process.stderr:
+        for line in _lines(self._process.stderr):
             self.stderr.append(line.rstrip("\n"))
 
     def wait(self) -> int:
         """The exit status, once both pipes are drained."""
         status = self._process.wait()
+        self._process.let_go()
         for thread in self._threads:
-            thread.join()
-        self._process.stdout.close()
-        self._process.stderr.close()
+            # A process that the twin left behind may hold its pipes for ever.
+            thread.join(_PATIENCE_S)
+        if not any(thread.is_alive() for thread in self._threads):
+            self._process.stdout.close()
+            self._process.stderr.close()
         return status
 
     def stop(self) -> None:
-        """End the process, if it still runs."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+        """End the process and what it started, if it still runs."""
+        self._process.stop(_PATIENCE_S)
+
+
+def _lines(stream) -> Iterator[str]:
+    """A stream's lines; one that never ends comes in parts."""
+    return iter(lambda: stream.readline(_LONGEST_LINE), "")
+
+
+def how_it_ended(status: int, stderr: Sequence[str]) -> str:
+    """Words for a process that ended badly: its signal or status, and its own last sentence."""
+    try:
+        how = f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        how = f"ended with status {status}"
+    lines = [line.strip() for line in stderr if line.strip()]
+    # Paddle ends a long report on a crash with lines that say nothing.
+    telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    last = (telling or lines or ["no message"])[-1]
+    return f"{how}: {last[:300]}"
 
 
 def interpreter(side: str, given: str | None) -> str:
-    """The Python that runs a side: the one given, else this one, where the framework must be."""
-    if given is not None:
-        path = Path(given).expanduser()
-        if not path.is_file():
-            raise UserError(f"--{side}-python {given}: there is no such file")
-        return str(path.absolute())
-    if not installed(side):
-        raise UserError(
-            f"{side} is not installed for {sys.executable}: run `make install`, name another "
-            f"Python with --{side}-python, or judge logs that are there with --compare-only"
-        )
-    return sys.executable
+    """The Python that runs a side (common/interpreters.py), with what it needs remembered."""
+    found = find_interpreter(side, given, environment(), ROOT)
+    _VARIABLES[found.path] = found.variables or {}
+    return found.path
 
 
+# reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
+# here, and compared and reported on by reprod_log.
 _REPORT = """
 import sys
+from common.logs import read_log
+from common.parent import watch
+watch()
 from reprod_log import ReprodDiffHelper
 helper = ReprodDiffHelper()
-reference, candidate = helper.load_info(sys.argv[1]), helper.load_info(sys.argv[2])
+logs = [read_log(path) for path in sys.argv[1:3]]
+reference, candidate = ({key: log[key] for key in log} for log in logs)
 for key in set(reference) ^ set(candidate):
     reference.pop(key, None), candidate.pop(key, None)
 helper.compare_info(reference, candidate)
@@ -135,12 +153,11 @@ class GuideReport:
         self._process = None
         if importlib.util.find_spec("reprod_log") is None or not installed("paddle"):
             return
-        self._process = subprocess.Popen(
+        self._process = Child(
             [sys.executable, "-W", "ignore", "-c", _REPORT]
             + [str(reference), str(candidate), str(threshold), str(self._temporary)],
+            environment(),
             cwd=ROOT,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -149,7 +166,10 @@ class GuideReport:
         """reprod_log's verdict; None where it could not be asked or did not finish."""
         if self._process is None:
             return None
-        status = self._process.wait()
+        try:
+            status = self._process.wait()
+        finally:
+            self._process.stop()
         if status != 0 or not self._temporary.is_file():
             self._temporary.unlink(missing_ok=True)
             return None

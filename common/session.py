@@ -18,6 +18,8 @@ from common.tape import Tape
 
 # Before the class of a model's own modules: the other side need not have them.
 OWN = "own"
+# Behind the class of a module that writes into its input: that tensor's gradient is not logged.
+IN_PLACE = "in place"
 
 
 class Session:

@@ -38,15 +38,18 @@ def warm_up_then_linear(warm_up_steps: int, total_steps: int):
     return factor
 
 
+SCHEDULES = ("constant", "linear", "cosine")
+
+
 def schedule(name: str, warm_up_steps: int, total_steps: int):
-    """The schedule of a TRAIN entry: constant, linear or cosine, each after a warm-up."""
+    """The schedule of a training set-up: constant, linear or cosine, each after a warm-up."""
     if name == "constant":
         return warm_up(max(1, warm_up_steps))
     if name == "linear":
         return warm_up_then_linear(warm_up_steps, total_steps)
     if name == "cosine":
         return warm_up_then_cosine(warm_up_steps, total_steps)
-    raise ValueError(f"schedule is {name!r}; allowed: constant, linear, cosine")
+    raise ValueError(f"schedule is {name!r}; allowed: {', '.join(SCHEDULES)}")
 
 
 # Paddle keeps the decay in float32: 0.125 is exact there, 0.1 would be 1.5e-8 off.

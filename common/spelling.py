@@ -56,7 +56,7 @@ class Spelling:
 # Applied from top to bottom, each row on the result of the rows above; a row is therefore above any
 # row that rewrites part of it (`torch.cat` above `torch`). Rows are not optional: where a row
 # applies, the Paddle line must use it. Keep the table small: prefer calls spelled alike on both
-# sides (reshape, swapaxes, unsqueeze, einsum, where, softmax, matmul), and use `# twin:` for a
+# sides (reshape, moveaxis, unsqueeze, einsum, where, softmax, matmul), and use `# twin:` for a
 # thing said once.
 SPELLINGS: tuple[Spelling, ...] = (
     # Classes
@@ -85,6 +85,7 @@ SPELLINGS: tuple[Spelling, ...] = (
         r"not \1.stop_gradient",
     ),
     Spelling("torch.utils.data", "paddle.io", "another name"),
+    Spelling(".to(", ".astype(", "another type; in older Paddle .to changes the tensor itself"),
     Spelling(".load_state_dict(", ".set_state_dict(", "another name"),
     Spelling(
         ".named_modules()",

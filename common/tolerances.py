@@ -34,6 +34,12 @@ TOLERANCES = {
         "float64 sums, as for the gradient of a key's bias",
         "4e8 times less than such a gradient's float32 noise of 1e-7 of S: 1e-16 of S",
     ),
+    "fed_floor": Tolerance(
+        2.0**-52,
+        "gap against the size of what a forward tensor was computed from: float64's own rounding "
+        "of it, where nearly nothing is left of it",
+        "GELU at -8: 3e-17 of what was fed, 1.6e-3 of the 2e-14 that is left; float32 leaves 0",
+    ),
     "constant": Tolerance(
         2.4e-7,
         "two float32 epsilons of the tensor's own size: a constant kept in float32",
@@ -66,6 +72,23 @@ TOLERANCES = {
         "of moment2's own size: Paddle's float32 Adam computes 1 - beta2 in float32, 1.28e-5 off "
         "for 0.999, and moment2 squares a gradient whose noise has grown over the steps",
         "3.1e-5 after ten steps; TF32 would be 2e-3",
+    ),
+    "underflow": Tolerance(
+        16.0 * 2.0**-126,
+        "float32 noise below this is the loss of numbers too small for it: one side keeps "
+        "denormals where the other has 0",
+        "3e-38 in the gradient of a saturated softmax whose exact size is 5e-73",
+    ),
+    "long_sum": Tolerance(
+        4096.0,
+        "terms: beyond it, what precision allows grows with the length, since Paddle adds terms "
+        "one by one on CPU, with an error of up to N epsilons, and torch in a tree",
+        "2e5 terms, n_p / s: sum 4.5e-6, var 3.6e-5, log_softmax 1.8e-5; n_p / n_t up to 1,100",
+    ),
+    "long_sum_most": Tolerance(
+        256.0,
+        "times precision at most, whatever the length: a million terms",
+        "1e6 terms: see faults/hard.py",
     ),
     "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
     "noise_only": Tolerance(

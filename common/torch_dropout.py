@@ -157,7 +157,7 @@ def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
         return plain(query, key, value, attn_mask, dropout_p, is_causal, *rest, **options)
     query, key, value = (x for x in (query, key, value))  # twin: layout
     scale = options.get("scale") or 1.0 / math.sqrt(query.shape[-1])
-    scores = torch.matmul(query, key.swapaxes(-1, -2)) * scale  # (B, H, T, S)
+    scores = torch.matmul(query, key.moveaxis(-1, -2)) * scale  # (B, H, T, S)
     if is_causal:
         seen = torch.tril(torch.ones(list(scores.shape[-2:])))
         scores = scores.masked_fill(seen == 0, -math.inf)

@@ -8,6 +8,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler
 
 from common import torch_side as side
 from common.data import PADDING, pad_batch
+from common.nested import joined, leaves
 
 UNKNOWN = PADDING + 1  # the id of a word that the vocabulary lacks; known words follow
 
@@ -20,10 +21,11 @@ class Samples(Dataset):
         self.arrays = arrays
 
     def __len__(self):
-        return len(next(iter(self.arrays.values())))
+        return count(self.arrays)
 
     def __getitem__(self, index):
-        return {name: values[index] for name, values in self.arrays.items()}
+        # Arrays, not NumPy's scalars, whose dtype the frameworks' loaders do not keep.
+        return {name: np.asarray(values[index]) for name, values in self.arrays.items()}
 
 
 class Documents(Dataset):
@@ -82,25 +84,29 @@ def words_of(text):
     return re.findall(r"\w+|[^\w\s]", text.lower())
 
 
-def split(digits, part):
-    """The arrays of one part of the data: train or test."""
-    prefix = f"{part}/"
-    return {k[len(prefix) :]: v for k, v in digits.items() if k.startswith(prefix)}
-
-
 def predict(run, model, samples, batch_size):
-    """Logits (N, C) and labels (N) of the samples in their order, as arrays."""
+    """Outputs (N, ...) for the samples in their order, as arrays: those with the batch axis.
+
+    Nested outputs have their keys joined by '/'; a bare tensor is called output.
+    """
     run.session.probing = False
-    scores, labels = [], []
-    order = range(len(samples["labels"]))
-    for i, batch in enumerate(batches(Samples(samples), order, batch_size)):
+    found = {}
+    loaded = batches(Samples(samples), range(count(samples)), batch_size)
+    for i, batch in enumerate(loaded):
         run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")
         tensors = {key: side.tensor(values) for key, values in batch.items()}
         with torch.no_grad():
-            scores.append(side.array(run.call(model, tensors)["logits"]))
-        labels.append(batch["labels"])
+            outputs = run.call(model, tensors)
+        for path, value in leaves(outputs, side.is_tensor):
+            if list(value.shape[:1]) == [count(batch)]:
+                found.setdefault(joined(path) or "output", []).append(side.array(value))
     run.session.begin(prefix=run.prefix)
-    return np.concatenate(scores), np.concatenate(labels)
+    return {name: np.concatenate(parts) for name, parts in found.items() if len(parts) == i + 1}
+
+
+def count(samples):
+    """How many samples there are."""
+    return len(next(iter(samples.values())))
 
 
 def _padded(texts, max_length):

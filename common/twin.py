@@ -14,7 +14,7 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -23,8 +23,14 @@ import numpy as np
 from common import weights
 from common.data import load_arrays
 from common.errors import UserError
+from common.layers import own_parameters
+from common.layout import Layout, LayoutError, SameLayout
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
+from common.nested import joined, leaves
+from common.npz import read_npz
+from common.optional import data_preset
 from common.pairs import ROOT, Case, Pair, load_pairs
+from common.parent import watch
 from common.provenance import (
     COMPAT,
     forbid_compat,
@@ -64,11 +70,12 @@ class Run:
         self.first_case = first_case
         self.training = case.train  # what build() makes unless told otherwise
         self.draws = importlib.import_module(f"common.{side.NAME}_dropout")
+        self.stored_weights = folder / "weights" / f"{case.name or 'main'}.npz"
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
         if options.data:
-            paths = sorted(Path(options.data).glob("*.npz"))
+            paths = sorted((Path(options.data) / pair.name).glob("*.npz"))
             self.data = {path.stem: load_arrays(path) for path in paths}
             named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
             self.inputs = dict(named)
@@ -76,7 +83,13 @@ class Run:
             self.inputs = pair.inputs(case, options.preset, options.seed)
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = _load_model_file(pair, side)
-        self.layout: weights.Layout | weights.SameLayout = weights.SameLayout()
+        self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
+
+    def samples(self, part: str) -> dict[str, np.ndarray]:
+        """Name -> array (N, ...) of a part of the pair's data: train or test."""
+        arrays = self.data[data_preset(self.pair, self.options.preset)]
+        prefix = f"{part}/"
+        return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
 
     def log(self, key: str, values: object) -> None:
         """Log one array (or tensor) under this case's prefix."""
@@ -87,14 +100,8 @@ class Run:
 
     def log_nested(self, key: str, values: object) -> None:
         """Log every tensor of nested outputs; keys are joined by '/'."""
-        if self.side.is_tensor(values):
-            self.log(self.session.label(key or "output"), values)
-        elif isinstance(values, dict):
-            for name, value in values.items():
-                self.log_nested(f"{key}/{name}" if key else str(name), value)
-        elif isinstance(values, list | tuple):
-            for i, value in enumerate(values):
-                self.log_nested(f"{key}/{i}" if key else str(i), value)
+        for path, value in leaves(values, self.side.is_tensor):
+            self.log(self.session.label(joined((key, *path) if key else path) or "output"), value)
 
     def log_choice(self, key: str, scores: np.ndarray) -> np.ndarray:
         """Log which score is largest along the last axis, with its margin, as a discrete choice."""
@@ -117,24 +124,43 @@ class Run:
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
         model = self.draws.follow(self.module.build(dict(self.case.config)))
-        state = weights.load_state(self.folder / "weights" / f"{self.case.name or 'main'}.npz")
+        state = weights.load_state(self.stored_weights)
         self.load(model, state)
-        for name, module in self.side.probed_modules(model):
-            parameters = sum(1 for _ in module.parameters())
-            self.session.modules[self.prefix + self.session.rename(name)] = parameters
-        return model.train() if training else model.eval()
+        model.train() if training else model.eval()  # older Paddle's return None
+        rates = self.side.settle(model, training)
+        if rates:
+            self.notes["recurrent_dropout_not_drawn"] = rates
+        return model
 
     def load(self, model, state: Mapping[str, np.ndarray]) -> None:
-        """Put torch-named weights into a model of this side, through the layout."""
-        if self.side.NAME == "torch":
-            self.side.load_state(model, state)
-            return
-        owners = weights.load_owners(self.folder / "weights" / f"{self.case.name or 'main'}.npz")
-        rename = getattr(self.pair.case, "RENAME", {})
-        self.layout = weights.Layout(owners, self.side.owners(model), rename)
-        self.session.rename = self.layout.rename
-        self.side.load_state(model, self.layout.to_paddle(state))
-        self.notes["certificate"] = self.layout.certificate()
+        """Put torch-named weights into a model of this side, through the layout.
+
+        What arrived is read back out of the model once, for the certificate.
+        """
+        if self.layout is None:
+            case = self.pair.case
+            self.layout = Layout(
+                weights.load_owners(self.stored_weights),
+                self.side.owners(model),
+                getattr(case, "RENAME", {}),
+                getattr(case, "convert", None),
+            )
+            self.session.rename = self.layout.rename
+        first = "read_back" not in self.notes
+        if first and isinstance(self.layout, Layout):
+            self.notes["certificate"] = self.layout.certificate()
+            if self.options.certify:
+                round_trip = weights.goes_round(self.layout, self.side.state(model))
+                self.notes["paddle_to_torch"] = round_trip
+        layout = self.layout
+        values = layout.to_paddle(state) if isinstance(layout, Layout) else state
+        self.side.load_state(model, values)
+        if first:
+            entries = ((k, self.side.array(v)) for k, v in model.state_dict().items())
+            self.notes["read_back"] = weights.changed(layout, entries, state)
+            names = [name for name, _ in self.side.probed_modules(model)]
+            for name, count in own_parameters(self.side.owners(model), names).items():
+                self.session.modules[self.prefix + self.session.rename(name)] = count
 
     def tensors(self) -> dict[str, object]:
         """The inputs as tensors of this side."""
@@ -150,20 +176,37 @@ class Run:
             self.notes["untaped_draws"] = True
         return outputs
 
-    def names(self, model) -> list[tuple[str, object]]:
-        """(reference's name, parameter) of every trainable parameter, in the model's order."""
-        return [
-            (self.layout.reference_name(name), value) for name, value in self.side.trainable(model)
-        ]
+    def parameters(self, model) -> list[tuple[str, object]]:
+        """(this side's name, parameter) of every trainable parameter, in the model's order."""
+        return self.side.trainable(model)
 
-    def as_reference(self, name: str, values: np.ndarray) -> np.ndarray:
-        """A parameter's array (or its gradient's, its moment's) in the reference's layout."""
-        if self.side.NAME == "torch":
-            return values
-        return self.layout.reference_values(self.layout.paddle_key[name], values)
+    def decayed(self, model) -> set[str]:
+        """Names of the parameters that have more than one axis in the reference."""
+        ndim = getattr(self.layout, "torch_ndim", None)
+        pairs = self.parameters(model)
+        return {name for name, value in pairs if (ndim(name) if ndim else value.ndim) > 1}
 
-    # The layouts differ by a transposition, which undoes itself.
-    from_reference = as_reference
+    def padding(self) -> dict[str, int]:
+        """The reference's name of an embedding's weight -> its padding_idx."""
+        owners = weights.load_owners(self.stored_weights)
+        return {k: o.padding for k, o in owners.items() if o.padding is not None and o.same_as == k}
+
+    def as_reference(
+        self, pairs: Iterable[tuple[str, np.ndarray]]
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """(this side's name, array) of parameters, or of their gradients or moments -> the same
+        under the reference's names and in its layout, each as soon as its parts are there."""
+        return self.layout.as_torch(pairs)
+
+    def from_reference(
+        self, name: str, lookup: Callable[[str], np.ndarray | None]
+    ) -> np.ndarray | None:
+        """A parameter of this side, from arrays that are looked up by the reference's names."""
+        return self.layout.from_torch(name, lookup)
+
+    def reference_parameter(self, group: str, name: str) -> np.ndarray | None:
+        """Single-step mode: the reference's value of a parameter in a group of keys; else None."""
+        return self.from_reference(name, lambda key: self.reference(f"{group}/{key}"))
 
     def progress(self, what: str) -> None:
         """Say where this run is, for the check's progress bar."""
@@ -183,6 +226,7 @@ def main(
     stem     names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
     cases    what to run for a pair; by default the preset's cases
     """
+    watch()
     options = _parse(stem)
     status = 0
     importlib.import_module(f"common.{side.NAME}_dropout").patch()
@@ -196,7 +240,7 @@ def main(
         folder = Path(options.out) / pair.name
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            own = options.weights not in (None, "trained-like")
+            own = options.weights not in (None, *weights.WORDS)
             chosen = (
                 cases(pair, options) if cases else pair.cases(options.preset, own, options.train)
             )
@@ -208,9 +252,10 @@ def main(
                 sentence = str(error)
             else:
                 sentence = f"the {side.NAME} twin of {pair.name} crashed: {_sentence(error)}"
-            (folder / f"error_{side.NAME}.json").write_text(
-                json.dumps({"sentence": sentence, "traceback": text})
-            )
+            told = {"sentence": sentence, "traceback": text}
+            if isinstance(error, LayoutError):
+                told["certificate"] = error.certificate
+            (folder / f"error_{side.NAME}.json").write_text(json.dumps(told))
             print(f"error: {sentence}", file=sys.stderr)
             if options.debug:
                 print(text, file=sys.stderr)
@@ -252,6 +297,7 @@ def _parse(stem: str) -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--weights", help="a torch-named .npz, or trained-like")
+    parser.add_argument("--certify", action="store_true", help="for common.certificate")
     parser.add_argument("--out", default=f"log_{stem}", help="one folder a model is made in here")
     parser.add_argument("--data", help="folder of the embedded data (steps 2 and 5)")
     parser.add_argument("--epochs", type=int, help="step 5: instead of the preset's number")
@@ -293,7 +339,9 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
             session = write("_fp64" if dtype == "float64" else "", dtype, forced)
         except Exception as error:
             # A model may be tied to float32.  If it is only wrong, float32 fails too, and says so.
-            if dtype != "float64" or isinstance(error, UserError) or _raised_by_pair(error, pair):
+            # A full disk or memory says nothing of the model.
+            elsewhere = isinstance(error, UserError | OSError | MemoryError)
+            if dtype != "float64" or elsewhere or _raised_by_pair(error, pair):
                 raise
             no_float64 = _sentence(error)
             continue
@@ -323,8 +371,10 @@ def _load_choices(path: Path) -> dict[str, np.ndarray]:
         raise UserError(
             f"{path.name}: run the torch side first; the Paddle side follows its choices"
         )
-    with np.load(path, allow_pickle=False) as file:
-        return {key: file[key] for key in file.files}
+    try:
+        return read_npz(path)
+    except ValueError as error:
+        raise UserError(f"{path}: these are no recorded choices: {error}") from None
 
 
 def _make_weights(side, pair, cases, options, folder) -> None:
@@ -334,11 +384,11 @@ def _make_weights(side, pair, cases, options, folder) -> None:
     for case in cases:
         side.set_up("float32", options.device, options.seed)
         model = module.build(dict(case.config))
-        if case.weights == "stirred":
-            side.stir(model, options.seed)
         state, owners = side.state(model), side.owners(model)
-        if options.weights == "trained-like":
-            state = weights.trained_like(state, owners, options.seed)
+        if case.weights == "stirred" and options.weights != "stirred":
+            state = weights.made("stirred", state, owners, options.seed)
+        if options.weights in weights.WORDS:
+            state = weights.made(options.weights, state, owners, options.seed)
         elif options.weights is not None:
             state = weights.load_state(Path(options.weights))
             weights.check_state(options.weights, state, owners)
@@ -400,6 +450,7 @@ def _write_log(
         "classes": {key: name for key, name in session.classes.items() if name},
         "environment": {
             "python": platform.python_version(),
+            "executable": sys.executable,
             "numpy": np.__version__,
             "platform": platform.platform(),
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),

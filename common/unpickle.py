@@ -5,6 +5,7 @@ NumPy 1 and 2), remembers where each array's bytes lie, and refuses everything e
 Nothing is imported or called on the file's behalf, and no array is read.  NumPy only.
 """
 
+import gc
 import io
 import pickletools
 import struct
@@ -29,12 +30,21 @@ _GLOBALS |= {
     "__builtin__.bytes": "bytes",
 }
 
-# Bounds on what is no array data.  np.save's own pickles of 100,000 tensors need 5 million opcodes
-# and a stack of 2,003; a hostile file must not hold the reader for long.
-_MAX_OPCODES = 10_000_000
+# Bounds on what is no array data.  np.save's own pickles of 100,000 tensors need 3 million opcodes,
+# a memo of 900,000 and a stack of 2,003; a hostile file must not hold the reader for long, nor make
+# much of little: every bound is on what a small file could otherwise multiply.
+_MAX_KEYS = 100_000
+_MAX_OPCODES = 4_000_000
+_MAX_MEMO = 1_000_000
 _MAX_STACK = 100_000
-_MAX_DEPTH = 64
+_MAX_TUPLE = 100  # NumPy's own have 9 at most, but for a shape
+_MAX_AXES = 32
+_MAX_DEPTH = 64  # of dicts; tuples hold tuples, and those none
+_MAX_KEY_CHARACTERS = 1 << 24  # all keys together, once nested ones are joined
 MAX_TEXT_BYTES = 1024
+# One array may stand under several keys, but not make a log out of nearly nothing.
+_MAX_REUSE = 16
+_FREE_BYTES = 1 << 26
 _LATIN1_LEAD_BYTES = 0xC3  # no character of latin-1 starts with more in UTF-8
 
 
@@ -46,12 +56,16 @@ class _Global:
 
 
 class _Bytes:
-    """Bytes in the file, not read yet; as_text: stored as text of that many latin-1 characters."""
+    """Bytes in the file, not read yet; as_text: stored as text of that many latin-1 characters.
 
-    __slots__ = ("offset", "stored", "count", "as_text")
+    A single byte is read, since NumPy's `_reconstruct` is called with one.
+    """
 
-    def __init__(self, offset: int, stored: int, count: int | None = None):
+    __slots__ = ("offset", "stored", "count", "as_text", "single")
+
+    def __init__(self, offset: int, stored: int, count: int | None = None, single: bytes = b""):
         self.offset, self.stored = offset, stored
+        self.single = single
         self.count = stored if count is None else count
         self.as_text = count is not None
 
@@ -59,10 +73,11 @@ class _Bytes:
 class _Text:
     """Text in the file; `text` is None where it is too long for a key and was not read."""
 
-    __slots__ = ("offset", "stored", "text")
+    __slots__ = ("offset", "stored", "text", "encoded")
 
     def __init__(self, offset: int, stored: int, text: str | None):
         self.offset, self.stored, self.text = offset, stored, text
+        self.encoded: _Bytes | None = None  # found once, however often the memo brings it back
 
 
 class _DType:
@@ -111,9 +126,20 @@ class Machine:
         self.size = size
         self.stack: list = []
         self.memo: dict[int, object] = {}
+        self.keys = 0
 
     def run(self) -> dict:
         """The dict that np.save was given; leaves the file after STOP."""
+        # Millions of small values and no cycle among them: the collector would only look on.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return self.follow()
+        finally:
+            if collecting:
+                gc.enable()
+
+    def follow(self) -> dict:
         read, actions = self.file.read, self._actions
         for _ in range(_MAX_OPCODES):
             code = read(1)
@@ -186,7 +212,12 @@ class Machine:
         self.stack.append(_Text(offset, count, text))
 
     def data(self, count: int) -> None:
-        self.stack.append(_Bytes(self.skip(count), count))
+        offset = self.skip(count)
+        single = b""
+        if count == 1:
+            self.file.seek(offset)
+            single = self.take(1)
+        self.stack.append(_Bytes(offset, count, single=single))
 
     def long(self) -> None:
         count = self.unpack("B")
@@ -196,12 +227,22 @@ class Machine:
 
     def tuple_of(self, count: int) -> None:
         values = [self.pop() for _ in range(count)]
-        self.stack.append(tuple(reversed(values)))
+        self.push_tuple(values[::-1])
+
+    def push_tuple(self, values: list) -> None:
+        if len(values) > _MAX_TUPLE:
+            raise Refused(f"a tuple of {len(values)} values")
+        for value in values:
+            if type(value) is tuple and any(type(inner) is tuple for inner in value):
+                raise Refused("tuples in tuples in tuples")
+        self.stack.append(tuple(values))
 
     def remember(self, index: int) -> None:
         if not self.stack or self.stack[-1] is _MARK:
             raise Refused("an opcode without its operands")
         value = self.stack[-1]
+        if len(self.memo) >= _MAX_MEMO:
+            raise Refused(f"more than {_MAX_MEMO:,} values to remember")
         self.memo[index] = _Withheld() if isinstance(value, dict | list) else value
 
     def recall(self, index: int) -> None:
@@ -240,6 +281,9 @@ class Machine:
         target = self.pop()
         if not isinstance(target, dict) or len(values) % 2:
             raise Refused("SETITEM on what is no dict")
+        self.keys += len(values) // 2
+        if self.keys > _MAX_KEYS:
+            raise Refused(f"more than {_MAX_KEYS:,} keys")
         for key, value in zip(values[::2], values[1::2], strict=True):
             if not isinstance(key, _Text) or key.text is None:
                 raise Refused(f"{_describe(key)} as a key")
@@ -276,12 +320,19 @@ class Machine:
 
     # -- the calls that a log may ask for; a wrong number of arguments is a TypeError, caught above
 
+    # What NumPy would do with anything else is NumPy's affair: a dtype's flags alone can make it
+    # take numbers for addresses.  So the arguments must be those that NumPy itself writes.
+
     def call_reconstruct(self, kind, shape, letter) -> StoredArray:
         if not isinstance(kind, _Global) or kind.kind != "ndarray":
             raise Refused(f"an array of the class {_describe(kind)}")
+        if shape != (0,) or not isinstance(letter, _Bytes) or letter.single != b"b":
+            raise Refused("an array that begins otherwise than NumPy's")
         return StoredArray()
 
     def call_dtype(self, code, align, copy) -> _DType:
+        if not all(type(flag) in (bool, int) and flag in (0, 1) for flag in (align, copy)):
+            raise Refused("a dtype that begins otherwise than NumPy's")
         if not isinstance(code, _Text) or code.text not in (*DTYPES, "O8"):
             name = printable(code.text or "") if isinstance(code, _Text) else _describe(code)
             raise Refused(f"the dtype {name}")
@@ -291,6 +342,11 @@ class Machine:
         """Bytes as protocol 2 spells them: text whose latin-1 encoding they are."""
         if not isinstance(text, _Text) or getattr(encoding, "text", None) != "latin1":
             raise Refused("_codecs.encode of something other than latin1 text")
+        if text.encoded is None:
+            text.encoded = self.encode(text)
+        return text.encoded
+
+    def encode(self, text: _Text) -> _Bytes:
         here, count, remaining = self.file.tell(), 0, text.stored
         self.file.seek(text.offset)
         while remaining:
@@ -300,7 +356,8 @@ class Machine:
             count += int(np.count_nonzero(chunk & 0xC0 != 0x80))
             remaining -= chunk.size
         self.file.seek(here)
-        return _Bytes(text.offset, text.stored, count)
+        single = (text.text or "").encode("latin1") if count == 1 else b""
+        return _Bytes(text.offset, text.stored, count, single)
 
     def call_bytes(self) -> _Bytes:
         return _Bytes(0, 0)
@@ -309,14 +366,22 @@ class Machine:
         return _Scalar()
 
     def call_frombuffer(self, data, dtype, shape, order) -> StoredArray:
+        order = getattr(order, "text", None)
+        if order not in ("C", "F") or not isinstance(data, _Bytes):
+            raise Refused("an array from a buffer that NumPy does not write so")
         array = StoredArray()
-        self.fill(array, shape, dtype, getattr(order, "text", None) == "F", data)
+        self.fill(array, shape, dtype, order == "F", data)
         return array
 
-    def build_dtype(self, target, version, order, sub, names, fields, size, align, *rest) -> None:
+    def build_dtype(self, target, *state) -> None:
+        if len(state) > 8:
+            raise Refused("a dtype with metadata")
+        version, order, sub, names, fields, size, align, flags = state
         order = getattr(order, "text", None)
         if order not in ("<", ">", "|", "=") or not (sub is names is fields is None):
             raise Refused("a structured dtype")
+        if [version, size, align, flags] != [3, -1, -1, 63 if target.code == "O8" else 0]:
+            raise Refused(f"the dtype {target.code} in a state that NumPy does not write")
         if target.code == "O8":
             target.dtype = np.dtype(object)
         elif order == "|" and target.code[1:] != "1":
@@ -325,20 +390,24 @@ class Machine:
             target.dtype = np.dtype(target.code).newbyteorder(order)
 
     def build_array(self, target, version, shape, dtype, fortran, data) -> None:
-        self.fill(target, shape, dtype, bool(fortran), data)
+        if version != 1 or type(fortran) is not bool:
+            raise Refused("an array in a state that NumPy does not write")
+        self.fill(target, shape, dtype, fortran, data)
 
     def fill(self, target: StoredArray, shape, dtype, fortran: bool, data) -> None:
         if not isinstance(dtype, _DType) or dtype.dtype is None:
             raise Refused(f"an array with {_describe(dtype)} for a dtype")
+        # Lengths come first: the memo can bring a long tuple or list back at no cost to the file.
+        if isinstance(shape, tuple) and len(shape) > _MAX_AXES:
+            raise Refused(f"an array of {len(shape)} axes")
         if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
             raise Refused("an array whose shape is no tuple of sizes")
         target.shape, target.dtype, target.fortran = shape, dtype.dtype, fortran
         if dtype.code == "O8":
-            if shape == () and isinstance(data, list) and list(map(type, data)) == [dict]:
+            one = isinstance(data, list) and len(data) == 1
+            if shape == () and one and type(data[0]) is dict:
                 target.contents = data[0]
             return
-        if len(shape) > 32:
-            raise Refused(f"an array of {len(shape)} axes")
         if not isinstance(data, _Bytes):
             raise Refused(f"an array whose data is {_describe(data)}")
         needed = dtype.dtype.itemsize
@@ -370,7 +439,7 @@ class Machine:
         b"C": lambda self: self.data(self.unpack("B")),
         b"\x8e": lambda self: self.data(self.unpack("<Q")),
         b"\x96": lambda self: self.data(self.unpack("<Q")),
-        b"t": lambda self: self.stack.append(tuple(self.pop_to_mark())),
+        b"t": lambda self: self.push_tuple(self.pop_to_mark()),
         b"\x85": lambda self: self.tuple_of(1),
         b"\x86": lambda self: self.tuple_of(2),
         b"\x87": lambda self: self.tuple_of(3),
@@ -416,9 +485,10 @@ def _describe(value: object) -> str:
     return names.get(type(value)) or ("None" if value is None else f"a {type(value).__name__}")
 
 
-def flatten(contents: dict) -> dict[str, StoredArray]:
-    """Nested dicts as one, keys joined by '/'."""
+def flatten(contents: dict, file_bytes: int) -> dict[str, StoredArray]:
+    """Nested dicts as one, keys joined by '/'; refuses what is far more than the file's size."""
     flat: dict[str, StoredArray] = {}
+    characters = data_bytes = 0
     waiting = [iter([("", contents)])]
     paths = [""]
     while waiting:
@@ -429,13 +499,21 @@ def flatten(contents: dict) -> dict[str, StoredArray]:
             continue
         name, value = item
         path = f"{paths[-1]}/{name}" if paths[-1] else name
+        if len(path) > MAX_TEXT_BYTES:
+            raise Refused(f"a key of more than {MAX_TEXT_BYTES} characters, {printable(path)}")
         if isinstance(value, dict):
             if len(paths) > _MAX_DEPTH:
                 raise Refused(f"dicts nested more than {_MAX_DEPTH} deep")
             waiting.append(iter(value.items()))
             paths.append(path)
-        elif path in flat:
+            continue
+        if path in flat:
             raise Refused(f"the key {printable(path)} twice")
-        else:
-            flat[path] = value
+        flat[path] = value
+        characters += len(path)
+        if characters > _MAX_KEY_CHARACTERS:
+            raise Refused(f"more than {_MAX_KEY_CHARACTERS:,} characters of keys")
+        data_bytes += value.data.count
+        if data_bytes > max(_FREE_BYTES, _MAX_REUSE * file_bytes):
+            raise Refused("the same arrays under key after key, far more than the file's own size")
     return flat

@@ -129,6 +129,8 @@ def judge_tensor(
     cap: float | None = None,
     batch: int | None = None,
     optimizer: str = "",
+    terms: int = 1,
+    fed: float = 0.0,
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
 
@@ -136,6 +138,8 @@ def judge_tensor(
     cap            S, the largest s of the tensor's kind; None: the tensor's (the sample's) own s
     batch          samples are judged each by itself where the first axis has this length
     optimizer      for what optimizer steps have touched: its kind, such as weight or moment2
+    terms          the longest sum that its values may be made of
+    fed            how large that is which it was computed from: what is left of it may be small
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
     arrays = [np.asarray(array) for array in arrays]
@@ -156,7 +160,7 @@ def judge_tensor(
             return row
         if len(arrays) == 2:
             return _judge_close(row, *arrays, scale)
-        return _judge_gap(row, arrays, cap, batch, optimizer)
+        return _judge_gap(row, arrays, cap, batch, optimizer, terms, fed)
 
 
 def _mismatch(arrays: list[np.ndarray]) -> str:
@@ -298,7 +302,9 @@ def _gather(arrays: list[np.ndarray], samples: int) -> _Statistics:
     return _Statistics(np.sqrt(squares / width), maximum)
 
 
-def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str) -> Row:
+def _judge_gap(
+    row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str, terms: int, fed: float
+) -> Row:
     """The rule itself, on finite floats."""
     shape = arrays[0].shape
     samples = shape[0] if shape and batch == shape[0] and batch > 1 else 1
@@ -326,6 +332,7 @@ def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str) -
     rounding = rounding_bound(noise_ref, scale, limit)
     if cap is not None:
         rounding = np.maximum(rounding, tolerance("kind_floor") * cap)
+    rounding = np.maximum(rounding, tolerance("fed_floor") * fed)
     constant = np.maximum(rounding, tolerance("constant") * scale)
     noise = max(noise_ref[0], noise_cand[0])
     row.noise_only = bool(max(scale[0], cand_scale[0]) <= tolerance("noise_only") * noise > 0.0)
@@ -333,6 +340,9 @@ def _judge_gap(row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str) -
     if optimizer and cap is not None:
         size = np.maximum(size, tolerance("precision_small") * cap)
     precision = _precision_bound(noise_ref, size, widths, samples, optimizer)
+    precision = np.maximum(precision * _long_sum(terms), tolerance("underflow"))
+    if cap is not None:
+        precision = np.maximum(precision, tolerance("kind_floor") * cap)
     if optimizer == "moment2":
         precision = np.maximum(precision, tolerance("precision_moment2") * scale)
 
@@ -387,6 +397,11 @@ def _precision_bound(noise_ref, scale, widths, samples: int, optimizer: str):
             usual = np.median(noise_ref[part] / np.where(scale[part] > 0, scale[part], np.inf))
             bound[part] = np.maximum(bound[part], usual * scale[part])
     return factor * bound
+
+
+def _long_sum(terms: int) -> float:
+    """How much noisier one side may be where it adds one by one what the other adds in a tree."""
+    return min(max(1.0, terms / tolerance("long_sum")), tolerance("long_sum_most"))
 
 
 def _locate(row: Row, difference: np.ndarray, ref: np.ndarray, cand: np.ndarray) -> None:

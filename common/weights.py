@@ -1,194 +1,73 @@
-"""Weights: carried from torch to Paddle by the kind of layer that owns them, with a certificate.
+"""Weights: where they come from, how they are kept between the two sides, and their certificate.
 
-NumPy only.  A conversion never goes by shape: a square Linear is transposed like any other, an
-Embedding never is.  Whatever has no partner on the other side is an error that lists both.
+NumPy only.  A state is a dict of arrays with torch's names and shapes; common/layout.py carries it
+over to Paddle.
 """
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from common.errors import UserError
 from common.files import whole
+from common.json_file import load_json
+from common.layers import Owner
+from common.layout import Layout, SameLayout
 from common.logs import write_json
+from common.npz import read_npz
+from common.tape import Tape
+from common.unpickle import printable
+
+WORDS = ("trained-like", "stirred")  # what --weights takes beside a file
+_MEAN, _VARIANCE = "running_mean", "running_var"
 
 
-class Owner(NamedTuple):
-    """Who owns one entry of a state dict."""
-
-    kind: str  # the framework layer's class, "" where the model's own class owns the parameter
-    local: str  # the entry's name in that layer
-    shape: tuple[int, ...]
-    parameter: bool  # False for a buffer
-    same_as: str  # the first key under which the same tensor is listed
-
-
-# Paddle's local name -> torch's, by Paddle's layer class.
-LOCAL_NAMES = {
-    **{
-        kind: {"_mean": "running_mean", "_variance": "running_var"}
-        for kind in ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "BatchNorm", "SyncBatchNorm")
-    },
-    **{
-        kind: {"scale": "weight"} for kind in ("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D")
-    },
-    "PReLU": {"_weight": "weight"},
-}
-TRANSPOSED = {"Linear": {"weight"}}  # (out, in) in torch, (in, out) in Paddle
-NO_PARTNER = {"num_batches_tracked"}  # torch counts batches; Paddle has no such buffer
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of the certificate: where a Paddle entry's values come from."""
-
-    paddle_key: str
-    torch_key: str
-    kind: str
-    transposed: bool
-
-
-class Layout:
-    """The pairing of one model's entries, as a certificate and as a way to and fro.
-
-    `entries` maps each Paddle key to its Entry.  Raises UserError with both sides' leftovers unless
-    every torch key is used once and every Paddle key is filled, shapes included.
-    """
-
-    def __init__(
-        self,
-        torch_owners: Mapping[str, Owner],
-        paddle_owners: Mapping[str, Owner],
-        rename: Mapping[str, str] | None = None,
-    ):
-        self.rename = make_rename(rename or {})
-        self.entries: dict[str, Entry] = {}
-        for key, owner in paddle_owners.items():
-            local = LOCAL_NAMES.get(owner.kind, {}).get(owner.local, owner.local)
-            path = key[: len(key) - len(owner.local)]
-            named = path + owner.local in (rename or {})
-            torch_key = self.rename(path + (owner.local if named else local))
-            transposed = owner.local in TRANSPOSED.get(owner.kind, ())
-            self.entries[key] = Entry(key, torch_key, owner.kind or "parameter", transposed)
-        self._check(torch_owners, paddle_owners)
-        self.paddle_key = {entry.torch_key: entry.paddle_key for entry in self.entries.values()}
-
-    def _check(self, torch_owners, paddle_owners) -> None:
-        wanted = [entry.torch_key for entry in self.entries.values()]
-        twice = sorted({key for key in wanted if wanted.count(key) > 1})
-        missing = sorted(set(wanted) - set(torch_owners))
-        surplus = sorted(
-            key
-            for key in set(torch_owners) - set(wanted)
-            if torch_owners[key].local not in NO_PARTNER
-        )
-        shapes = []
-        for entry in self.entries.values():
-            if entry.torch_key not in torch_owners:
-                continue
-            theirs = torch_owners[entry.torch_key].shape
-            ours = paddle_owners[entry.paddle_key].shape
-            if (theirs[::-1] if entry.transposed else theirs) != ours:
-                shapes.append(
-                    f"{entry.torch_key} is {list(theirs)} in torch and {list(ours)} in Paddle"
-                    + (", transposed as a Linear's weight" if entry.transposed else "")
-                )
-        problems = []
-        if missing:
-            problems.append(f"only in the Paddle model: {', '.join(missing)}")
-        if surplus:
-            problems.append(f"only in the torch model: {', '.join(surplus)}")
-        if twice:
-            problems.append(f"asked for twice: {', '.join(twice)}")
-        if shapes:
-            problems.append("; ".join(shapes))
-        if problems:
-            raise UserError(
-                f"weights cannot be carried over one to one: {'; '.join(problems)}. "
-                "Give both sides the same names, or map them in case.py's RENAME"
-            )
-
-    def to_paddle(self, torch_state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The Paddle state dict with the torch state's values."""
-        return {
-            entry.paddle_key: _turned(torch_state[entry.torch_key], entry.transposed)
-            for entry in self.entries.values()
-        }
-
-    def reference_name(self, paddle_key: str) -> str:
-        """A Paddle parameter's name in the logs: torch's."""
-        return self.entries[paddle_key].torch_key
-
-    def reference_values(self, paddle_key: str, values: np.ndarray) -> np.ndarray:
-        """A Paddle parameter's (gradient's, moment's) values in torch's layout."""
-        return _turned(values, self.entries[paddle_key].transposed)
-
-    def certificate(self) -> list[dict[str, object]]:
-        """One row an entry, for the sidecar and the report."""
-        return [vars(entry) for entry in self.entries.values()]
-
-
-class SameLayout:
-    """The reference's own side: names and values stay as they are."""
-
-    def reference_name(self, key: str) -> str:
-        """The name itself."""
-        return key
-
-    def reference_values(self, key: str, values: np.ndarray) -> np.ndarray:
-        """The values themselves."""
-        return values
-
-
-def _turned(values: np.ndarray, transposed: bool) -> np.ndarray:
-    return np.ascontiguousarray(values.T) if transposed else values
-
-
-def make_rename(table: Mapping[str, str]) -> Callable[[str], str]:
-    """A function that maps Paddle names to torch names: dotted prefixes, the longest first."""
-    prefixes = sorted(table, key=len, reverse=True)
-
-    def rename(name: str) -> str:
-        for prefix in prefixes:
-            if name == prefix or name.startswith((f"{prefix}.", f"{prefix}:")):
-                return table[prefix] + name[len(prefix) :]
-        return name
-
-    return rename
-
-
-def trained_like(
-    state: Mapping[str, np.ndarray], owners: Mapping[str, Owner], seed: int
+def made(
+    word: str, state: Mapping[str, np.ndarray], owners: Mapping[str, Owner], seed: int
 ) -> dict[str, np.ndarray]:
-    """Weights with the heavy rows and large gains that training makes, drawn from the tape.
+    """The initial state changed by noise from the tape; ties stay tied, other buffers as they are.
 
-    A matrix's rows are scaled by exp(0.8 N(0, 1)), a norm's gains by exp(0.6 N(0, 1)); other
-    vectors get 0.3 N(0, 1) added.  Such weights make activations large, and with them the rounding.
+    stirred        no bias stays 0 and no gain 1, so that a loss or a swap of them would show:
+                   vectors get 0.1 N(0, 1), weights 0.5 N(0, 1) / sqrt(last axis)
+    trained-like   heavy rows and large gains, as training makes them, and with them large
+                   activations: a matrix's rows are scaled by exp(0.8 N(0, 1)), a norm's gains by
+                   exp(0.6 N(0, 1)), other vectors get 0.3 N(0, 1)
+    The running statistics of both are no longer 0 and 1.  A padding row, which no gradient reaches,
+    is not stirred: Paddle's Embedding gives zeros for it whatever it holds.
     """
-    from common.tape import Tape
-
+    draw = {"stirred": _stirred, "trained-like": _trained_like}[word]
     tape = Tape(seed)
-    heavy = {}
+    changed = {}
     for key, values in state.items():
         owner = owners[key]
-        if not owner.parameter or values.dtype.kind != "f":
-            heavy[key] = values
+        statistic = owner.local in (_MEAN, _VARIANCE) and bool(owner.kind)
+        if values.dtype.kind != "f" or not (owner.parameter or statistic):
+            changed[key] = values
         elif owner.same_as != key:
-            heavy[key] = heavy[owner.same_as]
+            changed[key] = changed[owner.same_as]
         else:
-            rows = values.shape[:1] + (1,) * (values.ndim - 1)
-            noise = tape.normal(f"trained-like/{key}", 0, rows)
-            if values.ndim > 1:
-                heavy[key] = (values * np.exp(0.8 * noise)).astype(values.dtype)
-            elif "Norm" in owner.kind and owner.local == "weight":
-                heavy[key] = (values * np.exp(0.6 * noise)).astype(values.dtype)
-            else:
-                heavy[key] = (values + 0.3 * noise).astype(values.dtype)
-    return heavy
+            changed[key] = draw(tape, key, values, owner)
+            if owner.padding is not None:
+                changed[key][owner.padding] = values[owner.padding]
+    return changed
+
+
+def _stirred(tape: Tape, key: str, values: np.ndarray, owner: Owner) -> np.ndarray:
+    noise = tape.normal(f"stir/{key}", 0, values.shape)
+    if owner.local == _VARIANCE:
+        return (values * np.exp(0.3 * noise)).astype(values.dtype)
+    size = 0.1 if values.ndim == 1 else 0.5 / np.sqrt(values.shape[-1] if values.ndim else 1)
+    return values + (size * noise).astype(values.dtype)
+
+
+def _trained_like(tape: Tape, key: str, values: np.ndarray, owner: Owner) -> np.ndarray:
+    noise = tape.normal(f"trained-like/{key}", 0, values.shape[:1] + (1,) * (values.ndim - 1))
+    if values.ndim > 1:
+        return (values * np.exp(0.8 * noise)).astype(values.dtype)
+    if owner.local == _VARIANCE or ("Norm" in owner.kind and owner.local == "weight"):
+        return (values * np.exp(0.6 * noise)).astype(values.dtype)
+    return (values + 0.3 * noise).astype(values.dtype)
 
 
 def save_state(
@@ -205,12 +84,16 @@ def save_state(
 
 
 def load_owners(path: Path) -> dict[str, Owner]:
-    """The owners that `save_state` wrote beside a state dict."""
-    rows = json.loads(path.with_suffix(".json").read_text())
-    return {
-        key: Owner(kind, local, tuple(shape), parameter, same_as)
-        for key, (kind, local, shape, parameter, same_as) in rows.items()
-    }
+    """The owners that `save_state` wrote beside a state dict; UserError for anything else."""
+    path = path.with_suffix(".json")
+    owners = {}
+    for key, row in load_json(path).items():
+        kinds = [type(value) for value in row] if isinstance(row, list) else []
+        fits = kinds[:7] == [str, str, list, bool, str, list, str] and len(kinds) == 8
+        if not fits or any(type(n) is not int for n in row[2] + [row[7] or 0]):
+            raise UserError(f"{path}: refused: {printable(key)} is no entry of a state dict")
+        owners[key] = Owner(*row[:2], tuple(row[2]), *row[3:5], tuple(row[5]), *row[6:])
+    return owners
 
 
 def load_state(path: Path) -> dict[str, np.ndarray]:
@@ -218,15 +101,13 @@ def load_state(path: Path) -> dict[str, np.ndarray]:
 
     Raises UserError where the file is missing, empty, cut short or of another kind.
     """
-    if not path.is_file():
-        raise UserError(f"--weights {path}: there is no such file; give a .npz, or trained-like")
     try:
-        # Opened here, since NumPy leaves a file that it cannot read open.
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise ValueError("it holds one array, not a state dict")
-            state = {key: file[key] for key in file.files}
-    except Exception as error:
+        state = read_npz(path)
+    except FileNotFoundError:
+        raise UserError(
+            f"--weights {path}: there is no such file; give a .npz, or {WORDS[0]}"
+        ) from None
+    except (ValueError, UserError) as error:
         raise UserError(
             f"--weights {path}: not a readable .npz of named arrays ({error})"
         ) from None
@@ -236,7 +117,7 @@ def load_state(path: Path) -> dict[str, np.ndarray]:
 
 
 def check_state(path: object, state: Mapping[str, np.ndarray], owners: Mapping[str, Owner]) -> None:
-    """Raise UserError unless the state has the model's keys and shapes, both lists named."""
+    """Raise UserError unless the state has the model's keys, shapes and ties; both lists named."""
     missing = sorted(set(owners) - set(state))
     surplus = sorted(set(state) - set(owners))
     shapes = [
@@ -250,5 +131,37 @@ def check_state(path: object, state: Mapping[str, np.ndarray], owners: Mapping[s
     if surplus:
         problems.append(f"not in the model: {', '.join(surplus)}")
     problems += shapes
+    for key in sorted(set(state) & set(owners)):
+        first = owners[key].same_as
+        if first in state and not np.array_equal(state[key], state[first], equal_nan=True):
+            problems.append(f"{first} and {key} are one tensor in the model, and differ here")
     if problems:
         raise UserError(f"--weights {path} does not fit the model; {'; '.join(problems)}")
+
+
+def changed(
+    layout: Layout | SameLayout,
+    entries: Iterable[tuple[str, np.ndarray]],
+    state: Mapping[str, np.ndarray],
+) -> list[str]:
+    """Keys of a torch state that came back with other bits out of the model that holds it.
+
+    entries     (key, array) as that model lists them, under the names and in the layout of its side
+    """
+    if isinstance(layout, Layout):
+        entries = ((key, values) for key, values in entries if key in layout.entries)
+    different = []
+    for key, values in layout.as_torch(entries):
+        expected = state[key]
+        if expected.dtype.kind == "f":
+            expected = expected.astype(values.dtype)
+        same = expected.shape == values.shape and expected.dtype == values.dtype
+        if not same or expected.tobytes() != values.tobytes():
+            different.append(key)
+    return different
+
+
+def goes_round(layout: Layout, paddle_state: Mapping[str, np.ndarray]) -> list[str]:
+    """Keys of a Paddle state that come back with other bits from a way to torch and back."""
+    back = layout.to_paddle(layout.to_torch(paddle_state))
+    return [key for key, values in back.items() if values.tobytes() != paddle_state[key].tobytes()]

@@ -27,7 +27,10 @@ def third_opinion(folder: Path, pair) -> list[Row]:
     rows = []
     for side in ("torch", "paddle"):
         with read_log(folder / f"metric_{side}.npy") as log:
+            if hasattr(pair.case, "metric") or "test/predictions" not in log:
+                return []  # the pair's own metric: its meaning is its own
             labels, predictions = log["test/labels"], log["test/predictions"]
+            labels, predictions = labels[labels >= 0], predictions[labels >= 0]
             classes = range(log.shape("test/logits")[-1])
             table = confusion_matrix(labels, predictions, labels=list(classes))
             hits = np.diag(table)

@@ -21,6 +21,7 @@ SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by 
 WITNESS_LR = 0.1  # of the witness's SGD step, as in the twins
 SLOPE_ALLOWED = 1e-6  # of the slope along a random direction: a central difference over 2e-5
 SLOPE_NOISE = 1e-9  # of the gradient's norm, where the slope happens to be near zero
+LOSS_NOISE = 4.0  # times the rounding seen in the loss, over the step
 BIAS_ALLOWED = 1e-12  # of the bias gradient's absolute sum: float64 roundings
 
 
@@ -44,10 +45,12 @@ def witnesses(folder: Path, pair) -> list[Row]:
 
 def _of_case(case: str, side: str, seen: dict) -> list[Row]:
     """One SGD step must move the weights by -lr times the gradient; so must the loss's slope."""
+    seen = {key: np.nan if value is None else value for key, value in seen.items()}
     unit = 2.0**-53 * SGD_ULPS
     sgd_allowed = unit * (seen["largest_weight"] / WITNESS_LR + seen["largest_gradient"])
     off = abs(seen["finite_difference"] - seen["directional"])
     allowed = SLOPE_ALLOWED * abs(seen["directional"]) + SLOPE_NOISE * seen["gradient_norm"]
+    allowed += LOSS_NOISE * seen.get("loss_noise", 0.0) / seen.get("finite_step", 1e-5)
     return [
         claim(
             f"{case}/witness/sgd_step/{side}",

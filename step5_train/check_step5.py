@@ -17,6 +17,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common.cli import check_main  # noqa: E402
 from common.curves import draw_curves  # noqa: E402
+from common.initial import judge_initial  # noqa: E402
 from common.logs import read_log  # noqa: E402
 from common.steps import Launch, Step  # noqa: E402
 from common.verdict import Row, claim  # noqa: E402
@@ -40,14 +41,19 @@ def trained_alike(folder: Path, pair) -> list[Row]:
         read_log(folder / "train_self_torch.npy") as self_log,
     ):
         losses = [log["curve/loss"] for log in (torch_log, paddle_log, self_log)]
-        epochs = torch_log["curve/accuracy"].size
+        epochs = torch_log["curve/order"].size
         # Causes first: the first row that is off is where to look.
         rows = [_order(torch_log["curve/order"], paddle_log["curve/order"])]
         rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"]))
         rows += _drift(*losses, epochs)
-        rows.append(_predictions(torch_log, paddle_log))
+        if "predictions" in torch_log and "predictions" in paddle_log:
+            rows.append(_predictions(torch_log, paddle_log))
     draw_curves(folder, pair.name)
-    return rows
+    with (
+        read_log(folder / "train_init_torch.npy") as torch_init,
+        read_log(folder / "train_init_paddle.npy") as paddle_init,
+    ):
+        return judge_initial(torch_init, paddle_init) + rows
 
 
 def _drift(torch_loss, paddle_loss, self_loss, epochs: int) -> list[Row]:
@@ -84,14 +90,15 @@ def _lr(torch_lr, paddle_lr) -> Row:
 def _predictions(torch_log, paddle_log) -> Row:
     """Does one side get more of the test samples right than the other, beyond chance?"""
     labels = torch_log["labels"]
-    torch_right = torch_log["predictions"] == labels
-    paddle_right = paddle_log["predictions"] == labels
+    kept = labels >= 0
+    torch_right = (torch_log["predictions"] == labels)[kept]
+    paddle_right = (paddle_log["predictions"] == labels)[kept]
     only_torch = int((torch_right & ~paddle_right).sum())
     only_paddle = int((paddle_right & ~torch_right).sum())
     p = sign_test(only_torch, only_paddle)
     note = (
         f"accuracy torch {torch_right.mean():.4f}, paddle {paddle_right.mean():.4f} of "
-        f"{labels.size}; right on one side only: torch {only_torch}, paddle {only_paddle}; "
+        f"{torch_right.size}; right on one side only: torch {only_torch}, paddle {only_paddle}; "
         f"p = {p:.2f}"
     )
     return claim("train/final_predictions", SIGN_TEST_LEVEL / max(p, 1e-300), 1.0, note)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common import weights
+from common.layout import Layout
 from common.models.reformer import case
 from common.models.reformer.case import CASES, CONFIGS, bucket_factors, complete, make_inputs
 from common.session import Session, using
@@ -693,5 +693,5 @@ def test_default_is_small(name):
 def test_layouts_pair_up():
     """The conversion by owner kind finds every entry, the alias included."""
     owners = [load(side).side.owners(load(side).build(SMALL)) for side in SIDES]
-    assert len(weights.Layout(*owners).certificate()) == len(owners[0])
+    assert len(Layout(*owners).paddle_first) == len(owners[0])
     assert case.DEFAULTS["head"] == "none"

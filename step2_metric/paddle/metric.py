@@ -9,9 +9,9 @@ import sys
 import numpy as np
 
 from common import paddle_side as side
-from common.data import BYTE_OFFSET, accuracy, macro_f1, macro_f_seed, split_documents
-from common.pairs import data_cases
-from common.paddle_loader import Documents, Samples, Vocabulary, batches, predict, split
+from common.data import BYTE_OFFSET, split_documents
+from common.optional import TEXT, classification, data_cases, score
+from common.paddle_loader import Documents, Samples, Vocabulary, batches, count, predict
 from common.twin import main
 
 SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes
@@ -21,27 +21,28 @@ WORDS_LENGTH = 128  # words likewise: some texts are longer, some shorter
 
 
 def metric(run):
-    """Log batches of the training set, the test set and the texts, then predictions and scores."""
-    digits = run.data["digits"]
-    train, test = split(digits, "train"), split(digits, "test")
-    shuffled = run.session.tape.permutation("shuffle", 0, len(train["labels"]))
+    """Log batches of the training set, the test set and any text, then predictions and scores."""
+    train, test = run.samples("train"), run.samples("test")
+    shuffled = run.session.tape.permutation("shuffle", 0, count(train))
     log_batches(run, "train", batches(Samples(train), shuffled, BATCH_SIZE))
     dropped = batches(Samples(train), shuffled, BATCH_SIZE, drop_last=True)
     log_batches(run, "train_drop_last", dropped, shown=0)
-    log_batches(run, "test", batches(Samples(test), range(len(test["labels"])), BATCH_SIZE))
-    texts = split_documents(run.data["text"]["values"], run.data["text"]["offsets"])
-    padded = batches(Documents(texts), range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
-    log_batches(run, "text", padded)
-    words(run, texts)
+    log_batches(run, "test", batches(Samples(test), range(count(test)), BATCH_SIZE))
+    if "values" in run.data.get(TEXT, {}):
+        texts = split_documents(run.data[TEXT]["values"], run.data[TEXT]["offsets"])
+        padded = batches(Documents(texts), range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
+        log_batches(run, "text", padded)
+        words(run, texts)
 
-    scores, labels = predict(run, run.build(), test, BATCH_SIZE)
-    run.log("test/labels", labels)
-    run.log("test/logits", scores)
-    predictions = run.log_choice("test/predictions", scores)
-    classes = scores.shape[-1]
-    run.log("accuracy", np.float64(accuracy(labels, predictions, classes)))
-    run.log("macro_f1", np.float64(macro_f1(labels, predictions, classes)))
-    run.log("macro_f_seed", np.float64(macro_f_seed(labels, predictions, classes)))
+    outputs = predict(run, run.build(), test, BATCH_SIZE)
+    if "labels" in test:
+        run.log("test/labels", test["labels"])
+    for name, values in outputs.items():
+        run.log(f"test/{name}", values)
+    if classification(outputs, test) is not None:
+        run.log_choice("test/predictions", outputs["logits"])
+    for name, value in score(run.pair, outputs, test).items():
+        run.log(name, np.float64(value))
 
 
 def words(run, texts):
@@ -63,15 +64,16 @@ def digest(content):
 
 def log_batches(run, name, loaded, shown=SHOWN):
     """Log how many batches there are, the last one's size, the first few whole, all as hashes."""
-    digests = []
+    digests, sizes = [], []
     for i, batch in enumerate(loaded):
+        sizes.append(count(batch))
         for key, values in batch.items():
             if i < shown:
                 run.log(f"{name}/batch/{i:03d}/{key}", values)
             digests.append(digest(np.ascontiguousarray(values).tobytes()))
     run.log(f"{name}/hashes", np.array(digests, dtype=np.int64))
-    run.log(f"{name}/batches", np.int64(i + 1))
-    run.log(f"{name}/last_batch_size", np.int64(len(values)))
+    run.log(f"{name}/batches", np.int64(len(sizes)))
+    run.log(f"{name}/last_batch_size", np.int64(sizes[-1] if sizes else 0))
 
 
 if __name__ == "__main__":

@@ -14,13 +14,16 @@ from common.setups import SETUPS, STEPS
 from common.twin import main
 
 WITNESS_LR = 0.1
-WITNESS_STEP = 1e-5  # of the finite difference, along a direction of norm 1
+# Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
+# bends more, or that rounding blurs more.
+WITNESS_STEPS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
 
 
 def backward(run):
     """Log one case's gradients; the model's first case also takes the optimizer steps."""
     gradients(run)
-    witnesses(run)
+    if run.dtype == "float64" and run.session.reference is None:
+        run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
     if run.case.name == run.first_case:
         for setup in SETUPS:
             run.progress(f"{run.case.name} {setup}")
@@ -39,63 +42,98 @@ def gradients(run):
         run.log("loss", loss)
         loss.backward()
     run.session.gradients = False
-    for name, value in reversed(run.names(model)):
-        run.log(f"grad/{name}", run.as_reference(name, side.gradient(value)))
+    found = ((name, side.gradient(value)) for name, value in reversed(run.parameters(model)))
+    shapes = {}
+    for name, values in run.as_reference(found):
+        run.log(f"grad/{name}", values)
+        shapes[name] = values.shape
     for key, value in tensors.items():
         if side.is_float(value):
             run.log(f"grad/inputs/{key}", side.gradient(value))
     if isinstance(outputs, dict) and "logits" in outputs:
         classes = outputs["logits"].shape[-1]
-        ends = [name for name, value in run.names(model) if list(value.shape) == [classes]]
-        run.notes["last_bias"] = ends[-1] if ends and ends[-1].endswith("bias") else None
+        ends = [name for name, shape in shapes.items() if shape == (classes,)]
+        run.notes["last_bias"] = ends[0] if ends and ends[0].endswith("bias") else None
 
 
 def witnesses(run):
-    """Check the gradient by two other ways: one SGD step, and in float64 a finite difference."""
+    """What checks the gradient by two other ways: one SGD step, and a finite difference."""
     session = Session(run.session.tape.seed, forced=run.session.choices)
     session.rename = run.session.rename
     model = run.build()
     tensors = run.tensors()
 
     def loss_at(shift):
-        for name, value in run.names(model):
+        for name, value in run.parameters(model):
             side.assign(value, start[name] + shift * direction[name])
         session.begin(prefix=run.prefix)
         with paddle.no_grad(), using(session):
             return float(run.module.loss(run.call(model, tensors), tensors))
 
-    start = {name: side.array(value).copy() for name, value in run.names(model)}
-    shapes = {name: run.as_reference(name, value).shape for name, value in start.items()}
+    start = {name: side.array(value).copy() for name, value in run.parameters(model)}
+    shapes = {name: values.shape for name, values in run.as_reference(start.items())}
     draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
-    norm = np.sqrt(sum((draw**2).sum() for draw in draws.values()))
-    direction = {name: run.from_reference(name, draw) / norm for name, draw in draws.items()}
+    for name, row in run.padding().items():
+        draws[name][row] = 0.0  # the loss may depend on it, but it gets no gradient
+    norm = norm_of(draws.values())
+    direction = {name: run.from_reference(name, draws.get) / norm for name in start}
     session.begin(prefix=run.prefix)
     with using(session):
         run.module.loss(run.call(model, tensors), tensors).backward()
-    slope = {name: side.gradient(value) for name, value in run.names(model)}
+    slope = {name: side.gradient(value) for name, value in run.parameters(model)}
     side.sgd_step(model, WITNESS_LR)
-    off = {
-        name: float(np.abs((start[name] - side.array(value)) / WITNESS_LR - slope[name]).max())
-        for name, value in run.names(model)
-    }
-    run.notes["witness"] = {
+    gaps = (
+        (name, (start[name] - side.array(value)) / WITNESS_LR - slope[name])
+        for name, value in run.parameters(model)
+    )
+    off = {name: float(np.abs(gap).max()) for name, gap in run.as_reference(gaps)}
+    seen = {
         "sgd_worst": max(off, key=off.get),
         "sgd_off": max(off.values()),
         "largest_gradient": max(float(np.abs(value).max()) for value in slope.values()),
-        "gradient_norm": float(np.sqrt(sum((value**2).sum() for value in slope.values()))),
+        "gradient_norm": norm_of(slope.values()),
         "largest_weight": max(float(np.abs(value).max()) for value in start.values()),
         "directional": float(sum((slope[n] * direction[n]).sum() for n in slope)),
     }
-    if run.dtype == "float64":
-        rise = loss_at(WITNESS_STEP) - loss_at(-WITNESS_STEP)
-        run.notes["witness"]["finite_difference"] = rise / (2 * WITNESS_STEP)
+    best = np.inf
+    for shift in WITNESS_STEPS:
+        rise = (loss_at(shift) - loss_at(-shift)) / (2.0 * shift)
+        off = abs(rise - seen["directional"])
+        if shift != WITNESS_STEPS[0]:
+            off -= 2.0 * seen["loss_noise"] / shift
+        if off < best:
+            best = off
+            seen |= {"finite_difference": rise, "finite_step": shift}
+        if off <= 1e-7 * abs(seen["directional"]):
+            break  # as near as needed
+        if shift == WITNESS_STEPS[0]:
+            seen["loss_noise"] = noise_of(loss_at)
+    return seen
+
+
+def noise_of(loss_at):
+    """Rounding of the loss: shifts too small to bend it leave nothing else."""
+    middle = loss_at(0.0)
+    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in (1e-11, 3e-11, 1e-10)]
+    return max(2.0**-52 * abs(middle), *map(abs, bends))
+
+
+def finite(value):
+    """The value, or None for a float that JSON has no word for."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def norm_of(arrays):
+    """The norm of all values together."""
+    return float(np.sqrt(sum((values**2).sum() for values in arrays)))
 
 
 def optimizer_steps(run, setup):
     """Losses, learning rates, gradients, weights and moments of ten steps of one set-up."""
     model = run.build()
     tensors = run.tensors()
-    optimizer = side.Optimizer(run.names(model), **SETUPS[setup])
+    parameters = run.parameters(model)
+    optimizer = side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
     run.session.probing = False
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
@@ -104,19 +142,24 @@ def optimizer_steps(run, setup):
         loss.backward()
         run.log(f"{path}/loss", loss)
         run.log(f"{path}/lr", optimizer.lr())
-        for name, value in run.names(model):
-            key = f"{path}/grad/{name}"
-            run.log(key, run.as_reference(name, side.gradient(value)))
-            if run.reference(key) is not None:
-                side.assign_gradient(value, run.from_reference(name, run.reference(key)))
+        found = ((name, side.gradient(value)) for name, value in parameters)
+        for name, values in run.as_reference(found):
+            run.log(f"{path}/grad/{name}", values)
+        for name, value in parameters:
+            given = run.reference_parameter(f"{path}/grad", name)
+            if given is not None:
+                side.assign_gradient(value, given)
         optimizer.step()
-        for name, value in run.names(model):
-            key = f"{path}/weight/{name}"
-            run.log(key, run.as_reference(name, side.array(value)))
-            if run.reference(key) is not None:
-                side.assign(value, run.from_reference(name, run.reference(key)))
-        for kind, name, values in optimizer.moments():
-            run.log(f"{path}/{kind}/{name}", run.as_reference(name, values))
+        found = ((name, side.array(value)) for name, value in parameters)
+        for name, values in run.as_reference(found):
+            run.log(f"{path}/weight/{name}", values)
+        for name, value in parameters:
+            given = run.reference_parameter(f"{path}/weight", name)
+            if given is not None:
+                side.assign(value, given)
+        for kind in ("velocity", "moment1", "moment2"):
+            for name, values in run.as_reference(optimizer.moments(kind)):
+                run.log(f"{path}/{kind}/{name}", values)
         side.clear_gradients(model)
     run.session.begin(prefix=run.prefix)
     run.session.probing = True

@@ -1,4 +1,4 @@
-"""Step 5, paddle side: training on the digits, from the shared start, in the tape's order.
+"""Step 5, paddle side: training on the data, from the shared start, in the tape's order.
 
     python -m step5_train.paddle.train --phase first --model fastformer --data FOLDER --out FOLDER
 
@@ -12,66 +12,66 @@ import sys
 import numpy as np
 
 from common import paddle_side as side
-from common.data import accuracy, macro_f1, macro_f_seed
-from common.pairs import data_cases
+from common.initial import initial_weights
+from common.optional import classification, data_cases, score, training
 from common.setups import STEPS, schedule
-from common.paddle_loader import Samples, batches, predict, split
+from common.paddle_loader import Samples, batches, count, predict
 from common.twin import DTYPES, main, phase
 
 
 def train(run):
     """Train one model; log the loss of each step and the scores of each epoch."""
-    digits = run.data["digits"]
-    samples, test = split(digits, "train"), split(digits, "test")
-    settings = dict(run.pair.case.TRAIN["digits"])
+    samples, test = run.samples("train"), run.samples("test")
+    settings = training(run.pair, run.case.config)
     epochs = run.options.epochs or settings["epochs"]
-    steps = epochs * -(-len(samples["labels"]) // settings["batch_size"])
+    steps = epochs * -(-count(samples) // settings["batch_size"])
     model = run.build(training=True)
     if phase() == "self":
-        for _, value in run.names(model):
+        for _, value in run.parameters(model):
             side.assign(value, np.nextafter(side.array(value), np.float32(np.inf)))
     optimizer = side.Optimizer(
-        run.names(model),
+        run.parameters(model),
         settings["optimizer"],
         settings["lr"],
         schedule(settings["schedule"], settings["warmup_steps"], steps),
-        settings.get("weight_decay", 0.0),
-        clip_norm=settings.get("clip_norm"),
+        settings["weight_decay"],
+        clip_norm=settings["clip_norm"],
+        decayed=run.decayed(model),
     )
     run.session.probing = False
     if phase() == "first":
         first_steps(run, model, optimizer, samples, settings)
+        if run.dtype == "float32":
+            run.extra["train_init"] = initial_weights(run)
         return
 
     run.session.record, record = None, run.session.record
-    losses, rates, accuracies, orders = [], [], [], []
+    losses, rates, scores, orders = [], [], [], []
     for epoch in range(epochs):
         digest = hashlib.sha256()
         for batch in shuffled(run, samples, settings, epoch):
-            digest.update(batch["input_ids"].tobytes())
+            for values in batch.values():
+                digest.update(values.tobytes())
             run.session.begin(len(losses), prefix=run.prefix)
             rates.append(optimizer.lr())
             losses.append(float(one_step(run, model, optimizer, batch)))
-        scores, labels = predict(run, model.eval(), test, settings["batch_size"])
+        model.eval()
+        outputs = predict(run, model, test, settings["batch_size"])
         model.train()
         orders.append(int.from_bytes(digest.digest()[:7], "little"))
-        accuracies.append(accuracy(labels, scores.argmax(-1), scores.shape[-1]))
+        scores.append(score(run.pair, outputs, test))
         run.progress(f"epoch {epoch + 1}/{epochs}")
     run.session.record = record
-    predictions = scores.argmax(-1)
-    final = {
-        "accuracy": np.float64(accuracies[-1]),
-        "macro_f1": np.float64(macro_f1(labels, predictions, scores.shape[-1])),
-        "macro_f_seed": np.float64(macro_f_seed(labels, predictions, scores.shape[-1])),
-    }
+    final = {name: np.float64(value) for name, value in scores[-1].items()}
     for name, value in final.items():
         run.log(name, value)
+        run.log(f"curve/{name}", np.array([epoch[name] for epoch in scores]))
     run.log("curve/loss", np.array(losses))
     run.log("curve/lr", np.array(rates))
     run.log("curve/order", np.array(orders, dtype=np.int64))
-    run.log("curve/accuracy", np.array(accuracies))
-    run.log("labels", labels)
-    run.log("predictions", predictions)
+    if classification(outputs, test) is not None:
+        run.log("labels", test["labels"])
+        run.log("predictions", outputs["logits"].argmax(-1))
     if phase() == "full":
         run.extra["train_align"] = final
 
@@ -83,13 +83,14 @@ def first_steps(run, model, optimizer, samples, settings):
         run.log(f"train/{step:03d}/lr", optimizer.lr())
         run.log(f"train/{step:03d}/loss", one_step(run, model, optimizer, batch))
     run.session.begin(prefix=run.prefix)
-    for name, value in run.names(model):
-        run.log(f"trained/weight/{name}", run.as_reference(name, side.array(value)))
+    found = ((name, side.array(value)) for name, value in run.parameters(model))
+    for name, values in run.as_reference(found):
+        run.log(f"trained/weight/{name}", values)
 
 
 def shuffled(run, samples, settings, epoch):
     """One epoch's batches in the tape's order; the last one may be smaller."""
-    order = run.session.tape.permutation("shuffle", epoch, len(samples["labels"]))
+    order = run.session.tape.permutation("shuffle", epoch, count(samples))
     return batches(Samples(samples), order, settings["batch_size"])
 
 

@@ -14,6 +14,8 @@ Not the paper's maths in one place: the global key sums the keys themselves, whe
 the keys after they were mixed with the global query (`fastformer` has that).
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -38,7 +40,7 @@ class RotaryEmbedding(nn.Module):
     def forward(self, x):
         """(B, T, H, D) -> the same shape"""
         batch, tokens, heads, width = x.shape
-        positions = torch.arange(tokens).to(self.freqs)  # (T)
+        positions = torch.arange(tokens).to(self.freqs.dtype)  # (T)
         angles = positions.reshape([tokens, 1, 1]) * self.freqs  # (T, 1, D / 4)
         cos, sin = torch.cos(angles), torch.sin(angles)
         turned, rest = x.chunk(2, dim=-1)
@@ -83,7 +85,7 @@ class FastAttention(nn.Module):
 
         A row that is padding alone gets equal logits, hence equal weights.
         """
-        logits = logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5
+        logits = logits.squeeze(-1).moveaxis(1, 2) * self.dim_head**-0.5
         return logits.masked_fill(~mask.unsqueeze(1), -torch.finfo(logits.dtype).max)
 
     def pool(self, weights, x):
@@ -146,7 +148,7 @@ class AttentionPooling(nn.Module):
         weights = torch.exp(self.att_fc2(torch.tanh(self.att_fc1(x))))  # (B, T, 1)
         weights = weights / (weights.sum(dim=1, keepdim=True) + 1e-8)
         weights = tap(self, "pooling_weights", weights)
-        return tap(self, "pooled", torch.matmul(weights.swapaxes(1, 2), x).squeeze(1))
+        return tap(self, "pooled", torch.matmul(weights.moveaxis(1, 2), x).squeeze(1))
 
 
 class Trunk(nn.Module):
@@ -240,11 +242,28 @@ class Classifier(nn.Module):
         return {"logits": self.dense_linear(self.fastformer_model(input_ids, attention_mask))}
 
 
+def initialise(model):
+    """The reference's initial weights, which are its framework's defaults; others have others.
+
+    Embeddings are N(0, 1), a Linear's weight and bias U(-b, b) with b = 1 / sqrt(inputs).
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight)
+        if isinstance(module, nn.Linear):
+            inputs = module.weight.shape[1]  # twin: a Linear weight is transposed in Paddle
+            bound = 1.0 / math.sqrt(inputs)
+            nn.init.uniform_(module.weight, -bound, bound)
+            if module.bias is not None:
+                nn.init.uniform_(module.bias, -bound, bound)
+    return model
+
+
 def build(config):
     """The model of a configuration; ValueError where it cannot be built (case.complete)."""
     config = complete(config)
     model = LanguageModel(config) if config["head"] == "lm" else Classifier(config)
-    return named(model)
+    return named(initialise(model))
 
 
 def loss(outputs, inputs):
@@ -256,7 +275,7 @@ def losses(outputs, inputs):
     """Each loss that step 3 compares, per sample and reduced; labels as for `loss`."""
     logits, labels = outputs["logits"], inputs["labels"]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (torch.arange(logits.shape[-1]) % 4).to(logits) * 0.25 + 0.5  # (V) or (N)
+    weight = (torch.arange(logits.shape[-1]) % 4).to(logits.dtype) * 0.25 + 0.5  # (V) or (N)
     without_first = labels.masked_fill(labels == 0, -100)
     return {
         "per_sample": cross_entropy(logits, labels, reduction="none"),

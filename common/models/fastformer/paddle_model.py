@@ -50,13 +50,13 @@ class FastSelfAttention(nn.Layer):
         query = self.query(x)
         key = self.key(x)
 
-        query_logits = self.query_att(query).swapaxes(1, 2) / scale + mask_bias  # (B, H, T)
+        query_logits = self.query_att(query).moveaxis(1, 2) / scale + mask_bias  # (B, H, T)
         query_logits = tap(self, "query_logits", query_logits)
         query_weights = tap(self, "query_weights", F.softmax(query_logits, axis=-1))
         global_query = tap(self, "global_query", self.pool(query_weights, query))  # (B, 1, C)
 
         key_mixed = tap(self, "key_mixed", key * global_query)  # (B, T, C): p_i of the paper
-        key_logits = self.key_att(key_mixed).swapaxes(1, 2) / scale + mask_bias
+        key_logits = self.key_att(key_mixed).moveaxis(1, 2) / scale + mask_bias
         key_logits = tap(self, "key_logits", key_logits)
         key_weights = tap(self, "key_weights", F.softmax(key_logits, axis=-1))
         global_key = tap(self, "global_key", self.pool(key_weights, key_mixed))
@@ -139,7 +139,7 @@ class AttentionPooling(nn.Layer):
         # Not a softmax: a row of padding alone is pooled to 0, thanks to the 1e-8.
         weights = weights / (weights.sum(axis=1, keepdim=True) + 1e-8)
         weights = tap(self, "pooling_weights", weights)
-        return tap(self, "pooled", paddle.matmul(weights.swapaxes(1, 2), x).squeeze(1))
+        return tap(self, "pooled", paddle.matmul(weights.moveaxis(1, 2), x).squeeze(1))
 
 
 class FastformerEncoder(nn.Layer):
@@ -157,7 +157,7 @@ class FastformerEncoder(nn.Layer):
 
     def forward(self, x, mask):
         """x (B, T, C) embedded words, mask (B, T), 1 = keep -> (B, C)"""
-        mask = mask.to(x.dtype)
+        mask = mask.astype(x.dtype)
         mask_bias = tap(self, "mask_bias", (1.0 - mask.unsqueeze(1)) * -10000.0)  # (B, 1, T)
         positions = self.position_embeddings.weight[: x.shape[1]]  # (T, C)
         x = self.LayerNorm(tap(self, "embeddings", x + positions))
@@ -182,11 +182,11 @@ class Fastformer(nn.Layer):
         """The authors' initial weights: N(0, std), biases 0, gains 1, the padding word 0."""
         for module in self.sublayers(include_self=True):
             if isinstance(module, (nn.Linear, nn.Embedding)):
-                nn.init.normal_(module.weight, mean=0.0, std=std)
+                nn.initializer.Normal(0.0, std)(module.weight)  # twin: objects
             if isinstance(module, nn.Linear):
-                nn.init.zeros_(module.bias)
+                nn.initializer.Constant(0.0)(module.bias)  # twin: objects
         with paddle.no_grad():
-            self.word_embedding.weight[0].zero_()
+            self.word_embedding.weight[0] = 0.0
 
     def embed(self, input_ids):
         """(B, T) int64 -> (B, T, C)
@@ -226,7 +226,7 @@ def losses(outputs, inputs):
     """Each loss that step 3 compares, per sample and reduced; inputs["labels"] (B) int64."""
     logits, labels = outputs["logits"], inputs["labels"]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (paddle.arange(logits.shape[-1]) % 4).to(logits) * 0.25 + 0.5  # (N)
+    weight = (paddle.arange(logits.shape[-1]) % 4).astype(logits.dtype) * 0.25 + 0.5  # (N)
     without_first = labels.masked_fill(labels == 0, -100)
     return {
         "per_sample": cross_entropy(logits, labels, reduction="none"),

@@ -60,13 +60,13 @@ def unsort(x, undo_order):
 def split_heads(x, heads):
     """(B, T, H * D) -> (B, H, T, D)"""
     batch, tokens, width = x.shape
-    return x.reshape([batch, tokens, heads, width // heads]).swapaxes(1, 2)
+    return x.reshape([batch, tokens, heads, width // heads]).moveaxis(1, 2)
 
 
 def merge_heads(x):
     """(B, H, T, D) -> (B, T, H * D)"""
     batch, heads, tokens, width = x.shape
-    return x.swapaxes(1, 2).reshape([batch, tokens, heads * width])
+    return x.moveaxis(1, 2).reshape([batch, tokens, heads * width])
 
 
 def look_around(x, before, after):
@@ -206,7 +206,7 @@ class LocalSelfAttention(nn.Layer):
         query_positions = positions.reshape([1, 1, count, length])
         key_positions = look_around(query_positions, before, after)
 
-        dots = paddle.matmul(query, key.swapaxes(3, 4))
+        dots = paddle.matmul(query, key.moveaxis(3, 4))
         dots = tap(self, "query_key_dots", dots)  # (B, H, N, c, M)
         mask = None
         if self.causal:
@@ -257,10 +257,10 @@ class LSHSelfAttention(nn.Layer):
                 f"reformer: rotations of a layer have shape {list(rotations.shape)}; allowed: "
                 f"{shape} (heads, head size, hashes, half of the sum of the buckets' factors)."
             )
-        rotations = tap(self, "hash_rotations", rotations.to(vectors.dtype))
+        rotations = tap(self, "hash_rotations", rotations.astype(vectors.dtype))
         flat = rotations.reshape(shape[:2] + [shape[2] * shape[3]])
         rotated = paddle.matmul(vectors.detach(), flat)
-        rotated = rotated.reshape([batch, self.heads, tokens] + shape[2:]).swapaxes(2, 3)
+        rotated = rotated.reshape([batch, self.heads, tokens] + shape[2:]).moveaxis(2, 3)
         rotated = tap(self, "rotated_vectors", rotated)  # (B, H, R, T, width)
         buckets, column, product = 0, 0, 1
         for factor in self.factors:
@@ -297,8 +297,8 @@ class LSHSelfAttention(nn.Layer):
 
         if buckets is None:
             buckets = self.hash(query_key, attention_mask, rotations)
-        # By bucket within each round, equal buckets in the tokens' order: the sort must be stable.
-        order = paddle.argsort(buckets, axis=-1, stable=True)
+        # By bucket within each round, equal buckets in the tokens' order, however it sorts.
+        order = paddle.argsort(buckets * tokens + paddle.arange(tokens), axis=-1)
         order = tap(self, "sorted_order", order)  # (B, H, R, T), the tokens' positions
         undo_order = tap(self, "undo_order", paddle.argsort(order, axis=-1))
         positions = order.reshape([batch, self.heads, self.rounds * tokens])
@@ -338,7 +338,7 @@ class LSHSelfAttention(nn.Layer):
         query_positions = positions.reshape(list(positions.shape[:2]) + [count, length])
         key_positions = look_around(query_positions, before, after)
 
-        dots = paddle.matmul(query, key.swapaxes(3, 4))
+        dots = paddle.matmul(query, key.moveaxis(3, 4))
         dots = tap(self, "query_key_dots", dots)  # (B, H, N, c, M)
         mask = None
         if self.causal:
@@ -616,7 +616,7 @@ class ReformerModel(nn.Layer):
             given = position_ids.expand([batch, tokens])
             positions = paddle.concat([given, positions[:, tokens:]], axis=1)
         if attention_mask is not None:
-            attention_mask = (attention_mask != 0).to(input_ids.dtype)
+            attention_mask = (attention_mask != 0).astype(input_ids.dtype)
         if padding:
             if attention_mask is None:
                 attention_mask = paddle.ones_like(input_ids)
@@ -794,7 +794,7 @@ def losses(outputs, inputs):
 
     classes = pairs[0][0].shape[-1]
     # 0.5, 0.75, 1, 1.25, 0.5, …: exact in every dtype.
-    weight = (paddle.arange(classes) % 4).to(pairs[0][0].dtype) * 0.25 + 0.5
+    weight = (paddle.arange(classes) % 4).astype(pairs[0][0].dtype) * 0.25 + 0.5
     values = {
         "per_sample": mean_of(reduction="none"),
         "mean": mean_of(),

@@ -60,13 +60,13 @@ def unsort(x, undo_order):
 def split_heads(x, heads):
     """(B, T, H * D) -> (B, H, T, D)"""
     batch, tokens, width = x.shape
-    return x.reshape([batch, tokens, heads, width // heads]).swapaxes(1, 2)
+    return x.reshape([batch, tokens, heads, width // heads]).moveaxis(1, 2)
 
 
 def merge_heads(x):
     """(B, H, T, D) -> (B, T, H * D)"""
     batch, heads, tokens, width = x.shape
-    return x.swapaxes(1, 2).reshape([batch, tokens, heads * width])
+    return x.moveaxis(1, 2).reshape([batch, tokens, heads * width])
 
 
 def look_around(x, before, after):
@@ -206,7 +206,7 @@ class LocalSelfAttention(nn.Module):
         query_positions = positions.reshape([1, 1, count, length])
         key_positions = look_around(query_positions, before, after)
 
-        dots = torch.matmul(query, key.swapaxes(3, 4))
+        dots = torch.matmul(query, key.moveaxis(3, 4))
         dots = tap(self, "query_key_dots", dots)  # (B, H, N, c, M)
         mask = None
         if self.causal:
@@ -260,7 +260,7 @@ class LSHSelfAttention(nn.Module):
         rotations = tap(self, "hash_rotations", rotations.to(vectors.dtype))
         flat = rotations.reshape(shape[:2] + [shape[2] * shape[3]])
         rotated = torch.matmul(vectors.detach(), flat)
-        rotated = rotated.reshape([batch, self.heads, tokens] + shape[2:]).swapaxes(2, 3)
+        rotated = rotated.reshape([batch, self.heads, tokens] + shape[2:]).moveaxis(2, 3)
         rotated = tap(self, "rotated_vectors", rotated)  # (B, H, R, T, width)
         buckets, column, product = 0, 0, 1
         for factor in self.factors:
@@ -297,8 +297,8 @@ class LSHSelfAttention(nn.Module):
 
         if buckets is None:
             buckets = self.hash(query_key, attention_mask, rotations)
-        # By bucket within each round, equal buckets in the tokens' order: the sort must be stable.
-        order = torch.argsort(buckets, dim=-1, stable=True)
+        # By bucket within each round, equal buckets in the tokens' order, however it sorts.
+        order = torch.argsort(buckets * tokens + torch.arange(tokens), dim=-1)
         order = tap(self, "sorted_order", order)  # (B, H, R, T), the tokens' positions
         undo_order = tap(self, "undo_order", torch.argsort(order, dim=-1))
         positions = order.reshape([batch, self.heads, self.rounds * tokens])
@@ -338,7 +338,7 @@ class LSHSelfAttention(nn.Module):
         query_positions = positions.reshape(list(positions.shape[:2]) + [count, length])
         key_positions = look_around(query_positions, before, after)
 
-        dots = torch.matmul(query, key.swapaxes(3, 4))
+        dots = torch.matmul(query, key.moveaxis(3, 4))
         dots = tap(self, "query_key_dots", dots)  # (B, H, N, c, M)
         mask = None
         if self.causal:

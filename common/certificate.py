@@ -1,0 +1,333 @@
+"""The certificate of conversion: the Paddle model holds the torch model's weights, all of them.
+
+    python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights FILE] [--json FILE]
+
+Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
+what is done to the values (transposed, rows of a fused weight, convert), further names of the same
+tensor, and what was found:
+
+    read back   the values, taken out of the loaded Paddle model and converted to torch, have the
+                same bits; so have the Paddle model's own initial values on a way to torch and back
+    probe       the layer's inputs and outputs agree, in its place in the model (common/verdict.py)
+
+Below it stands what one side alone has, or ties alone.  Weights are `stirred` unless --weights says
+otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and swapped ones
+would not show.
+
+Exit status: 0 certified, 1 not, 2 it could not be found out.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from common import report
+from common.cli import guarded, write_text
+from common.errors import UserError
+from common.judge import judge_logs
+from common.logs import read_sidecar
+from common.pairs import Pair, load_pairs
+from common.runner import Process, interpreter
+from common.verdict import Row, exit_code, worst
+from common.weights import WORDS
+
+SIDES = ("torch", "paddle")
+NOT_REACHED = "not reached"
+_HARMLESS = ("IDENTICAL", "ROUNDING", "CONSTANT", "FLIP", "CLOSE")
+
+
+@dataclass
+class Certificate:
+    """What was found for one model."""
+
+    model: str
+    rows: list[dict] = field(default_factory=list)  # one a Paddle tensor
+    only_torch: list[str] = field(default_factory=list)
+    only_paddle: list[str] = field(default_factory=list)
+    without_partner: dict[str, str] = field(default_factory=dict)  # key -> why it needs none
+    problems: list[str] = field(default_factory=list)  # sentences
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """0 certified, 1 not; no entry at all is 2."""
+        if not self.rows and not self.only_torch and not self.only_paddle:
+            return 2
+        return 1 if self.problems or self.only_torch or self.only_paddle else 0
+
+    def as_json(self) -> dict[str, object]:
+        """Everything, for --json."""
+        return {
+            "model": self.model,
+            "certified": self.exit_code == 0,
+            "exit_code": self.exit_code,
+            "problems": self.problems,
+            "only_torch": self.only_torch,
+            "only_paddle": self.only_paddle,
+            "without_partner": self.without_partner,
+            "notes": self.notes,
+            "rows": self.rows,
+        }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; see the module's docstring.  Returns the exit status."""
+    options = _parse(arguments)
+    return guarded(options, lambda: _certify(options))
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    options = argparse.ArgumentParser(
+        prog="python -m common.certificate",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument(
+        "--model", action="append", metavar="NAME|FOLDER", help="built-in, folder, or all (default)"
+    )
+    options.add_argument("--preset", default="default", help="of the model's case.py")
+    options.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--weights", default="stirred", help="stirred, trained-like or a .npz")
+    options.add_argument("--torch-python", metavar="PATH", help="the Python that runs that side")
+    options.add_argument("--paddle-python", metavar="PATH", help="likewise")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write every line as JSON")
+    options.add_argument("--debug", action="store_true", help="show tracebacks")
+    return options.parse_args(arguments)
+
+
+def _certify(options: argparse.Namespace) -> int:
+    pairs = load_pairs(options.model or ["all"])
+    for pair in pairs:
+        pair.config(options.preset)
+    with tempfile.TemporaryDirectory(prefix="certificate-") as name, report.progress() as told:
+        found = certify(pairs, options, Path(name), told)
+    for certificate in found:
+        show(certificate)
+    if options.json:
+        text = json.dumps([certificate.as_json() for certificate in found], indent=1)
+        write_text(options.json, text)
+    return max(certificate.exit_code for certificate in found)
+
+
+def certify(pairs: list[Pair], options, work: Path, told) -> list[Certificate]:
+    """Run step 1 of both sides for the pairs and read what they leave in `work`.
+
+    told    called with what is running
+    Raises UserError where a side fails for another reason than that the weights do not match.
+    """
+    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
+
+    def run(side: str, some: list[Pair], *more: str) -> dict[str, dict]:
+        return _run([pythons[side], "-W", "ignore"], side, some, options, work, told, *more)
+
+    found = []
+    errors = run("torch", pairs)
+    errors |= run("paddle", [pair for pair in pairs if pair.name not in errors])
+    for pair in pairs:
+        certificate = Certificate(pair.name)
+        found.append(certificate)
+        error = errors.get(pair.name, {})
+        if error.get("certificate"):
+            _read_layout(certificate, {"": error["certificate"]})
+            continue
+        if error:
+            raise UserError(f"{pair.name}: {error['sentence']}")
+        folder = work / pair.name
+        sidecars = {
+            (side, precision): read_sidecar(folder / f"forward_{side}{precision}.npy") or {}
+            for side in SIDES
+            for precision in ("", "_fp64")
+        }
+        _read_layout(certificate, sidecars["paddle", ""].get("certificate", {}))
+        _read_back(certificate, sidecars)
+        rows = _judged(folder)
+        if not all(row.verdict in _HARMLESS for row in rows):
+            run("paddle", [pair], "--single-step")
+            rows = _judged(folder)
+        _read_probes(certificate, rows, sidecars["torch", ""])
+    return found
+
+
+def _run(python, side, pairs, options, work, told, *more: str) -> dict[str, dict]:
+    """Run one side of step 1; model -> what went wrong, a sentence and more."""
+    if not pairs:
+        return {}
+    command = [*python, "-m", f"step1_forward.{side}.forward", "--certify", "--progress"]
+    for pair in pairs:
+        command += ["--model", str(pair.name if pair.built_in else pair.folder)]
+    command += ["--preset", options.preset, "--seed", str(options.seed), "--out", str(work)]
+    given = options.weights
+    command += ["--weights", given if given in WORDS else os.path.abspath(given)]
+    process = Process([*command, "--device", options.device, *more], lambda text: told(text))
+    try:
+        status = process.wait()
+    except BaseException:
+        process.stop()
+        raise
+    paths = {pair.name: work / pair.name / f"error_{side}.json" for pair in pairs}
+    errors = {name: json.loads(path.read_text()) for name, path in paths.items() if path.is_file()}
+    if status != 0 and not errors:
+        last = next((line for line in reversed(process.stderr) if line.strip()), "no message")
+        raise UserError(f"the {side} twin ended with status {status}: {last.strip()[:300]}")
+    return errors
+
+
+def _judged(folder: Path) -> list[Row]:
+    def path(name: str) -> Path | None:
+        found = folder / f"forward_{name}.npy"
+        return found if found.is_file() else None
+
+    return judge_logs(
+        *(path(name) for name in ("torch", "paddle", "torch_fp64", "paddle_fp64")),
+        local64=path("paddle_fp64_single_step"),
+    ).rows
+
+
+# ---- reading what the twins left ----------------------------------------------------------------
+
+
+def _read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
+    """Every case's pairing, each line once."""
+    rows: dict[tuple[str, str], dict] = {}
+    for found in cases.values():
+        for row in found["rows"]:
+            rows.setdefault((row["torch_key"], row["paddle_key"]), row)
+            if row["parameter_in_torch_alone"]:
+                _add(certificate.problems, f"{row['paddle_key']} is no parameter in Paddle")
+        for name in ("only_torch", "only_paddle", "problems"):
+            for word in found[name]:
+                _add(getattr(certificate, name), word)
+        certificate.without_partner |= found["without_partner"]
+    certificate.rows = list(rows.values())
+
+
+def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], dict]) -> None:
+    changed: set[str] = set()
+    for (side, _), sidecar in sidecars.items():
+        told = sidecar.get("read_back")
+        if not told:
+            raise UserError(f"{certificate.model}: the {side} side did not say what it read back")
+        for keys in told.values():
+            changed.update(keys)
+    one_way = {key for keys in sidecars["paddle", ""]["paddle_to_torch"].values() for key in keys}
+    for row in certificate.rows:
+        bad = bool(changed.intersection(row["torch_keys"]))
+        row["read_back"] = not bad
+        row["paddle_to_torch"] = row["paddle_key"] not in one_way
+        if bad:
+            certificate.problems.append(f"{row['torch_key']} came out of a model with other bits")
+        if not row["paddle_to_torch"]:
+            certificate.problems.append(f"{row['paddle_key']} does not survive the way to torch")
+
+
+def _read_probes(certificate: Certificate, rows: list[Row], sidecar: Mapping[str, dict]) -> None:
+    """What the rows of each entry's layer come to; the root's are the model's outputs."""
+    prefixes = sorted(sidecar.get("batches", {}), key=len, reverse=True)
+    sites = {row["probe"] for row in certificate.rows} - {""}
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        prefix = next((p for p in prefixes if row.key.startswith(p)), "")
+        found.setdefault(_site(row.key[len(prefix) :], sites), []).append(row)
+    for row in certificate.rows:
+        seen = found.get(row["probe"], [])
+        row["probe_verdict"] = worst([r.verdict for r in seen]) if seen else NOT_REACHED
+        row["probe_rows"] = len(seen)
+    bad = [row for row in rows if exit_code([row.verdict])]
+    first = next((row for row in bad if row.verdict != "CARRIED"), bad[0] if bad else None)
+    if first is not None:
+        certificate.problems.append(
+            f"{len(bad)} values differ, first {first.key} ({first.verdict}): the layer holds other "
+            "weights, works otherwise or is fed otherwise; step 1 shows the lines"
+        )
+    unseen = sorted({r["probe"] for r in certificate.rows if r["probe_verdict"] == NOT_REACHED})
+    if unseen:
+        certificate.notes.append(
+            f"not reached: {', '.join(unseen)}; their weights are there, what they do was not tried"
+        )
+
+
+def _site(key: str, sites: set[str]) -> str:
+    """The probe that a row belongs to; the root where it is none of `sites`."""
+    name = re.split("[:#@]", key)[0]
+    while name not in sites and "/" in name:
+        name = name.rpartition("/")[0]
+    return name if name in sites else ""
+
+
+def _add(words: list[str], word: str) -> None:
+    if word not in words:
+        words.append(word)
+
+
+# ---- showing it ---------------------------------------------------------------------------------
+
+
+def show(certificate: Certificate) -> None:
+    """The table, then leftovers, problems and what it comes to."""
+    table = Table(title=f"certificate: {certificate.model}", title_justify="left")
+    for heading in ("torch", "Paddle", "layer", "values", "also called", "read back", "probe"):
+        table.add_column(heading, overflow="fold")
+    for row in certificate.rows:
+        ours = "=" if row["paddle_key"] == row["torch_key"] else row["paddle_key"]
+        others = [f"torch {key}" for key in row["also_in_torch"]]
+        others += [f"Paddle {key}" for key in row["also_in_paddle"]]
+        role = "" if row["parameter"] else " (buffer)"
+        back = row.get("read_back", False) and row.get("paddle_to_torch", False)
+        verdict = row.get("probe_verdict", "–")
+        table.add_row(
+            escape(row["torch_key"]),
+            escape(ours),
+            row["kind"] + role,
+            escape(row["change"]),
+            escape(", ".join(others)) or "–",
+            "same bits" if back else "[red]no[/red]" if "read_back" in row else "–",
+            f"[{report.COLOURS.get(verdict, 'yellow')}]{verdict}[/]",
+        )
+    for side, keys in (("torch", certificate.only_torch), ("Paddle", certificate.only_paddle)):
+        for key in keys:
+            cells = [escape(key), "[red]nothing[/red]"]
+            table.add_row(*(cells if side == "torch" else cells[::-1]), "", "", "", "", "")
+    for key, reason in certificate.without_partner.items():
+        table.add_row(escape(key), "–", "", f"needs no partner: {reason}", "", "", "")
+    report.show_table(table)
+    for word in certificate.notes:
+        report.say(f"{certificate.model}: {word}")
+    for word in certificate.problems:
+        report.say(f"{certificate.model}: problem: {word}")
+    report.say(f"{certificate.model}: {summary(certificate)}")
+
+
+def summary(certificate: Certificate) -> str:
+    """What it comes to, in one sentence."""
+    if certificate.exit_code:
+        alone = len(certificate.only_torch) + len(certificate.only_paddle)
+        return (
+            f"NOT certified: {len(certificate.problems)} problems, {alone} entries without partner"
+        )
+    rows = certificate.rows
+    parts = {
+        "transposed": sum(row["transposed"] for row in rows),
+        "cut or joined": sum("rows" in row["change"] or row["change"] == "convert" for row in rows),
+        "tied": sum(bool(row["also_in_torch"]) for row in rows),
+        "buffers": sum(not row["parameter"] for row in rows),
+    }
+    told = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
+    probed = len({row["probe"] for row in rows if row["probe_verdict"] != NOT_REACHED})
+    return (
+        f"certified: {len(rows)} entries{f' ({told})' if told else ''}, every torch element used "
+        f"once, read back with the same bits in both directions, {probed} layers probed"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""What the frameworks' layers call their weights, and how one entry becomes another.
+
+NumPy only.  The tables go by the kind of layer that owns an entry, never by shape: a square Linear
+is transposed like any other, an Embedding never is.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Owner(NamedTuple):
+    """Who owns one entry of a state dict."""
+
+    kind: str  # the framework's class that the owner is or derives from, "" for the model's own
+    local: str  # the entry's name in that layer
+    shape: tuple[int, ...]
+    parameter: bool  # False for a buffer
+    same_as: str  # the first key under which the same tensor is listed
+    within: tuple[str, ...] = ()  # kinds of the modules around the owner, from the root inwards
+    probe: str = ""  # the probe that shows what the owner does
+    padding: int | None = None  # an Embedding's padding_idx, whose row no gradient reaches
+
+
+# Paddle's local name -> torch's, by Paddle's layer class.
+LOCAL_NAMES = {
+    **{
+        kind: {"_mean": "running_mean", "_variance": "running_var"}
+        for kind in ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "BatchNorm", "SyncBatchNorm")
+    },
+    **{
+        kind: {"scale": "weight"} for kind in ("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D")
+    },
+    "PReLU": {"_weight": "weight"},
+}
+# spectral_norm and weight_norm: Paddle's name, which was torch's too -> torch's parametrizations'.
+PARAMETRIZED = {
+    "weight_orig": ("parametrizations.weight.original",),
+    "weight_u": ("parametrizations.weight.0._u",),
+    "weight_v": ("parametrizations.weight.0._v", "parametrizations.weight.original1"),
+    "weight_g": ("parametrizations.weight.original0",),
+}
+# Paddle's child -> torch's, by the class of the Paddle layer around it.
+CHILD_NAMES = {"TransformerDecoderLayer": {"cross_attn": "multihead_attn"}}
+PROJECTIONS = ("q_proj", "k_proj", "v_proj")  # in the order of the rows of torch's in_proj_weight
+TRANSPOSED = {"Linear": ("weight", "weight_orig", "weight_v")}  # (out, in) in torch, (in, out) here
+RESHAPED = {("Bilinear", "bias"), ("", "weight_g")}  # axes of length 1 come or go; "": any layer
+
+# What one framework's layer keeps for itself; it is listed, and needs no partner.
+NO_PARTNER = {
+    "num_batches_tracked": "torch counts the batches",
+    "_dropout_state": "cuDNN's random state",
+    **dict.fromkeys(("weight_u", "weight_v", "_u", "_v"), "a spectral norm's estimate"),
+}
+
+
+def own_parameters(owners: Mapping[str, Owner], modules: Iterable[str]) -> dict[str, int]:
+    """Module -> how many parameters it holds that no module outside it holds too (no ties)."""
+    keys: dict[str, list[str]] = {}
+    for key, owner in owners.items():
+        if owner.parameter:
+            keys.setdefault(owner.same_as, []).append(key)
+    return {
+        name: sum(all(key.startswith(f"{name}.") for key in same) for same in keys.values())
+        for name in modules
+    }
+
+
+def why_no_partner(owner: Owner) -> str:
+    """Why an entry needs no partner on the other side; empty where it does need one."""
+    if not owner.kind or len(owner.shape) > 1:  # weight_norm's weight_v is a matrix and a parameter
+        return ""
+    return NO_PARTNER.get(owner.local, "")
+
+
+def torch_locals(owner: Owner) -> list[str]:
+    """The names that a Paddle entry may have in torch's layer, the likeliest first."""
+    known = LOCAL_NAMES.get(owner.kind, {}).get(owner.local)
+    return [owner.local, *filter(None, [known]), *PARAMETRIZED.get(owner.local, ())]
+
+
+def torch_path(path: str, within: tuple[str, ...]) -> str:
+    """A Paddle module's path with the names that torch's layers give their children."""
+    parts = path.split(".")
+    for i, kind in enumerate(within[: len(parts)]):
+        parts[i] = CHILD_NAMES.get(kind, {}).get(parts[i], parts[i])
+    return ".".join(parts)
+
+
+def projection(
+    owners: Mapping[str, Owner], site: str, local: str
+) -> tuple[str, tuple[int, int] | None] | None:
+    """(torch key, rows) of what torch's MultiheadAttention keeps for a layer `q_proj`, …; or None.
+
+    It keeps all three in one weight, or each in its own where their inputs have different sizes.
+    """
+    attention, _, name = site.rpartition(".")
+    if name not in PROJECTIONS or local not in ("weight", "bias"):
+        return None
+    prefix = f"{attention}." if attention else ""
+    fused, alone = f"{prefix}in_proj_{local}", f"{prefix}{name}_{local}"
+    for key in (fused, alone):
+        if key in owners and owners[key].kind == "MultiheadAttention":
+            size, i = owners[key].shape[0] // len(PROJECTIONS), PROJECTIONS.index(name)
+            return key, (i * size, (i + 1) * size) if key == fused else None
+    return None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a Paddle entry's values come from: a torch entry, or some of its rows."""
+
+    paddle_key: str
+    torch_key: str
+    kind: str  # of the Paddle layer that owns it
+    shape: tuple[int, ...]  # in Paddle
+    transposed: bool = False
+    rows: tuple[int, int] | None = None  # None: all
+    reshaped: bool = False
+
+    @property
+    def torch_keys(self) -> tuple[str, ...]:
+        """The torch entries that it reads."""
+        return (self.torch_key,)
+
+    @property
+    def whole(self) -> bool:
+        """True where it reads all of one torch entry."""
+        return self.rows is None
+
+    @property
+    def change(self) -> str:
+        """What is done to the values, in words."""
+        words = [f"rows {self.rows[0]}:{self.rows[1]}"] if self.rows else []
+        words += ["transposed"] if self.transposed else []
+        words += [f"as {list(self.shape)}"] if self.reshaped else []
+        return ", ".join(words) or "as it is"
+
+    def reads(self) -> object:
+        """What tells whether two entries have the same values."""
+        return self.torch_key, self.rows
+
+    def misfit(self, shape: tuple[int, ...]) -> str:
+        """What is wrong where the torch entry has this shape; empty where it fits."""
+        there = shape if self.rows is None else (self.rows[1] - self.rows[0], *shape[1:])
+        there = there[::-1] if self.transposed else there
+        fits = there == self.shape
+        if self.reshaped:
+            fits = [n for n in there if n != 1] == [n for n in self.shape if n != 1]
+        if fits:
+            return ""
+        ours = "" if self.paddle_key == self.torch_key else f"{self.paddle_key} "
+        some = f", of which it takes the rows {self.rows[0]}:{self.rows[1]}" if self.rows else ""
+        how = ", transposed as a Linear's weight" if self.transposed else ""
+        sizes = f"{list(shape)} in torch and {ours}{list(self.shape)} in Paddle"
+        return f"{self.torch_key} is {sizes}{some}{how}"
+
+    def from_torch(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The Paddle entry's values."""
+        values = self._part(state[self.torch_key])
+        values = values.T if self.transposed else values
+        return np.ascontiguousarray(values).reshape(self.shape)
+
+    def put(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> None:
+        """Write the Paddle entry's values to their places in the torch entry."""
+        target = self._part(state[self.torch_key])
+        target[...] = (values.T if self.transposed else values).reshape(target.shape)
+
+    def count(self, key: str, uses: np.ndarray) -> None:
+        """Add one to each element of the torch entry that it reads."""
+        self._part(uses)[...] += 1
+
+    def _part(self, values: np.ndarray) -> np.ndarray:
+        return values[slice(*self.rows)] if self.rows else values
+
+
+def make_rename(table: Mapping[str, str]) -> Callable[[str], str]:
+    """A function that maps Paddle names to torch names: dotted prefixes, the longest first."""
+    prefixes = sorted(table, key=len, reverse=True)
+
+    def rename(name: str) -> str:
+        for prefix in prefixes:
+            if name == prefix or name.startswith((f"{prefix}.", f"{prefix}:")):
+                return table[prefix] + name[len(prefix) :]
+        return name
+
+    return rename

@@ -1,0 +1,216 @@
+"""The functions of a case.py that steps 2 and 5 need: make_data, metric and optimizer.
+
+Each is called through here, and what it returns is checked: a sentence names the file, the function
+and what is wrong.  common/pairs.py says what each is given and returns.  NumPy only.
+"""
+
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from common.data import accuracy, macro_f1, macro_f_seed
+from common.errors import UserError
+from common.pairs import Case, Pair
+from common.setups import SCHEDULES
+
+# Of a training set-up where case.py says nothing else.
+DEFAULTS = {
+    "epochs": 3,
+    "batch_size": 32,
+    "optimizer": "adam",
+    "lr": 1e-3,
+    "schedule": "constant",  # after the warm-up
+    "warmup_steps": 0,
+    "weight_decay": 0.0,  # of adamw alone
+    "clip_norm": None,  # the largest global norm of the gradients
+}
+OPTIMIZERS = ("adam", "adamw", "sgd")
+CURVES = ("loss", "lr", "order")  # what step 5 logs of each step or epoch beside the scores
+TEXT = "text"  # a part of make_data that is no data set: documents that step 2 reads and pads
+
+
+def data_preset(pair: Pair, preset: str) -> str:
+    """The preset that steps 2 and 5 run: case.py's DATA_PRESET, else the one that was asked for."""
+    return getattr(pair.case, "DATA_PRESET", preset)
+
+
+def data_cases(pair: Pair, options) -> list[Case]:
+    """What steps 2 and 5 run; raises UserError where the pair has no data for them."""
+    demand_data(pair)
+    preset = data_preset(pair, options.preset)
+    return [Case("", pair.config(preset), weights=options.data_weights)]
+
+
+def demand_data(pair: Pair) -> None:
+    """Raise UserError for a pair without make_data."""
+    if not hasattr(pair.case, "make_data"):
+        raise UserError(
+            f"--model {pair.name}: nothing to compare in steps 2 and 5, since its case.py has no "
+            'make_data(config, seed) -> {"train": {name: array}, "test": {name: array}}'
+        )
+
+
+# ---- make_data ----------------------------------------------------------------------------------
+
+
+def make_data(pair: Pair, preset: str, seed: int) -> dict[str, dict[str, np.ndarray]]:
+    """Part -> name -> array (N, ...), as case.py makes them.
+
+    Raises UserError where the two sets are not there, empty, unlike each other, or not numbers.
+    """
+    demand_data(pair)
+    config = pair.config(data_preset(pair, preset))
+    made = _call(pair, "make_data", pair.case.make_data, config, seed)
+    where = _where(pair, "make_data")
+    if not isinstance(made, dict) or not {"train", "test"} <= set(made):
+        raise UserError(f'{where} must return a dict with "train" and "test"')
+    unknown = sorted(map(str, set(made) - {"train", "test", TEXT}))
+    if unknown:
+        raise UserError(f'{where}: {", ".join(unknown)}: only "train" and "test" are read')
+    parts = {part: _part(where, part, values) for part, values in made.items()}
+    if set(parts.get(TEXT, ())) not in (set(), {"values", "offsets"}):
+        raise UserError(f'{where}: "{TEXT}" must hold values and offsets of documents')
+    train, test = parts["train"], parts["test"]
+    if set(train) != set(test):
+        alone = ", ".join(sorted(set(train) ^ set(test)))
+        raise UserError(f'{where}: {alone}: in one of "train" and "test" alone')
+    for name in train:
+        if train[name].dtype != test[name].dtype:
+            told = f'{train[name].dtype} in "train", {test[name].dtype} in "test"'
+            raise UserError(f"{where}: {name} is {told}; make them the same")
+    return parts
+
+
+def _part(where: str, part: str, values: object) -> dict[str, np.ndarray]:
+    if not isinstance(values, dict) or not values:
+        raise UserError(f'{where}: "{part}" must be a dict of arrays, not {_shown(values)}')
+    arrays = {str(name): np.asarray(array) for name, array in values.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise UserError(f"{where}: {part}/{name} is {array.dtype}, not numbers")
+        if array.ndim == 0 or array.shape[0] == 0:
+            raise UserError(f"{where}: {part}/{name} holds no sample: its shape is {array.shape}")
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if part != TEXT and len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise UserError(f"{where}: {part}: not as many samples everywhere: {told}")
+    return arrays
+
+
+# ---- metric -------------------------------------------------------------------------------------
+
+
+def score(
+    pair: Pair, outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]
+) -> dict[str, float]:
+    """Name -> value over the whole test set: case.py's metric, else that of a classification.
+
+    Raises UserError where there is neither, or the metric returns no figures.
+    """
+    if not hasattr(pair.case, "metric"):
+        return default_score(pair, outputs, inputs)
+    found = _call(pair, "metric", pair.case.metric, dict(outputs), dict(inputs))
+    where = _where(pair, "metric")
+    if not isinstance(found, dict) or not found:
+        raise UserError(f"{where} must return a dict of figures, not {_shown(found)}")
+    for name in CURVES:
+        if name in found:
+            raise UserError(f"{where}: the name {name} is taken; call it test_{name}")
+    for name, value in found.items():
+        if (
+            not isinstance(name, str)
+            or np.ndim(value)
+            or np.asarray(value).dtype.kind not in "biuf"
+        ):
+            raise UserError(f"{where}: {name} is {_shown(value)}, not one figure")
+    return {name: float(value) for name, value in found.items()}
+
+
+def default_score(pair, outputs, inputs) -> dict[str, float]:
+    """Three scores of `logits` against `labels`, of which those below 0 do not count."""
+    found = classification(outputs, inputs)
+    if found is None:
+        raise UserError(
+            f"{pair.folder / 'case.py'}: without metric(outputs, inputs) the model must return "
+            f"logits (N, ..., classes) and make_data give integer labels (N, ...); it returns "
+            f"{_shapes(outputs)} and there are {_shapes(inputs)}"
+        )
+    logits, labels = found
+    kept = labels >= 0
+    classes = logits.shape[-1]
+    labels, predictions = labels[kept], logits.argmax(axis=-1)[kept]
+    scores = {"accuracy": accuracy, "macro_f1": macro_f1, "macro_f_seed": macro_f_seed}
+    return {name: rule(labels, predictions, classes) for name, rule in scores.items()}
+
+
+def classification(
+    outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """(logits (N, ..., C), labels (N, ...) integer) where there are such, else None."""
+    logits, labels = outputs.get("logits"), inputs.get("labels")
+    if logits is None or labels is None or labels.dtype.kind not in "iu":
+        return None
+    fits = logits.ndim > 1 and logits.shape[:-1] == labels.shape and logits.shape[-1] > 1
+    return (logits, labels) if fits else None
+
+
+# ---- optimizer ----------------------------------------------------------------------------------
+
+
+def training(pair: Pair, config: dict) -> dict[str, object]:
+    """How step 5 trains: case.py's optimizer over DEFAULTS; raises UserError where that is none."""
+    given = getattr(pair.case, "optimizer", {})
+    if callable(given):
+        given = _call(pair, "optimizer", given, dict(config))
+    where = f"{pair.folder / 'case.py'}: optimizer"
+    if not isinstance(given, dict):
+        raise UserError(f"{where} must be a dict, or return one, not {_shown(given)}")
+    unknown = sorted(map(str, set(given) - set(DEFAULTS)))
+    if unknown:
+        raise UserError(f"{where}: unknown {', '.join(unknown)}; known: {', '.join(DEFAULTS)}")
+    settings = DEFAULTS | given
+    for key, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
+        if settings[key] not in known:
+            raise UserError(f"{where}: {key} is {settings[key]!r}; allowed: {', '.join(known)}")
+    for key, least in (("epochs", 1), ("batch_size", 1), ("warmup_steps", 0)):
+        if type(settings[key]) is not int or settings[key] < least:
+            raise UserError(
+                f"{where}: {key} is {settings[key]!r}; allowed: an integer from {least}"
+            )
+    for key in ("lr", "weight_decay", "clip_norm"):
+        value = settings[key]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (key == "clip_norm" and value is None) and not (number and 0 <= value < np.inf):
+            raise UserError(f"{where}: {key} is {value!r}; allowed: a number from 0")
+    return settings
+
+
+# ---- sentences ----------------------------------------------------------------------------------
+
+
+def _call(pair: Pair, name: str, function, *arguments):
+    """What a function of case.py returns; whatever it raises becomes a sentence with its line."""
+    try:
+        return function(*arguments)
+    except UserError:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).parent == pair.folder]
+        line = f", line {own[-1].lineno}" if own else ""
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise UserError(f"{_where(pair, name)} failed{line}: {told}") from error
+
+
+def _where(pair: Pair, name: str) -> str:
+    return f"{pair.folder / 'case.py'}: {name}"
+
+
+def _shown(value: object) -> str:
+    return f"a {type(value).__name__}" if value is not None else "None"
+
+
+def _shapes(arrays: Mapping[str, np.ndarray]) -> str:
+    return ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items()) or "nothing"

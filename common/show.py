@@ -1,0 +1,265 @@
+"""Show one tensor of the last check on both sides, around its worst element.
+
+    python -m common.show KEY [--step N] [--model NAME|FOLDER] [--out DIR] [--around N]
+
+KEY is a row's key, or an end or a part of it that no other key has.  Reads the logs that are there
+and needs neither framework.  Exit status: 0 shown, 2 no such row.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from common.check_all import all_steps
+from common.cli import guarded, judge_stem
+from common.errors import UserError
+from common.logs import read_log, read_sidecar
+from common.report import describe, place_of
+from common.steps import Step
+from common.unpickle import printable
+from common.verdict import Row
+
+# Column -> end of a log's name, reference first.
+LOGS = {
+    "torch32": "torch",
+    "paddle32": "paddle",
+    "torch64": "torch_fp64",
+    "paddle64": "paddle_fp64",
+}
+AROUND = 4  # elements on each side of the worst
+CANDIDATES = 12  # keys that a sentence lists
+BEFORE = 2  # rows above, in the order in which they were computed
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a model's logs of one step are."""
+
+    step: Step
+    model: str
+    folder: Path
+    stem: str
+
+    def paths(self) -> dict[str, Path]:
+        """Column -> log, of those that are there."""
+        paths = {c: self.folder / f"{self.stem}_{end}.npy" for c, end in LOGS.items()}
+        return {column: path for column, path in paths.items() if path.is_file()}
+
+    def keys(self) -> list[str]:
+        """Every key of any of the logs, the reference's first."""
+        found: dict[str, None] = {}
+        for path in self.paths().values():
+            with read_log(path) as log:
+                found |= dict.fromkeys(log)
+        return list(found)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m common.show",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("--step", type=int, choices=range(1, 6), help="default: the first with it")
+    parser.add_argument("--model", metavar="NAME|FOLDER", help="default: the one that has it")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="what --out was for the check")
+    parser.add_argument("--around", type=_natural, default=AROUND, metavar="N")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    options = parser.parse_args(arguments)
+    if hasattr(sys.stdout, "reconfigure"):  # keys are anybody's text; a terminal may know less
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return guarded(options, lambda: _show(options))
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
+    return int(text)
+
+
+def _show(options: argparse.Namespace) -> int:
+    steps = [step for step in all_steps() if options.step in (None, step.number)]
+    places = list(_places(steps, options.model, options.out))
+    if not places:
+        where = f" of {options.model}" if options.model else ""
+        raise UserError(
+            f"there are no logs{where} to show; run a check first, and give --out where it did"
+        )
+    place, key = find(options.key, places)
+    print("\n".join(shown(place, key, options.around)))
+    return 0
+
+
+def _places(steps: Sequence[Step], model: str | None, out: Path | None) -> Iterator[Place]:
+    wanted = Path(model).resolve().name if model else None
+    for step in steps:
+        base = out / step.name if out else step.folder / "log"
+        for folder in sorted(base.glob("[!.]*")):
+            for stem in step.judged if wanted in (None, folder.name) else ():
+                place = Place(step, folder.name, folder, stem)
+                if place.paths():
+                    yield place
+
+
+def find(wanted: str, places: Sequence[Place]) -> tuple[Place, str]:
+    """The place and the key that `wanted` means, of the first step that has it.
+
+    Raises UserError, with the candidates, where it means none or more than one.
+    """
+    keys = {place: place.keys() for place in places}
+    for fits in (str.__eq__, _ends_with, str.endswith, str.__contains__):
+        found = [(place, key) for place in places for key in keys[place] if fits(key, wanted)]
+        if not found:
+            continue
+        first = [(p, key) for p, key in found if p.step == found[0][0].step]
+        models = sorted({place.model for place, _ in first})
+        if len(models) > 1:
+            told = ", ".join(models)
+            raise UserError(f"{printable(wanted)}: more than one model has it; --model: {told}")
+        if len(first) == 1:
+            return first[0]
+        listed = ", ".join(printable(key) for _, key in first[:CANDIDATES])
+        more = f" and {len(first) - CANDIDATES} more" if len(first) > CANDIDATES else ""
+        raise UserError(f"{printable(wanted)}: {len(first)} rows are called so: {listed}{more}")
+    every = [key for place in places for key in keys[place]]
+    near = _nearest(wanted, every)
+    told = (
+        f"did you mean {', '.join(printable(key) for key in near)}"
+        if near
+        else (
+            "rows such as init/…, …/witness/… and train/drift/… are claims: "
+            "the check says all of them"
+        )
+    )
+    raise UserError(f"{printable(wanted)}: no tensor of the logs is called so; {told}")
+
+
+def _ends_with(key: str, wanted: str) -> bool:
+    """True where `wanted` is the end of a key's path, whole names only."""
+    return key.endswith((f"/{wanted}", f".{wanted}"))
+
+
+def _nearest(wanted: str, keys: Sequence[str]) -> list[str]:
+    from difflib import get_close_matches
+
+    return get_close_matches(wanted, dict.fromkeys(keys), n=3)
+
+
+# ---- what is printed ----------------------------------------------------------------------------
+
+
+def shown(place: Place, key: str, around: int) -> list[str]:
+    """The lines on one tensor: its verdict, where it was computed, its values, the rows above."""
+    with ExitStack() as stack:
+        logs = {c: stack.enter_context(read_log(path)) for c, path in place.paths().items()}
+        arrays = {column: log[key] for column, log in logs.items() if key in log}
+    rows = (
+        judge_stem(place.step, place.model, place.folder, place.stem).rows if _both(place) else []
+    )
+    at = next((i for i, row in enumerate(rows) if row.key == key), None)
+    row = rows[at] if at is not None else None
+    verdict = row.verdict if row is not None else "passed over" if rows else "not judged"
+    title = f"step {place.step.number}, {place.model}: {printable(key)}: {verdict}"
+    lines = [title, *(f"  {line}" for line in _shapes(arrays, logs))]
+    if row is not None:
+        lines += [f"  {line}" for line in describe(row)]
+    for side in ("torch", "paddle"):
+        sidecar = read_sidecar(place.folder / f"{place.stem}_{side}.npy") or {}
+        lines.append(f"  {side:<7} {place_of(sidecar.get('places') or {}, key)}")
+    lines += ["", *_values(arrays, row, around)]
+    if at:
+        lines += ["", "before it:"]
+        for above in rows[max(0, at - BEFORE) : at]:
+            lines.append(f"  {above.verdict:<10}{printable(above.key)}")
+    return lines
+
+
+def _both(place: Place) -> bool:
+    return {"torch32", "paddle32"} <= set(place.paths())
+
+
+def _shapes(arrays: Mapping[str, np.ndarray], logs: Mapping) -> list[str]:
+    """What each log holds; one line where all are alike."""
+    kinds = {(array.dtype.kind, array.shape) for array in arrays.values()}
+    if len(kinds) == 1 and len(arrays) == len(logs):
+        shape = list(next(iter(arrays.values())).shape)
+        dtypes = dict.fromkeys(str(array.dtype) for array in arrays.values())
+        return [f"shape {shape}, {' and '.join(dtypes)}"]
+    lines = [f"{c:<9} {array.dtype}{list(array.shape)}" for c, array in arrays.items()]
+    return lines + [f"{column:<9} not there" for column in logs if column not in arrays]
+
+
+def _values(arrays: Mapping[str, np.ndarray], row: Row | None, around: int) -> list[str]:
+    """Both sides along the last axis around the worst element, then the rows beside it."""
+    if len({array.shape for array in arrays.values()}) != 1:
+        return [f"{column}: {_start(array)}" for column, array in arrays.items()]
+    index = worst_index(arrays, row)
+    shape = next(iter(arrays.values())).shape
+    columns = {column: array.astype(np.float64) for column, array in arrays.items()}
+    for bits in ("64", "32"):
+        pair = [arrays.get(f"{side}{bits}") for side in ("torch", "paddle")]
+        if all(values is not None for values in pair):
+            columns[f"diff{bits}"] = _difference(*pair)
+    start = max(0, index[-1] - around) if shape else 0
+    stop = min(shape[-1], index[-1] + around + 1) if shape else 1
+    lines = [" " * 18 + "".join(f"{name:>14}" for name in columns)]
+    for i in range(start, stop):
+        here = (*index[:-1], i) if shape else ()
+        mark = ">" if here == index else " "
+        numbers = "".join(f"{_number(values[here]):>14}" for values in columns.values())
+        lines.append(f"{mark} {str(list(here)):<16}{numbers}")
+    difference = next((columns[n] for n in ("diff64", "diff32") if n in columns), None)
+    if len(shape) > 1 and difference is not None:
+        lines += ["", "difference (torch - paddle) in the rows above and below:"]
+        for r in range(max(0, index[-2] - 1), min(shape[-2], index[-2] + 2)):
+            numbers = "".join(f"{_number(v):>14}" for v in difference[(*index[:-2], r)][start:stop])
+            mark = ">" if r == index[-2] else " "
+            lines.append(f"{mark} {_slice((*index[:-2], r), start, stop):<16}{numbers}")
+    return lines
+
+
+def worst_index(arrays: Mapping[str, np.ndarray], row: Row | None = None) -> tuple[int, ...]:
+    """Where to look: the verdict's own worst element, else the first that is not finite on one
+    side, else the largest difference."""
+    shape = next(iter(arrays.values())).shape
+    if row is not None and row.worst_index is not None and len(row.worst_index) == len(shape):
+        return tuple(int(i) for i in row.worst_index)
+    for bits in ("64", "32"):
+        pair = [arrays.get(f"{side}{bits}") for side in ("torch", "paddle")]
+        if any(values is None for values in pair):
+            continue
+        broken = ~(np.isfinite(pair[0]) & np.isfinite(pair[1]))
+        off = np.abs(_difference(*pair))
+        if broken.any() or np.any(off > 0):
+            flat = int(np.argmax(broken) if broken.any() else np.argmax(off))
+            return tuple(int(i) for i in np.unravel_index(flat, shape))
+    return (0,) * len(shape)
+
+
+def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
+        return a.astype(np.float64) - b.astype(np.float64)
+
+
+def _slice(index: tuple[int, ...], start: int, stop: int) -> str:
+    return f"[{', '.join(map(str, index))}, {start}:{stop}]"
+
+
+def _start(array: np.ndarray) -> str:
+    values = ", ".join(_number(v) for v in array.reshape(-1)[: 2 * AROUND + 1].astype(np.float64))
+    return f"{list(array.shape)} starts with {values}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
