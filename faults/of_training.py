@@ -110,8 +110,8 @@ FAULTS = [
     optimizer(
         id="decay-of-nothing",
         what="decay chosen by names that no parameter has",
-        old="decayed = {value.name for value in values if value.ndim > 1}",
-        new="decayed = {name for name, value in parameters if value.ndim > 1}",
+        old="            decayed = {value.name for n, value in parameters if n in decayed}  # twin: decay\n",
+        new="",
         origin=f"main/adamw/000/weight/{FIRST}",
     ),
     optimizer(
@@ -124,8 +124,8 @@ FAULTS = [
     optimizer(
         id="nesterov",
         what="Nesterov's momentum for the plain one",
-        old="value.copy_(value - velocity * self.lr())",
-        new="value.copy_(value - (value.grad + velocity * self.momentum) * self.lr())",
+        old="value.copy_(value - velocity * self.lr(), False)",
+        new="value.copy_(value - (value.grad + velocity * self.momentum) * self.lr(), False)",
         origin=f"main/sgd/000/weight/{FIRST}",
     ),
     optimizer(
@@ -198,7 +198,7 @@ FAULTS = [
         what="training without dropout",
         old="model = run.build(training=True)",
         new="model = run.build()",
-        origin="train/000/loss",
+        origin="train/000/fastformer_model.dropout:p",
     ),
     train(
         id="eval-mode-kept",
@@ -210,8 +210,8 @@ FAULTS = [
     train(
         id="same-order-every-epoch",
         what="every epoch in the first one's order",
-        old='permutation("shuffle", epoch, len(samples["labels"]))',
-        new='permutation("shuffle", 0, len(samples["labels"]))',
+        old='permutation("shuffle", epoch, count(samples))',
+        new='permutation("shuffle", 0, count(samples))',
         origin="train/order",
     ),
     train(
@@ -224,8 +224,8 @@ FAULTS = [
     train(
         id="schedule-length",
         what="a schedule that ends with the last whole batch",
-        old='-(-len(samples["labels"]) // settings["batch_size"])',
-        new='(len(samples["labels"]) // settings["batch_size"])',
+        old='-(-count(samples) // settings["batch_size"])',
+        new='(count(samples) // settings["batch_size"])',
         origin="train/lr",
     ),
     train(
