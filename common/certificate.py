@@ -131,6 +131,7 @@ def certify(pairs: list[Pair], options, work: Path, told) -> list[Certificate]:
         return _run([pythons[side], "-W", "ignore"], side, some, options, work, told, *more)
 
     found = []
+    off: list[Pair] = []  # not every value agrees: each module is to be tried by itself
     errors = run("torch", pairs)
     errors |= run("paddle", [pair for pair in pairs if pair.name not in errors])
     for pair in pairs:
@@ -139,23 +140,26 @@ def certify(pairs: list[Pair], options, work: Path, told) -> list[Certificate]:
         error = errors.get(pair.name, {})
         if error.get("certificate"):
             _read_layout(certificate, {"": error["certificate"]})
-            continue
-        if error:
+        elif error:
             raise UserError(f"{pair.name}: {error['sentence']}")
-        folder = work / pair.name
-        sidecars = {
-            (side, precision): read_sidecar(folder / f"forward_{side}{precision}.npy") or {}
-            for side in SIDES
-            for precision in ("", "_fp64")
-        }
-        _read_layout(certificate, sidecars["paddle", ""].get("certificate", {}))
-        _read_back(certificate, sidecars)
-        rows = _judged(folder)
-        if not all(row.verdict in _HARMLESS for row in rows):
-            run("paddle", [pair], "--single-step")
-            rows = _judged(folder)
-        _read_probes(certificate, rows, sidecars["torch", ""])
+        elif not all(row.verdict in _HARMLESS for row in _judged(work / pair.name)):
+            off.append(pair)
+    run("paddle", off, "--single-step")
+    for pair, certificate in zip(pairs, found, strict=True):
+        if pair.name not in errors:
+            _read_logs(certificate, work / pair.name)
     return found
+
+
+def _read_logs(certificate: Certificate, folder: Path) -> None:
+    sidecars = {
+        (side, precision): read_sidecar(folder / f"forward_{side}{precision}.npy") or {}
+        for side in SIDES
+        for precision in ("", "_fp64")
+    }
+    _read_layout(certificate, sidecars["paddle", ""].get("certificate", {}))
+    _read_back(certificate, sidecars)
+    _read_probes(certificate, _judged(folder), sidecars["torch", ""])
 
 
 def _run(python, side, pairs, options, work, told, *more: str) -> dict[str, dict]:
@@ -204,6 +208,13 @@ def _read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
             rows.setdefault((row["torch_key"], row["paddle_key"]), row)
             if row["parameter_in_torch_alone"]:
                 _add(certificate.problems, f"{row['paddle_key']} is no parameter in Paddle")
+            theirs, ours = row["padding"]
+            if theirs != ours:
+                _add(
+                    certificate.problems,
+                    f"{row['torch_key']}: padding_idx is {theirs} in torch and {ours} in Paddle: "
+                    "another row gets no gradient",
+                )
         for name in ("only_torch", "only_paddle", "problems"):
             for word in found[name]:
                 _add(getattr(certificate, name), word)
@@ -220,6 +231,13 @@ def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], dict
         for keys in told.values():
             changed.update(keys)
     one_way = {key for keys in sidecars["paddle", ""]["paddle_to_torch"].values() for key in keys}
+    for keys in sidecars["paddle", ""]["hidden_rows"].values():
+        for key in keys:
+            _add(
+                certificate.problems,
+                f"{key}: its padding row is not 0; Paddle's Embedding gives zeros for it, torch's "
+                "the row",
+            )
     for row in certificate.rows:
         bad = bool(changed.intersection(row["torch_keys"]))
         row["read_back"] = not bad
@@ -279,8 +297,7 @@ def show(certificate: Certificate) -> None:
         table.add_column(heading, overflow="fold")
     for row in certificate.rows:
         ours = "=" if row["paddle_key"] == row["torch_key"] else row["paddle_key"]
-        others = [f"torch {key}" for key in row["also_in_torch"]]
-        others += [f"Paddle {key}" for key in row["also_in_paddle"]]
+        others = [_on_sides(key, row) for key in _names_too(row)]
         role = "" if row["parameter"] else " (buffer)"
         back = row.get("read_back", False) and row.get("paddle_to_torch", False)
         verdict = row.get("probe_verdict", "–")
@@ -305,6 +322,17 @@ def show(certificate: Certificate) -> None:
     for word in certificate.problems:
         report.say(f"{certificate.model}: problem: {word}")
     report.say(f"{certificate.model}: {summary(certificate)}")
+
+
+def _names_too(row: Mapping[str, list[str]]) -> list[str]:
+    return list(dict.fromkeys([*row["also_in_torch"], *row["also_in_paddle"]]))
+
+
+def _on_sides(key: str, row: Mapping[str, list[str]]) -> str:
+    """A further name of a tensor, with the side that alone has it."""
+    if key not in row["also_in_paddle"]:
+        return f"{key} (torch)"
+    return key if key in row["also_in_torch"] else f"{key} (Paddle)"
 
 
 def summary(certificate: Certificate) -> str:

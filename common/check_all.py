@@ -7,12 +7,16 @@ stepN_*/log (or DIR).
 """
 
 import importlib
+import signal
 import sys
 
-from common import report
-from common.cli import guarded, overall_exit, parser, run_step, write_json, write_text
-from common.pairs import ROOT
-from common.steps import Step
+if __name__ == "__main__":  # till all is imported, and nothing begun, Ctrl-C ends it without a word
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from common import report  # noqa: E402
+from common.cli import guarded, overall_exit, parser, run_step, write_json, write_text  # noqa: E402
+from common.pairs import ROOT  # noqa: E402
+from common.steps import Step  # noqa: E402
 
 
 def all_steps() -> list[Step]:

@@ -4,25 +4,27 @@
 """
 
 import argparse
+import errno
 import json
 import os
 import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from common import report
 from common.data import save_arrays
 from common.errors import UserError
-from common.files import whole
+from common.files import fill_standard_streams, whole
 from common.interpreters import two_environments
 from common.json_file import load_json
 from common.judge import Judgement, judge_logs
 from common.logs import read_sidecar
 from common.optional import TEXT, data_preset, make_data
-from common.pairs import Pair, load_pairs
+from common.pairs import ROOT, Pair, load_pairs
 from common.places import put_in_place, remove_abandoned, version, working_folder
 from common.provenance import changed_sources
 from common.reuse import (
@@ -136,6 +138,7 @@ def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
 
 def guarded(options: argparse.Namespace, action) -> int:
     """Run a command; whatever goes wrong is one sentence and exit status 2."""
+    fill_standard_streams()
     try:
         with stoppable():
             return action()
@@ -146,10 +149,10 @@ def guarded(options: argparse.Namespace, action) -> int:
         report.say_error(
             f"stopped{word}: what was finished is in its place, all else is as it was before"
         )
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except OSError as error:
-        report.say_error(f"{error.strerror or error}: {error.filename or 'no file named'}")
+        report.say_error(f"{error.strerror or error}: {error.filename or _no_file(error)}")
     except Exception as error:
         if options.debug:
             raise
@@ -159,6 +162,19 @@ def guarded(options: argparse.Namespace, action) -> int:
             "--debug shows the traceback"
         )
     return 2
+
+
+def _no_file(error: OSError) -> str:
+    """What a system's error that names no file is about."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the folder that this was started in is gone; start it from another"
+    if error.errno in (errno.ENOSPC, errno.EIO):
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nor at the end
+        return "standard output"
+    return "no file named"
 
 
 def _check(step: Step, options: argparse.Namespace) -> int:
@@ -218,6 +234,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
         return results
     for pair in pairs:
         pair.config(data_preset(pair, options.preset) if step.data else options.preset)
+    _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
     needed = [side for side in _SIDES if side == "paddle" or not options.reference]
     pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in needed}
     base.mkdir(parents=True, exist_ok=True)
@@ -231,9 +248,11 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
         results = []
         for pair in pairs:
             if pair.name in errors:
+                sentence, text = errors[pair.name]
                 kept = base / f"{pair.name}.error.txt"
-                write_text(kept, errors[pair.name][1])
-                sentence = f"{errors[pair.name][0]} (in full: {_shown(kept)})"
+                with suppress(UserError):  # the same full disk, as like as not
+                    write_text(kept, text)
+                    sentence += f" (in full: {_shown(kept)})"
                 results.append(Result(step, pair.name, error=sentence))
                 continue
             result = _judged(step, pair, work / pair.name, options, twins)
@@ -247,6 +266,18 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             put_in_place(work / pair.name, base / pair.name)
             (base / f"{pair.name}.error.txt").unlink(missing_ok=True)
     return results
+
+
+def _refuse_unnameable(folders: Sequence[Path]) -> None:
+    """Raise UserError for a path that is no UTF-8: Paddle's process finds no file under it."""
+    for folder in folders:
+        try:
+            str(folder).encode()
+        except UnicodeEncodeError:
+            raise UserError(
+                f"{ascii(str(folder))}: Paddle needs a path that is UTF-8, under a UTF-8 locale: "
+                "rename the folder, or set LC_ALL=C.UTF-8"
+            ) from None
 
 
 class _Twins:

@@ -8,11 +8,13 @@ CLOSE.  Exit status: 0 aligned, 1 not aligned, 2 could not be compared.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from common.errors import UserError
+from common.files import fill_standard_streams
 from common.judge import Judgement, check_independence, judge_logs
 from common.logs import read_sidecar, write_json
 from common.unpickle import printable
@@ -25,14 +27,18 @@ _LONGEST_KEY = 60
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     options = _parser().parse_args(arguments)
-    if hasattr(sys.stdout, "reconfigure"):  # keys are anybody's text; a terminal may know less
-        sys.stdout.reconfigure(errors="backslashreplace")
+    fill_standard_streams()
     try:
         return _compare(options)
     except UserError as error:
         sentence = str(error)
+    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 2
     except OSError as error:
-        name = getattr(error, "filename", None) or "a file"
+        name = getattr(error, "filename", None) or "standard output"
+        if name == "standard output":
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sentence = f"{name}: {error.strerror or error}"
     except KeyboardInterrupt:
         sentence = "interrupted"
@@ -70,7 +76,7 @@ def _compare(options: argparse.Namespace) -> int:
     judgement.notes = list(dict.fromkeys(notes + judgement.notes))
     if options.json is not None:
         write_json(options.json, judgement.as_json())
-    print("\n".join(_report(judgement, options)))
+    print("\n".join(_report(judgement, options)), flush=True)
     return judgement.exit_code
 
 

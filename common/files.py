@@ -3,6 +3,7 @@
 import io
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,10 @@ def whole(path: str | os.PathLike) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
+    except OSError as error:  # a full disk does not say which file it could not take
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -61,6 +66,23 @@ def open_plain(path: str | os.PathLike, links: bool = False) -> io.BufferedReade
         os.close(descriptor)
         raise UserError(f"{path}: refused: {problem}")
     return os.fdopen(descriptor, "rb")
+
+
+def fill_standard_streams() -> None:
+    """Make standard streams that can be written to, whatever this process was started with.
+
+    Where one is missing, the next file that is opened would take its number, and what is meant for
+    a person would go there.
+    """
+    for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if name == "stdout" and hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may know few characters
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
 
 
 def same_file(before: os.stat_result, file: io.BufferedReader) -> bool:

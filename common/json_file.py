@@ -7,7 +7,7 @@ from common.errors import UserError
 from common.files import open_plain
 
 # The largest sidecar seen has 1.3 MB (8,800 tensors); parsed, JSON takes up to 30 times its size.
-MAX_BYTES = 1 << 25
+MAX_BYTES = 1 << 24
 
 
 def load_json(path: str | os.PathLike) -> dict:

@@ -42,10 +42,13 @@ _CONSTANTS = {
     "selu": "keeps selu's scale and alpha in float32 (2.5e-8)",
     "avgpool2d": "keeps a float32 factor in avg_pool2d's gradient (7.5e-9)",
     "elu": "keeps elu's alpha in float32 (4.5e-10)",
+    "running_mean": "keeps BatchNorm's momentum in float32 (6e-8 / (1 - momentum))",
+    "running_var": "keeps BatchNorm's momentum in float32 (6e-8 / (1 - momentum))",
     "hardsigmoid": "keeps hardsigmoid's slope in float32 (gradient 1.8e-7)",
     "momentum": "keeps Momentum's coefficient in float32 (velocity 9.3e-8 after 10 steps)",
     "clipgradbyglobalnorm": "clips by a norm to which torch adds 1e-6 (1.2e-7)",
 }
+_STATISTICS = ("running_mean", "running_var")
 _NORMS = ("layernorm", "batchnorm", "groupnorm", "instancenorm", "rmsnorm", "localresponsenorm")
 CAUSE_UNKNOWN = "a constant that one side keeps in float32; cause unknown"
 NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than torch's"
@@ -218,6 +221,7 @@ class _Logs:
         """True for a value of a layer without parameters that only one side's model has at all.
 
         A port may call F.relu where the reference has a ReLU: that layer is then no probe there.
+        Nor are layers that the other side has in one, where case.py's convert fuses their weights.
         """
         has = [self.notes_of(name, "modules") for name in ("ref32", "cand32")]
         if not all(has):
@@ -226,7 +230,8 @@ class _Logs:
         while "/" in name and not any(name in modules for modules in has):
             name = name.rpartition("/")[0]  # `name/1` is an output of `name`
         found = [modules[name] for modules in has if name in modules]
-        return len(found) == 1 and found[0] == 0
+        converted = self.sidecars.get("cand32", {}).get("converted") or []
+        return len(found) == 1 and (found[0] == 0 or name in converted)
 
     def notes_of(self, name: str, entry: str) -> dict:
         found = self.sidecars.get(name, {}).get(entry)
@@ -325,6 +330,7 @@ class _Judge:
         self.terms: dict[str, _Terms] = {}  # case -> how long its sums may be
         self.cases = [*logs.notes_of("ref32", "batches")]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
+        self.gauges: dict[str, np.ndarray] = {}  # case and parameter -> where its gradient is 0
         self.choices = {name: logs.notes_of(name, "choices") for name in logs.logs}
 
     def row(self, key: str) -> Row:
@@ -386,17 +392,64 @@ class _Judge:
                 return row
         arrays = [self.logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
         row = self.judged(key, *arrays)
-        if arrays[2] is not None and not kind_of(key)[0]:
+        if arrays[2] is not None and not kind_of(key)[0] and not _STEP.search(key):
             self.recent[self.case_of(key)].append(largest_scale([arrays[2]]))
         if "ref64" in self.logs.logs and arrays[2] is None:
             row.note = "; ".join(filter(None, (row.note, "not in the float64 logs")))
         if kind_of(key)[0] in GRADIENTS and row.verdict != "INVALID":
+            self.find_gauges(key, arrays)
             pair = arrays[:2] if arrays[2] is None else arrays[2:]
             note_gradient(row, *pair)
         return row
 
     def judged(self, key: str, ref32, cand32, ref64, cand64) -> Row:
         kind, group = kind_of(key)
+        arrays = [ref32, cand32, ref64, cand64]
+        excused = 0
+        if kind == "weight" and group.count("/") and all(a is not None for a in arrays):
+            excused = self.excuse_gauges(key, arrays)
+            ref32, cand32, ref64, cand64 = arrays
+        row = self._judged(key, kind, group, ref32, cand32, ref64, cand64)
+        if excused:
+            row.note = "; ".join(
+                filter(None, (row.note, f"{excused} values moved by the noise of a zero gradient"))
+            )
+        return row
+
+    def find_gauges(self, key: str, arrays) -> None:
+        """Remember the elements of a gradient that are zero in exact arithmetic.
+
+        Adam divides a gradient by its own size, so that a step makes of noise what it makes of any
+        other gradient: such elements' weights then move at random, and nothing depends on them.
+        """
+        if not key.startswith(f"{self.case_of(key)}grad/") or any(a is None for a in arrays):
+            return
+        t32, p32, t64, p64 = arrays
+        if not (t32.shape == p32.shape == t64.shape == p64.shape) or t32.dtype.kind != "f":
+            return
+        with np.errstate(all="ignore"):
+            noise = float(np.maximum(np.abs(t32 - t64), np.abs(p32 - p64)).max(initial=0.0))
+            exact = np.maximum(np.abs(t64), np.abs(p64))
+            found = exact <= tolerance("noise_only") * noise
+        if noise > 0.0 and found.any():
+            self.gauges[key.replace("grad/", "", 1)] = found
+
+    def excuse_gauges(self, key: str, arrays: list) -> int:
+        """Put the reference's values where a step moved both sides by noise; returns how many."""
+        case = self.case_of(key)
+        name = key.partition("/weight/")[2]
+        found = self.gauges.get(f"{case}{name}")
+        t32, p32, t64, p64 = arrays
+        if found is None or any(array.shape != found.shape for array in arrays):
+            return 0
+        noise = float(np.abs(t32 - t64)[found].max())
+        off = found & (p64 != t64)
+        allowed = tolerance("gauge") * noise
+        off &= (np.abs(p64 - t64) <= allowed) & (np.abs(p32 - p64) <= allowed)
+        arrays[1], arrays[3] = np.where(off, t32, p32), np.where(off, t64, p64)
+        return int(np.count_nonzero(off))
+
+    def _judged(self, key: str, kind: str, group: str, ref32, cand32, ref64, cand64) -> Row:
         terms = self.terms.setdefault(self.case_of(key), _Terms())
         return judge_tensor(
             key,
@@ -408,6 +461,7 @@ class _Judge:
             batch=None if kind or _is_optimizer(key) else _batch_of(key, self.batch),
             optimizer=(kind or "loss") if _is_optimizer(key) else "",
             terms=terms.after(ref32),
+            constant="constant_statistics" if key.endswith(_STATISTICS) else "constant",
             fed=0.0 if kind or ref64 is None else max(self.recent[self.case_of(key)], default=0.0),
         )
 
@@ -485,8 +539,10 @@ class _Judge:
             classes = self.logs.notes_of("cand64", "classes") or self.logs.notes_of(
                 "cand32", "classes"
             )
-            cause = constant_cause(_class_of(row.key, classes))
-        elif row.verdict == "PRECISION" and _is_optimizer(row.key):
+            local = row.key.rpartition(":")[2]
+            name = local if local in _STATISTICS else _class_of(row.key, classes)
+            cause = constant_cause(name)
+        elif row.verdict == "PRECISION" and "/adam" in f"/{row.key}" and _is_optimizer(row.key):
             cause = NOISY_ADAM
         if cause:
             row.note = f"{row.note}; {cause}" if row.note else cause

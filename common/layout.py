@@ -233,6 +233,19 @@ class Layout:
         entry = self.entries[self.paddle_first[key]]
         return max(len(self.torch_owners[torch_key].shape) for torch_key in entry.torch_keys)
 
+    def converted_modules(self) -> list[str]:
+        """Probes, by torch's names, all of whose weights `convert` makes or reads.
+
+        They need not be probes on the other side: a fused layer stands for several.
+        """
+        by_convert: dict[str, bool] = {}
+        for first, entry in self.entries.items():
+            made = isinstance(entry, Converted)
+            names = [self.torch_owners[key].probe for key in entry.torch_keys]
+            for name in (*names, self.rename(self.paddle_owners[first].probe)):
+                by_convert[name] = by_convert.get(name, True) and made
+        return sorted(name for name, made in by_convert.items() if made and name)
+
     # ---- certificate ----------------------------------------------------------------------------
 
     def certificate(self) -> dict[str, object]:
@@ -258,6 +271,7 @@ class Layout:
                     "also_in_torch": also,
                     "also_in_paddle": paddle_names[first][1:],
                     "probe": rename(owner.probe),
+                    "padding": [theirs[0].padding, owner.padding],
                 }
             )
         return {

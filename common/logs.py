@@ -17,6 +17,7 @@ import os
 import struct
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -115,12 +116,14 @@ class LogWriter:
         try:
             if kind is None:
                 self._write(b"atb.", file)
-            file.close()
-            if kind is None:
+                file.close()
                 os.replace(self._temporary, self.path)
                 self.sha256 = self._hash.hexdigest()
+        except OSError as error:  # the last bytes are written when the file is closed
+            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
         finally:
-            file.close()
+            with suppress(OSError):
+                file.close()
             self._temporary.unlink(missing_ok=True)
 
     def add(self, key: str, array) -> bool:
@@ -160,7 +163,10 @@ class LogWriter:
         return True
 
     def _write(self, data: bytes | memoryview, file: io.BufferedWriter | None = None) -> None:
-        (file or self._file).write(data)
+        try:
+            (file or self._file).write(data)
+        except OSError as error:
+            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
         self._hash.update(data)
 
 

@@ -16,6 +16,8 @@ def parts(values: object) -> list[tuple[object, object]] | None:
     """(key, value) of what a container holds; None where it is none."""
     if isinstance(values, MutableMapping):
         return list(values.items())
+    if isinstance(values, tuple) and hasattr(values, "_asdict"):  # its twin may be a dataclass
+        return list(values._asdict().items())
     if isinstance(values, list | tuple):
         return list(enumerate(values))
     if dataclasses.is_dataclass(values) and not isinstance(values, type):

@@ -42,7 +42,8 @@ def read_npz(path: str | os.PathLike, text: tuple[str, ...] = ()) -> dict[str, n
         except ValueError:
             raise
         except Exception as error:  # zipfile, zlib, NumPy and the system each have their own
-            raise ValueError(f"{type(error).__name__}: {error}") from None
+            told = " ".join(str(error).split())[:200]
+            raise ValueError(f"{type(error).__name__}: {told}") from None
 
 
 def _arrays(archive: zipfile.ZipFile, file_bytes: int, text) -> dict[str, np.ndarray]:
@@ -57,8 +58,8 @@ def _arrays(archive: zipfile.ZipFile, file_bytes: int, text) -> dict[str, np.nda
     found = {}
     for member in members:
         name = member.filename.removesuffix(".npy")
-        if name == member.filename:
-            raise ValueError(f"it holds {ascii(name)}, which is no array")
+        if name == member.filename or name.startswith("/") or ".." in name.split("/"):
+            raise ValueError(f"it holds {ascii(name)}, which is no array's name")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{ascii(name)} is packed in a way that NumPy does not know")
         with archive.open(member) as stream:
@@ -71,7 +72,10 @@ def _array(stream, stored_bytes: int, name: str, text: bool) -> np.ndarray:
     read_header = _READ_HEADER.get(np.lib.format.read_magic(stream))
     if read_header is None:
         raise ValueError(f"{name} has a header that NumPy writes for no plain array")
-    shape, fortran, dtype = read_header(stream, max_header_size=_MAX_HEADER_BYTES)
+    try:
+        shape, fortran, dtype = read_header(stream, max_header_size=_MAX_HEADER_BYTES)
+    except ValueError:  # NumPy's own words recommend allow_pickle, which would execute the file
+        raise ValueError(f"{name} has a header that is too long or none of NumPy's") from None
     if dtype.hasobject or dtype.kind not in ("biufU" if text else "biuf"):
         raise ValueError(f"{name} holds {str(dtype)[:80]}, not numbers")
     size = math.prod(shape)

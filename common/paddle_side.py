@@ -12,6 +12,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from common.errors import UserError
+from common.hooks import hook_inputs
 from common.layers import Owner
 from common.nested import rebuilt
 from common.session import IN_PLACE, OWN, current
@@ -249,7 +250,8 @@ def of_framework(module):
     return type(module).__module__.startswith("paddle.nn")
 
 
-_CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList, nn.ParameterDict)
+_CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
+_CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
 _RECURRENT = nn.layer.rnn.RNNBase  # twin: where it is
 _CELLS = nn.layer.rnn.RNNCellBase  # twin: these give their output and their states
 _ATTENTION = nn.MultiHeadAttention  # twin: another name
@@ -326,7 +328,7 @@ def probing(model):
             replace = not _works_in_place(module, session)
             return put_back(_observe_nested(session, name, shown, kind, replace))
 
-        handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+        handles.append(hook_inputs(module, before))
         handles.append(module.register_forward_post_hook(after))
     try:
         yield

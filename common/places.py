@@ -111,7 +111,8 @@ def _swap(made: Path, target: Path, aside: Path) -> None:
     for _ in range(_TRIES):
         try:
             if target.exists():
-                shutil.rmtree(aside, ignore_errors=True)  # older than what another check put in
+                if aside.exists():  # older than what another check has put in since
+                    shutil.rmtree(aside)
                 os.replace(target, aside)
             os.replace(made, target)
             return

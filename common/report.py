@@ -31,9 +31,16 @@ WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
 
 
+class _Console(Console):
+    """A console whose closed pipe is an error like any other: rich would leave with status 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def _console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    return Console(
+    return _Console(
         stderr=stderr, width=None if stream.isatty() else WIDTH_OF_A_PIPE, highlight=False
     )
 

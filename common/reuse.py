@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 from common.errors import UserError
+from common.json_file import load_json
 from common.logs import file_sha256, read_sidecar, write_json
 from common.pairs import Pair
 from common.provenance import changed_sources, model_sources, workbench_sha256
@@ -63,10 +64,8 @@ def _weights(given: str | None) -> str:
 def why_not_reused(folder: Path, key: dict[str, str]) -> str:
     """Why the torch side must run again, in words; empty where its logs in `folder` still hold."""
     try:
-        former = json.loads((folder / KEY_FILE).read_text())
-    except (OSError, ValueError):
-        return "there are no former logs"
-    if not isinstance(former, dict):
+        former = load_json(folder / KEY_FILE)
+    except UserError:
         return "there are no former logs"
     changed = [name for name in key if former.get(name) != key[name]]
     if changed:

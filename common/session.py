@@ -8,6 +8,8 @@ site gets the suffix `#2`.  A part that will be recomputed (a reversible layer) 
 `scope(call)`, which counts from one again, so that the recomputation asks for the same names.
 """
 
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -53,6 +55,7 @@ class Session:
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
+        self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
         self.running: list[str] = []  # names of the modules that run now, the innermost last
         self.begin()
 
@@ -119,11 +122,27 @@ class Session:
         self.classes[key] = class_name
 
 
+_FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle|numpy)/")
+_PACKAGES = re.compile(r".*/(site|dist)-packages/")
+
+
+def of_framework_file(filename: str) -> bool:
+    """True for the frameworks' own files, unlike those of models that are installed."""
+    return bool(_FRAMEWORK_FILE.search(filename.replace("\\", "/")))
+
+
+def short_place(place: str, root: str) -> str:
+    """A place below `root` without it, one in an installed package from the package on."""
+    if place.startswith(f"{root}{os.sep}"):
+        place = place[len(root) + 1 :]
+    return _PACKAGES.sub("", place)
+
+
 def _is_instrument(filename: str) -> bool:
     """True for the frameworks' files and this package's own, which no user wants to be sent to."""
     path = filename.replace("\\", "/")
     own = path.rsplit("/", 2)[-2:]
-    return "/site-packages/" in path or path.startswith("<") or own[0] == "common"
+    return of_framework_file(path) or path.startswith("<") or own[0] == "common"
 
 
 _current = Session()

@@ -130,14 +130,12 @@ def find(wanted: str, places: Sequence[Place]) -> tuple[Place, str]:
         raise UserError(f"{printable(wanted)}: {len(first)} rows are called so: {listed}{more}")
     every = [key for place in places for key in keys[place]]
     near = _nearest(wanted, every)
-    told = (
-        f"did you mean {', '.join(printable(key) for key in near)}"
-        if near
-        else (
-            "rows such as init/…, …/witness/… and train/drift/… are claims: "
-            "the check says all of them"
-        )
-    )
+    if wanted.startswith(("init/", "train/drift")) or "witness/" in wanted:
+        told = "such a row is a claim, of which the check says all there is"
+    elif near:
+        told = f"did you mean {', '.join(printable(key) for key in near)}"
+    else:
+        told = f"{len(every)} others are there"
     raise UserError(f"{printable(wanted)}: no tensor of the logs is called so; {told}")
 
 

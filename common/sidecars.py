@@ -87,6 +87,7 @@ ENTRIES = {
     "single_step": "yes",
     "frameworks_loaded": "texts",
     "transplanted": "texts",
+    "converted": "texts",
     "flips": "texts",
     "places": "names",
     "sources": "names",

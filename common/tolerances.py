@@ -23,6 +23,12 @@ TOLERANCES = {
         "scale excuses no more gap",
         "n_t / s is 1e-7 to 1e-5 for sound float32; 9e-2 where a fully masked row blinds it",
     ),
+    "epsilons": Tolerance(
+        5e-8,
+        "of float32's noise, however large: the ratio of the two machine epsilons is 2e-9, so that "
+        "where float32 keeps no digit float64 keeps no more than nine",
+        "1.3e-8 in the gradients of a loss of 3e-8, in which float32 has no digit left",
+    ),
     "floor": Tolerance(
         1e-12,
         "gap that float64 itself leaves, since a scalar's n_t can be 0 by luck",
@@ -40,10 +46,27 @@ TOLERANCES = {
         "of it, where nearly nothing is left of it",
         "GELU at -8: 3e-17 of what was fed, 1.6e-3 of the 2e-14 that is left; float32 leaves 0",
     ),
+    "smallest": Tolerance(
+        2.0**-149,
+        "gap of gradients, weights and moments: the smallest number of float32",
+        "1e-303 on one side, 0 on the other, behind a softmax that is 1 and 0",
+    ),
     "constant": Tolerance(
         2.4e-7,
         "two float32 epsilons of the tensor's own size: a constant kept in float32",
         "float32 attributes in Paddle 3.3.1: 2e-13 to 1.8e-7",
+    ),
+    "constant_statistics": Tolerance(
+        2e-5,
+        "the same for BatchNorm's running statistics: Paddle keeps the momentum m in float32, and "
+        "what is new has the weight 1 - m",
+        "6e-8 / (1 - m): 2.4e-7 for 0.9, 9.5e-7 for 0.99, 1.3e-5 for 0.999",
+    ),
+    "gauge": Tolerance(
+        4.0,
+        "times float32's noise: how far two sides' weights may part where their gradient is zero "
+        "in exact arithmetic and Adam makes full steps of its noise",
+        "5e-3 for a loss of 1e4; both sides' noise has one size, so that 2 is the limit",
     ),
     "precision": Tolerance(
         16.0,
@@ -78,6 +101,12 @@ TOLERANCES = {
         "float32 noise below this is the loss of numbers too small for it: one side keeps "
         "denormals where the other has 0",
         "3e-38 in the gradient of a saturated softmax whose exact size is 5e-73",
+    ),
+    "nothing": Tolerance(
+        1e-24,
+        "float32 noise of gradients, weights or moments where the reference's are all zero: "
+        "Paddle's softmax takes no exponent below -64, which leaves 1.6e-28 where torch has 0",
+        "1e-33 in the gradients of a loss of 0",
     ),
     "long_sum": Tolerance(
         4096.0,

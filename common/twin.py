@@ -39,7 +39,7 @@ from common.provenance import (
     torch_is_paddle,
     workbench_sha256,
 )
-from common.session import Session, using
+from common.session import Session, of_framework_file, short_place, using
 
 DTYPES = ("float64", "float32")
 PHASES = ("first", "full", "self")  # of step 5
@@ -146,12 +146,16 @@ class Run:
                 getattr(case, "convert", None),
             )
             self.session.rename = self.layout.rename
+            self.session.converted += [
+                self.prefix + name for name in self.layout.converted_modules()
+            ]
         first = "read_back" not in self.notes
         if first and isinstance(self.layout, Layout):
             self.notes["certificate"] = self.layout.certificate()
             if self.options.certify:
                 round_trip = weights.goes_round(self.layout, self.side.state(model))
                 self.notes["paddle_to_torch"] = round_trip
+                self.notes["hidden_rows"] = weights.hidden_rows(self.layout, state)
         layout = self.layout
         values = layout.to_paddle(state) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
@@ -279,7 +283,7 @@ def _sentence(error: Exception) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if "/site-packages/" not in frame.filename.replace("\\", "/")
+        if not of_framework_file(frame.filename)
     ]
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
@@ -446,7 +450,8 @@ def _write_log(
         "single_step": reference is not None,
         "batches": batches,
         "modules": session.modules,
-        "places": {key: _relative(place) for key, place in session.places.items()},
+        "converted": session.converted,
+        "places": {key: short_place(place, str(ROOT)) for key, place in session.places.items()},
         "classes": {key: name for key, name in session.classes.items() if name},
         "environment": {
             "python": platform.python_version(),
@@ -475,9 +480,3 @@ def _module_name() -> str:
     """The dotted name of the script that is running, such as step1_forward.torch.forward."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec.name if spec else Path(sys.argv[0]).name
-
-
-def _relative(place: str) -> str:
-    """A place below the checkout without the checkout's own path."""
-    root = f"{ROOT}{os.sep}"
-    return place[len(root) :] if place.startswith(root) else place

@@ -19,15 +19,15 @@ DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"
 
 # The only names that may occur in a log, and what each stands for here.
 _CORES = ("numpy.core", "numpy._core")
-_GLOBALS = {f"{core}.multiarray._reconstruct": "reconstruct" for core in _CORES}
-_GLOBALS |= {f"{core}.multiarray.scalar": "scalar" for core in _CORES}
-_GLOBALS |= {f"{core}.numeric._frombuffer": "frombuffer" for core in _CORES}
+_GLOBALS = {(f"{core}.multiarray", "_reconstruct"): "reconstruct" for core in _CORES}
+_GLOBALS |= {(f"{core}.multiarray", "scalar"): "scalar" for core in _CORES}
+_GLOBALS |= {(f"{core}.numeric", "_frombuffer"): "frombuffer" for core in _CORES}
 _GLOBALS |= {
-    "numpy.ndarray": "ndarray",
-    "numpy.dtype": "dtype",
-    "_codecs.encode": "encode",
-    "builtins.bytes": "bytes",
-    "__builtin__.bytes": "bytes",
+    ("numpy", "ndarray"): "ndarray",
+    ("numpy", "dtype"): "dtype",
+    ("_codecs", "encode"): "encode",
+    ("builtins", "bytes"): "bytes",
+    ("__builtin__", "bytes"): "bytes",
 }
 
 # Bounds on what is no array data.  np.save's own pickles of 100,000 tensors need 3 million opcodes,
@@ -253,7 +253,7 @@ class Machine:
         self.stack.append(self.memo[index])
 
     def find(self, module: str, name: str) -> None:
-        kind = _GLOBALS.get(f"{module}.{name}")
+        kind = _GLOBALS.get((module, name))
         if kind is None:
             raise Refused(printable(f"{module}.{name}"))
         self.stack.append(_Global(kind))

@@ -131,6 +131,7 @@ def judge_tensor(
     optimizer: str = "",
     terms: int = 1,
     fed: float = 0.0,
+    constant: str = "constant",
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
 
@@ -140,6 +141,7 @@ def judge_tensor(
     optimizer      for what optimizer steps have touched: its kind, such as weight or moment2
     terms          the longest sum that its values may be made of
     fed            how large that is which it was computed from: what is left of it may be small
+    constant       which tolerance says how far a constant kept in float32 may bring it
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
     arrays = [np.asarray(array) for array in arrays]
@@ -160,7 +162,7 @@ def judge_tensor(
             return row
         if len(arrays) == 2:
             return _judge_close(row, *arrays, scale)
-        return _judge_gap(row, arrays, cap, batch, optimizer, terms, fed)
+        return _judge_gap(row, arrays, cap, batch, optimizer, terms, fed, constant)
 
 
 def _mismatch(arrays: list[np.ndarray]) -> str:
@@ -303,7 +305,14 @@ def _gather(arrays: list[np.ndarray], samples: int) -> _Statistics:
 
 
 def _judge_gap(
-    row: Row, arrays: list[np.ndarray], cap, batch, optimizer: str, terms: int, fed: float
+    row: Row,
+    arrays: list[np.ndarray],
+    cap: float | None,
+    batch: int | None,
+    optimizer: str,
+    terms: int,
+    fed: float,
+    constant_name: str,
 ) -> Row:
     """The rule itself, on finite floats."""
     shape = arrays[0].shape
@@ -331,9 +340,10 @@ def _judge_gap(
     capped = noise_ref > tolerance("cap") * limit
     rounding = rounding_bound(noise_ref, scale, limit)
     if cap is not None:
-        rounding = np.maximum(rounding, tolerance("kind_floor") * cap)
+        floor = max(tolerance("kind_floor") * cap, tolerance("smallest"))
+        rounding = np.maximum(rounding, floor)
     rounding = np.maximum(rounding, tolerance("fed_floor") * fed)
-    constant = np.maximum(rounding, tolerance("constant") * scale)
+    constant = np.maximum(rounding, tolerance(constant_name) * scale)
     noise = max(noise_ref[0], noise_cand[0])
     row.noise_only = bool(max(scale[0], cand_scale[0]) <= tolerance("noise_only") * noise > 0.0)
     size = limit if row.noise_only else scale
@@ -342,7 +352,9 @@ def _judge_gap(
     precision = _precision_bound(noise_ref, size, widths, samples, optimizer)
     precision = np.maximum(precision * _long_sum(terms), tolerance("underflow"))
     if cap is not None:
-        precision = np.maximum(precision, tolerance("kind_floor") * cap)
+        # A kind that is zero throughout: one side may keep what a softmax leaves of exp(-64).
+        floor = tolerance("kind_floor") * cap if cap > 0.0 else tolerance("nothing")
+        precision = np.maximum(precision, floor)
     if optimizer == "moment2":
         precision = np.maximum(precision, tolerance("precision_moment2") * scale)
 
@@ -382,6 +394,7 @@ def _judge_gap(
 def rounding_bound(noise_ref, scale, limit):
     """The largest gap that is rounding."""
     excused = tolerance("gap") * np.minimum(noise_ref, tolerance("cap") * limit)
+    excused = np.maximum(excused, tolerance("epsilons") * noise_ref)
     return np.maximum(excused, tolerance("floor") * scale)
 
 

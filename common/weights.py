@@ -161,6 +161,16 @@ def changed(
     return different
 
 
+def hidden_rows(layout: Layout, state: Mapping[str, np.ndarray]) -> list[str]:
+    """Keys of a torch state whose padding row is not 0: Paddle's Embedding gives zeros for it."""
+    padding = {
+        torch_key: layout.paddle_owners[key].padding
+        for key, entry in layout.entries.items()
+        for torch_key in entry.torch_keys
+    }
+    return [key for key, row in padding.items() if row is not None and state[key][row].any()]
+
+
 def goes_round(layout: Layout, paddle_state: Mapping[str, np.ndarray]) -> list[str]:
     """Keys of a Paddle state that come back with other bits from a way to torch and back."""
     back = layout.to_paddle(layout.to_torch(paddle_state))

@@ -1,6 +1,5 @@
 """Logs: what is written, what is read, and that nothing in a file is ever executed."""
 
-import io
 import json
 import os
 import pickle
@@ -11,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from forged import HEADER, built, gadgets, text, write_pickled
 
 from common.logs import (
     LogError,
@@ -24,16 +24,6 @@ from common.logs import (
     write_json,
     write_sidecar,
 )
-
-HEADER = {"descr": "|O", "fortran_order": False, "shape": ()}
-
-
-def write_pickled(path, stream: bytes, header=HEADER):
-    """A .npy file of an object array whose pickle is `stream`."""
-    envelope = io.BytesIO()
-    np.lib.format.write_array_header_1_0(envelope, header)
-    path.write_bytes(envelope.getvalue() + stream)
-    return path
 
 
 def refusal(path) -> str:
@@ -254,67 +244,6 @@ def test_a_log_that_shrinks_while_it_is_open_is_an_error(tmp_path):
 # ---- refused ------------------------------------------------------------------------------------
 
 
-class Shell:
-    """Runs a command when it is unpickled."""
-
-    def __init__(self, command):
-        self.command = command
-
-    def __reduce__(self):
-        return os.system, (self.command,)
-
-
-def text(value: str) -> bytes:
-    return b"X" + len(value.encode()).to_bytes(4, "little") + value.encode()
-
-
-def short(value: str) -> bytes:
-    return b"\x8c" + bytes([len(value)]) + value.encode()
-
-
-def gadgets(command: str) -> dict[str, bytes]:
-    """Pickles that run a command, each by another opcode."""
-    import copyreg
-
-    copyreg.add_extension("os", "system", 240)
-    try:
-        call = b"cos\nsystem\n" + text(command)
-        run = f"__import__('os').system({command!r})"
-        deep = short("os") + short("path.os.system") + b"\x93" + text(command) + b"\x85R."
-        found = {
-            "REDUCE": b"\x80\x02" + call + b"\x85R.",
-            "STACK_GLOBAL": b"\x80\x04"
-            + short("builtins")
-            + short("eval")
-            + b"\x93"
-            + text(run)
-            + b"\x85R.",
-            "dotted": b"\x80\x04" + deep,
-            "INST": b"\x80\x02(" + text(command) + b"ios\nsystem\n.",
-            "OBJ": b"\x80\x02(" + call + b"o.",
-            "NEWOBJ": b"\x80\x02csubprocess\nPopen\n" + text(command) + b"\x85\x81.",
-            "NEWOBJ_EX": b"\x80\x04csubprocess\nPopen\n)}"
-            + text("args")
-            + text(command)
-            + b"s\x92.",
-            "EXT1": b"\x80\x02\x82\xf0" + text(command) + b"\x85R.",
-            # functools.partial's __setstate__ puts another function in.
-            "BUILD": b"\x80\x02cfunctools\npartial\ncbuiltins\nprint\n\x85R(cos\nsystem\n"
-            + text(command)
-            + b"\x85}}tb)R.",
-            "first": b"\x80\x02" + call + b"\x85R0}.",
-        }
-        for protocol in range(6):
-            value = np.array({"a": np.ones(2), "b": Shell(command)}, dtype=object)
-            found[f"value, protocol {protocol}"] = pickle.dumps(value, protocol)
-        value = np.array({"a": np.array([Shell(command)], dtype=object)}, dtype=object)
-        found["inside an object array"] = pickle.dumps(value, 4)
-        found["instead of the dict"] = pickle.dumps(np.array(Shell(command), dtype=object), 4)
-        return found
-    finally:
-        copyreg.remove_extension("os", "system", 240)
-
-
 GADGETS = list(gadgets(""))
 
 
@@ -417,18 +346,6 @@ class Odd(np.ndarray):
 )
 def test_refused_pickles_are_named(tmp_path, stream, said):
     assert said in refusal(write_pickled(tmp_path / "log.npy", stream))
-
-
-def built(shape: bytes, code: str, data: bytes, count: int = 1) -> bytes:
-    """A log of `count` times one array with a raw shape, spelled by hand."""
-    new = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR"
-    dtype = b"cnumpy\ndtype\n" + text(code) + b"\x89\x88\x87R(K\x03" + text("<") + b"NNN"
-    dtype += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-    array = new + b"(K\x01" + shape + dtype + b"\x89C" + bytes([len(data)]) + data + b"tb"
-    envelope = b"cnumpy\ndtype\n" + text("O8") + b"\x89\x88\x87R(K\x03" + text("|") + b"NNN"
-    envelope += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x3ftb"
-    items = (text("a") + array + b"s") * count
-    return b"\x80\x04" + new + b"(K\x01)" + envelope + b"\x89]}" + items + b"atb."
 
 
 def test_the_handmade_log_is_good(tmp_path):

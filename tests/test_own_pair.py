@@ -14,6 +14,14 @@ def checkout(tmp_path_factory):
     return Checkout(tmp_path_factory.mktemp("own pair"))
 
 
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory):
+    """A checkout whose step 4 takes one optimizer step instead of ten, to be quick."""
+    checkout = Checkout(tmp_path_factory.mktemp("brief"))
+    checkout.replace("common/setups.py", "STEPS = 10", "STEPS = 1")
+    return checkout
+
+
 @pytest.fixture
 def pair(tmp_path):
     """A copy of the pair, in a folder with a space in its name, to be spoilt."""
@@ -31,6 +39,44 @@ def test_steps_1_3_and_4_work_with_no_other_edit(checkout, pair, step):
         assert "pooled/0" in keys and "features.1:in/0" in keys
         assert not any(key.startswith("pool:") for key in keys)
         assert "modules that one side alone has" in done.stdout
+
+
+OTHERS = [PAIR.with_name(name) for name in ("small_lstm", "small_transformer", "layer_zoo")]
+
+
+@pytest.mark.parametrize("step", [1, 3, 4])
+def test_the_frameworks_own_layers_are_aligned(brief, step):
+    """Recurrent, attention, and one of each layer: weights, probes, gradients and moments."""
+    models = [word for path in OTHERS for word in ("--model", str(path))]
+    done, report = brief.rows(step, *models, "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    keys = {(row["model"], row["key"]) for row in report["rows"]}
+    expected = {
+        1: ["lstm/1/1", "decoder:in/2", "states/1/decoded/0", "lstm_cell/1"],
+        3: ["loss", "states/1/decoded/0"],
+        4: [
+            "grad/decoder.multihead_attn.in_proj_weight",
+            "adam/000/moment2/encoder.layers.1.self_attn.in_proj_bias",
+            "sgd/000/velocity/lstm.weight_hh_l1_reverse",
+            "adamw/000/weight/plane.4.weight",
+            "grad/weighted.weight_g",
+        ],
+    }[step]
+    assert not set(expected) - {key for _, key in keys}
+    assert {model for model, _ in keys} == {path.name for path in OTHERS}
+
+
+def test_a_recurrent_layer_s_dropout_is_compared_in_training(checkout, tmp_path):
+    pair = shutil.copytree(OTHERS[0], tmp_path / "small_lstm")
+    for side, rate in (("torch", 0.3), ("paddle", 0.1)):
+        path = pair / f"{side}_model.py"
+        text = path.read_text()
+        assert "num_layers=2, " in text
+        path.write_text(text.replace("num_layers=2, ", f"num_layers=2, dropout={rate}, "))
+    assert checkout.check(1, "--model", str(pair), "--no-report").returncode == 0
+    done, report = checkout.rows(1, "--model", str(pair), "--no-report", "--train")
+    assert done.returncode == 1
+    assert report["first_diverged"] == "lstm:p"
 
 
 def test_a_square_linear_that_is_not_transposed_is_caught(checkout, pair):

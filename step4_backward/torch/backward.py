@@ -147,7 +147,8 @@ def optimizer_steps(run, setup):
             run.log(f"{path}/grad/{name}", values)
         for name, value in parameters:
             given = run.reference_parameter(f"{path}/grad", name)
-            if given is not None:
+            # No gradient at all is not a gradient of zeros: weight decay tells them apart.
+            if given is not None and (value.grad is not None or given.any()):
                 side.assign_gradient(value, given)
         optimizer.step()
         found = ((name, side.array(value)) for name, value in parameters)

@@ -249,13 +249,13 @@ def initialise(model):
     """
     for module in model.sublayers(include_self=True):
         if isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight)
+            nn.initializer.Normal()(module.weight)  # twin: objects
         if isinstance(module, nn.Linear):
             inputs = module.weight.shape[0]  # twin: a Linear weight is transposed in Paddle
             bound = 1.0 / math.sqrt(inputs)
-            nn.init.uniform_(module.weight, -bound, bound)
+            nn.initializer.Uniform(-bound, bound)(module.weight)  # twin: objects
             if module.bias is not None:
-                nn.init.uniform_(module.bias, -bound, bound)
+                nn.initializer.Uniform(-bound, bound)(module.bias)  # twin: objects
     return model
 
 

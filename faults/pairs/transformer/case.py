@@ -40,7 +40,7 @@ _BACKWARD = (
     "masked_rows_infinite",
 )
 CASES["backward"] = {name: CASES["default"][name] for name in _BACKWARD}
-CONFIGS = {preset: CASES["default"]["pre_norm"]["config"] for preset in CASES}
+CONFIGS = {name: {} for name in CASES}  # a case says all of it
 
 
 def make_inputs(config, seed, tokens=12, empty_rows=0):

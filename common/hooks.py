@@ -1,0 +1,39 @@
+"""A hook on all of a module's inputs, also where the framework's own hooks see fewer."""
+
+import functools
+from collections.abc import Callable
+
+
+def hook_inputs(module, before: Callable):
+    """Call `before(module, inputs, keywords)` ahead of each call; returns a handle to `remove()`.
+
+    Where it returns (inputs, keywords), the module gets these.
+    """
+    try:
+        return module.register_forward_pre_hook(before, with_kwargs=True)
+    except TypeError:
+        return _Wrapped(module, before)
+
+
+class _Wrapped:
+    """The same round `forward` itself: hooks of Paddle 2.6 are not shown the keywords."""
+
+    def __init__(self, module, before: Callable):
+        self.module = module
+        self.own = vars(module).get("forward")  # a forward that somebody else put there
+        forward = module.forward
+
+        @functools.wraps(forward)
+        def with_hook(*inputs, **keywords):
+            changed = before(module, inputs, keywords)
+            inputs, keywords = (inputs, keywords) if changed is None else changed
+            return forward(*inputs, **keywords)
+
+        vars(module)["forward"] = with_hook  # past a __setattr__ of the model's own
+
+    def remove(self) -> None:
+        """Put back what was there."""
+        if self.own is None:
+            vars(self.module).pop("forward")
+        else:
+            vars(self.module)["forward"] = self.own

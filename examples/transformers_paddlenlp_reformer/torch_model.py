@@ -1,0 +1,67 @@
+"""The reference: Reformer with its language-model head, as transformers publishes it."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers.models.reformer.configuration_reformer import ReformerConfig
+from transformers.models.reformer.modeling_reformer import ReformerModelWithLMHead
+
+from common.session import current
+from common.torch_side import tensor
+
+
+class Reformer(nn.Module):
+    """The published model; its hash rotations come from the tape, which both sides read."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.model = ReformerModelWithLMHead(ReformerConfig(**config))
+        for layer in self.model.reformer.encoder.layers:
+            repeat_names(layer)
+        # The axial weights are float32 whatever the default is; a float64 run is to have none.
+        self.model.to(torch.get_default_dtype())
+
+    def forward(self, input_ids, attention_mask):
+        drawn, torch.randn = torch.randn, rotations
+        try:
+            outputs = self.model(input_ids=input_ids, attention_mask=attention_mask)
+        finally:
+            torch.randn = drawn
+        return {"logits": outputs[0]}  # (B, T, V)
+
+
+def rotations(shape, dtype=None, device=None):
+    """In place of torch.randn: N(0, 1) from the tape, under the name of the attention."""
+    session = current()
+    label = session.label(f"{session.site_of_draw()}.rotations")
+    return tensor(session.tape.normal(label, session.step, tuple(shape))).to(dtype)
+
+
+def repeat_names(layer):
+    """A reversible layer's recomputation draws and logs under the names of its first run."""
+    forward, backward_pass = layer.forward, layer.backward_pass
+    kept = {}
+
+    def remembering(*arguments, **keywords):
+        kept["names"] = current().snapshot()
+        return forward(*arguments, **keywords)
+
+    def repeating(*arguments, **keywords):
+        with current().repeat(kept["names"]):
+            return backward_pass(*arguments, **keywords)
+
+    layer.forward, layer.backward_pass = remembering, repeating
+    # Its seeds are of no use: nothing is drawn but from the tape.
+    layer.attention_seed = layer.feed_forward_seed = 0
+    layer._init_attention_seed = layer._init_feed_forward_seed = lambda: None
+
+
+def build(config):
+    return Reformer(config)
+
+
+def loss(outputs, inputs):
+    """Each token from those before it; written out, since transformers' own is always float32."""
+    logits, labels = outputs["logits"][:, :-1], inputs["labels"][:, 1:]
+    classes = logits.shape[-1]
+    return F.cross_entropy(logits.reshape([-1, classes]), labels.reshape([-1]), ignore_index=-100)

@@ -1,0 +1,162 @@
+"""Makers of malicious and broken files, for the tests of what reads them."""
+
+import io
+import json
+import os
+import pickle
+import warnings
+import zipfile
+
+import numpy as np
+
+from common.logs import LogWriter, file_sha256, write_sidecar
+
+HEADER = {"descr": "|O", "fortran_order": False, "shape": ()}
+
+
+def write_pickled(path, stream: bytes, header=HEADER):
+    """A .npy file of an object array whose pickle is `stream`."""
+    envelope = io.BytesIO()
+    np.lib.format.write_array_header_1_0(envelope, header)
+    path.write_bytes(envelope.getvalue() + stream)
+    return path
+
+
+class Shell:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+def text(value: str) -> bytes:
+    return b"X" + len(value.encode()).to_bytes(4, "little") + value.encode()
+
+
+def short(value: str) -> bytes:
+    return b"\x8c" + bytes([len(value)]) + value.encode()
+
+
+def gadgets(command: str) -> dict[str, bytes]:
+    """Pickles that run a command, each by another opcode."""
+    import copyreg
+
+    copyreg.add_extension("os", "system", 240)
+    try:
+        call = b"cos\nsystem\n" + text(command)
+        run = f"__import__('os').system({command!r})"
+        deep = short("os") + short("path.os.system") + b"\x93" + text(command) + b"\x85R."
+        found = {
+            "REDUCE": b"\x80\x02" + call + b"\x85R.",
+            "STACK_GLOBAL": b"\x80\x04"
+            + short("builtins")
+            + short("eval")
+            + b"\x93"
+            + text(run)
+            + b"\x85R.",
+            "dotted": b"\x80\x04" + deep,
+            "INST": b"\x80\x02(" + text(command) + b"ios\nsystem\n.",
+            "OBJ": b"\x80\x02(" + call + b"o.",
+            "NEWOBJ": b"\x80\x02csubprocess\nPopen\n" + text(command) + b"\x85\x81.",
+            "NEWOBJ_EX": b"\x80\x04csubprocess\nPopen\n)}"
+            + text("args")
+            + text(command)
+            + b"s\x92.",
+            "EXT1": b"\x80\x02\x82\xf0" + text(command) + b"\x85R.",
+            # functools.partial's __setstate__ puts another function in.
+            "BUILD": b"\x80\x02cfunctools\npartial\ncbuiltins\nprint\n\x85R(cos\nsystem\n"
+            + text(command)
+            + b"\x85}}tb)R.",
+            "first": b"\x80\x02" + call + b"\x85R0}.",
+        }
+        for protocol in range(6):
+            value = np.array({"a": np.ones(2), "b": Shell(command)}, dtype=object)
+            found[f"value, protocol {protocol}"] = pickle.dumps(value, protocol)
+        value = np.array({"a": np.array([Shell(command)], dtype=object)}, dtype=object)
+        found["inside an object array"] = pickle.dumps(value, 4)
+        found["instead of the dict"] = pickle.dumps(np.array(Shell(command), dtype=object), 4)
+        return found
+    finally:
+        copyreg.remove_extension("os", "system", 240)
+
+
+def dtype(code: str, order: str = "<", flags: int = 0) -> bytes:
+    """Opcodes of a dtype as NumPy writes them, unless the flags are others."""
+    made = b"cnumpy\ndtype\n" + text(code) + b"\x89\x88\x87R(K\x03" + text(order) + b"NNN"
+    return made + b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK" + bytes([flags]) + b"tb"
+
+
+# An array that is still to get its state, and one of two float32 zeros.
+NEW_ARRAY = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR"
+ARRAY = NEW_ARRAY + b"(K\x01K\x02\x85" + dtype("f4") + b"\x89C\x08" + bytes(8) + b"tb"
+
+
+def in_log(items: bytes) -> bytes:
+    """A log's pickle with these opcodes where its dict is filled."""
+    envelope = NEW_ARRAY + b"(K\x01)" + dtype("O8", "|", 63)
+    return b"\x80\x04" + envelope + b"\x89]}" + items + b"atb."
+
+
+def built(shape: bytes, code: str, data: bytes, count: int = 1) -> bytes:
+    """A log of `count` times one array with a raw shape, spelled by hand."""
+    array = NEW_ARRAY + b"(K\x01" + shape + dtype(code)
+    array += b"\x89C" + bytes([len(data)]) + data + b"tb"
+    return in_log((text("a") + array + b"s") * count)
+
+
+def npz(members: dict[str, bytes], packed=zipfile.ZIP_STORED, twice: bool = False):
+    """A function that writes an archive of these members."""
+
+    def make(path):
+        with zipfile.ZipFile(path, "w", packed) as archive, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a name that is there already
+            for name, content in list(members.items()) * (1 + twice):
+                archive.writestr(name, content)
+
+    return make
+
+
+def write_result(folder, model: str = "small_cnn", stem: str = "forward", **entries) -> None:
+    """A model's logs of a step as its check would have left them, which no framework made.
+
+    They agree to rounding.  Sidecars get further entries, or others.
+    """
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    exact = {key: rng.normal(size=(4, 6)) for key in ("input", "layer", "output")}
+    for side in ("torch", "paddle"):
+        for suffix, dtype_name in (("", "float32"), ("_fp64", "float64")):
+            noise = 1e-7 if dtype_name == "float32" else 1e-16
+            path = folder / f"{stem}_{side}{suffix}.npy"
+            with LogWriter(path) as writer:
+                for key, values in exact.items():
+                    off = noise * rng.normal(size=values.shape)
+                    writer.add(key, (values + off).astype(dtype_name))
+            sidecar = {
+                "schema": 1,
+                "step": stem,
+                "model": model,
+                "side": side,
+                "framework": side,
+                "framework_file": f"/site-packages/{side}/__init__.py",
+                "frameworks_loaded": [side],
+                "preset": "default",
+                "seed": 0,
+                "train": False,
+                "dtype": dtype_name,
+                "inputs_sha256": "1" * 64,
+                "weights_sha256": "2" * 64,
+                "log_sha256": writer.sha256,
+                "single_step": False,
+            }
+            write_sidecar(path, sidecar | entries)
+
+
+def spoil(path, stream: bytes, **entries) -> None:
+    """Put another pickle into a log, and its hash and further entries into its sidecar."""
+    write_pickled(path, stream)
+    sidecar = json.loads(path.with_suffix(".json").read_text())
+    write_sidecar(path, sidecar | {"log_sha256": file_sha256(path)} | entries)

@@ -1,0 +1,232 @@
+"""examples/text_classifier: its README's commands, planted faults, and the contract's sentences."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from checkout import Checkout
+
+from common.errors import UserError
+from common.optional import DEFAULTS, data_cases, make_data, score, training
+from common.pairs import Pair
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "text_classifier"
+COMMANDS = re.findall(r"^python (step\d.*)$", (EXAMPLE / "README.md").read_text(), re.MULTILINE)
+EXPECTED = {
+    1: ["logits", "hidden/pooled", "hidden/attentions/1", "blocks.1.attention:in/mask", "head"],
+    2: ["accuracy", "mean_share_of_right", "test/predictions", "test/hidden/attentions/1"],
+    3: ["loss"],
+    4: ["grad/positions", "grad/blocks.0.attention.out.weight", "grad/head.weight"],
+    5: ["train/009/loss", "init/words.weight", "train/drift/epoch_003", "train/final_predictions"],
+}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("example"), pairs=("examples",))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[c[:5] for c in COMMANDS])
+def test_the_readme_s_commands_pass(checkout, command):
+    script, *arguments = shlex.split(command)
+    step = int(script[4])
+    arguments = [str(checkout.path(a)) if a.startswith("examples/") else a for a in arguments]
+    done, report = checkout.rows(step, *arguments, "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert report["verdict"] in ("IDENTICAL", "ROUNDING", "CONSTANT")
+    assert set(EXPECTED[step]) <= {row["key"] for row in report["rows"]}
+
+
+def test_there_is_a_command_for_every_step():
+    assert [command[4] for command in COMMANDS] == list("12345")
+
+
+@pytest.fixture
+def spoilt(tmp_path):
+    """A copy of the example, to plant faults in."""
+    return shutil.copytree(EXAMPLE, tmp_path / "my pairs" / "text_classifier")
+
+
+def plant(pair, old, new):
+    path = pair / "paddle_model.py"
+    text = path.read_text()
+    assert old in text, f"{old!r} is no longer there: plant this fault elsewhere"
+    path.write_text(text.replace(old, new))
+
+
+def test_wrong_initial_weights_are_named_and_nothing_else(checkout, spoilt):
+    plant(spoilt, "        nn.initializer.Normal()(self.words.weight)", "        pass")
+    plant(
+        spoilt, "zeros = nn.initializer.Constant(0.0)", "zeros = nn.initializer.Uniform(-0.1, 0.1)"
+    )
+    plant(spoilt, "nn.initializer.Normal(std=0.1)", "nn.initializer.XavierNormal()")
+    done, report = checkout.rows(5, "--model", str(spoilt), "--epochs", "1", "--no-report")
+    assert done.returncode == 1, done.stdout + done.stderr
+    rows = {row["key"]: row["verdict"] for row in report["rows"]}
+    red = {key for key, verdict in rows.items() if verdict in ("DIVERGED", "INVALID")}
+    wanted = {"words.weight", "positions"}
+    wanted |= {key[5:] for key in rows if key.startswith("init/") and _is_linear(key)}
+    assert red == {f"init/{name}" for name in wanted}
+    assert "init/words.weight" in done.stdout and "paddle std" in done.stdout
+
+
+def _is_linear(key):
+    return bool(re.search(r"(qkv|out|mlp\.\d|head)\.weight$", key))
+
+
+def test_the_command_that_a_red_check_ends_with_shows_the_place(checkout, spoilt):
+    plant(spoilt, "math.sqrt(C // self.heads)", "math.sqrt(C)")
+    out = checkout.elsewhere / "out dir"
+    done = checkout.check(1, "--model", str(spoilt), "--no-report", "--out", str(out))
+    assert done.returncode == 1, done.stdout + done.stderr
+    look = re.search(r"look: python -m common\.show (.*)", done.stdout)[1]
+    text = f"import sys; sys.path[0] = {str(checkout.root)!r}; from common import show; "
+    shown = checkout.python("-c", f"{text}sys.exit(show.main({shlex.split(look)!r}))")
+    assert shown.returncode == 0, shown.stderr
+    assert "blocks.0.attention.dropout:in/0: DIVERGED" in shown.stdout
+    assert "torch_model.py:25" in shown.stdout and "paddle_model.py:25" in shown.stdout
+    assert re.search(r"^> \[\d+, \d+, \d+, \d+\]", shown.stdout, re.MULTILINE)
+
+
+# ---- the optional functions, without a framework ------------------------------------------------
+
+
+def pair_of(**names):
+    """A pair whose case.py holds these names."""
+    case = ModuleType("case")
+    vars(case).update({"CONFIGS": {"default": {"width": 3}}, **names})
+    return Pair("mine", Path("mine"), case)
+
+
+def sets(**changes):
+    part = {"x": np.zeros((4, 2)), "labels": np.zeros(4, np.int64)}
+    return {"train": dict(part), "test": dict(part)} | changes
+
+
+@pytest.mark.parametrize(
+    "made, told",
+    [
+        (None, 'must return a dict with "train" and "test"'),
+        ({"train": {}}, 'must return a dict with "train" and "test"'),
+        (sets(test={}), '"test" must be a dict of arrays'),
+        (sets(test={"x": np.zeros((4, 2))}), 'labels: in one of "train" and "test" alone'),
+        (sets(test={"x": np.zeros((0, 2)), "labels": []}), "test/x holds no sample"),
+        (sets(test={"x": np.zeros((4, 2)), "labels": np.zeros(3, int)}), "not as many samples"),
+        (sets(test={"x": np.array(["a"] * 4), "labels": np.zeros(4, int)}), "test/x is <U1"),
+        (sets(test={"x": np.zeros((4, 2), int), "labels": np.zeros(4, int)}), 'int64 in "test"'),
+        (sets(valid={"x": np.zeros(4)}), 'valid: only "train" and "test" are read'),
+        (sets(text={"values": np.zeros(4, int)}), "must hold values and offsets"),
+    ],
+)
+def test_data_that_cannot_be_used_is_one_sentence(made, told):
+    with pytest.raises(UserError, match=re.escape(told)) as error:
+        make_data(pair_of(make_data=lambda config, seed: made), "default", 0)
+    assert str(error.value).startswith(str(Path("mine") / "case.py") + ": make_data")
+
+
+def test_data_gets_the_preset_s_configuration_and_the_seed():
+    seen = []
+
+    def make(config, seed):
+        seen.append((config, seed))
+        return sets()
+
+    pair = pair_of(make_data=make, CONFIGS={"default": {}, "digits": {"width": 5}})
+    assert make_data(pair, "digits", 7)["train"]["x"].shape == (4, 2)
+    pair.case.DATA_PRESET = "digits"
+    make_data(pair, "default", 8)
+    assert seen == [({"width": 5}, 7), ({"width": 5}, 8)]
+
+
+def test_what_a_function_raises_is_a_sentence_with_its_line(tmp_path):
+    (tmp_path / "case.py").write_text(
+        "def make_data(config, seed):\n\n    return config['depth']\n"
+    )
+    case = ModuleType("case")
+    code = compile((tmp_path / "case.py").read_text(), str(tmp_path / "case.py"), "exec")
+    exec(code, vars(case))
+    case.CONFIGS = {"default": {}}
+    with pytest.raises(UserError, match=r"case\.py: make_data failed, line 3: KeyError: 'depth'"):
+        make_data(Pair("mine", tmp_path, case), "default", 0)
+
+
+def test_without_data_there_is_nothing_to_compare():
+    options = SimpleNamespace(preset="default", data_weights="initial")
+    with pytest.raises(UserError, match="nothing to compare in steps 2 and 5"):
+        data_cases(pair_of(), options)
+
+
+LOGITS = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 2.0]])
+
+
+def test_the_default_metric_is_that_of_a_classification():
+    outputs = {"logits": LOGITS}
+    assert score(pair_of(), outputs, {"labels": np.array([1, 0, 0])})["accuracy"] == 2 / 3
+    # A label below 0 does not count; tokens are scored one by one.
+    assert score(pair_of(), outputs, {"labels": np.array([1, -100, 0])})["accuracy"] == 1 / 2
+    tokens = {"logits": LOGITS[None]}
+    assert score(pair_of(), tokens, {"labels": np.array([[1, 0, 1]])})["macro_f1"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "outputs, inputs",
+    [
+        ({"hidden": LOGITS}, {"labels": np.array([1, 0, 0])}),
+        ({"logits": LOGITS}, {"labels": np.array([1.0, 0.0, 0.0])}),
+        ({"logits": LOGITS}, {"labels": np.array([1, 0])}),
+        ({"logits": LOGITS}, {}),
+    ],
+)
+def test_where_the_default_metric_does_not_fit_one_is_asked_for(outputs, inputs):
+    with pytest.raises(UserError, match=r"without metric\(outputs, inputs\) the model must return"):
+        score(pair_of(), outputs, inputs)
+
+
+@pytest.mark.parametrize(
+    "found, told",
+    [
+        (0.5, "must return a dict of figures, not a float"),
+        ({}, "must return a dict of figures"),
+        ({"error": np.zeros(2)}, "error is a ndarray, not one figure"),
+        ({"error": "low"}, "error is a str, not one figure"),
+        ({"loss": 0.5}, "the name loss is taken; call it test_loss"),
+    ],
+)
+def test_a_metric_that_is_no_figure_is_one_sentence(found, told):
+    with pytest.raises(UserError, match=re.escape(told)):
+        score(pair_of(metric=lambda outputs, inputs: found), {}, {})
+
+
+def test_the_own_metric_is_taken():
+    pair = pair_of(metric=lambda outputs, inputs: {"error": np.float32(outputs["y"].mean())})
+    assert score(pair, {"y": np.full(3, 2.0)}, {}) == {"error": 2.0}
+
+
+def test_a_training_set_up_is_completed():
+    assert training(pair_of(), {}) == DEFAULTS
+    assert training(pair_of(optimizer={"lr": 1}), {}) == DEFAULTS | {"lr": 1}
+    pair = pair_of(optimizer=lambda config: {"epochs": config["width"]})
+    assert training(pair, {"width": 3})["epochs"] == 3
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ("adam", "must be a dict, or return one, not a str"),
+        (lambda config: None, "must be a dict, or return one, not None"),
+        ({"learning_rate": 1}, "unknown learning_rate; known: epochs, batch_size"),
+        ({"optimizer": "lamb"}, "optimizer is 'lamb'; allowed: adam, adamw, sgd"),
+        ({"schedule": "step"}, "schedule is 'step'; allowed: constant, linear, cosine"),
+        ({"epochs": 0}, "epochs is 0; allowed: an integer from 1"),
+        ({"batch_size": True}, "batch_size is True; allowed: an integer from 1"),
+        ({"lr": float("nan")}, "lr is nan; allowed: a number from 0"),
+        ({"clip_norm": "1"}, "clip_norm is '1'; allowed: a number from 0"),
+    ],
+)
+def test_a_training_set_up_that_is_none_is_one_sentence(given, told):
+    with pytest.raises(UserError, match=re.escape(told)):
+        training(pair_of(optimizer=given), {"width": 3})

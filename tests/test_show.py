@@ -1,0 +1,138 @@
+"""`python -m common.show`: which row is meant, and what is shown of it.  No framework is needed."""
+
+import numpy as np
+import pytest
+
+from common.logs import LogWriter, write_sidecar
+from common.show import main, worst_index
+
+NOISE = 1e-8
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Logs of step 1 of two models and of step 3 of one, as a check leaves them with --out."""
+    rng = np.random.default_rng(0)
+    exact = {
+        "encoder.0.norm": rng.standard_normal((4, 6)),
+        "encoder.0.attention": rng.standard_normal((2, 4, 6)),
+        "encoder.1.norm": rng.standard_normal((4, 6)),
+        "choice": rng.integers(0, 9, (5,)),
+        "loss": np.array(0.5),
+    }
+    for step, model in (
+        ("step1_forward", "mine"),
+        ("step1_forward", "yours"),
+        ("step3_loss", "mine"),
+    ):
+        folder = tmp_path / step / model
+        folder.mkdir(parents=True)
+        stem = "forward" if step == "step1_forward" else "loss"
+        for side in ("torch", "paddle"):
+            for suffix, dtype in (("", np.float32), ("_fp64", np.float64)):
+                arrays = {
+                    key: (value + NOISE * rng.standard_normal(value.shape) * (suffix == "")).astype(
+                        dtype
+                    )
+                    if value.dtype.kind == "f"
+                    else value.copy()
+                    for key, value in exact.items()
+                }
+                if side == "paddle":
+                    arrays["encoder.0.attention"][1, 2, 3] += 0.25
+                    arrays["encoder.1.norm"][3, 0] = np.nan
+                    arrays["choice"][2] += 1
+                if side == "torch" and model == "mine":
+                    arrays["only_here"] = np.arange(3.0).astype(dtype)
+                path = folder / f"{stem}_{side}{suffix}.npy"
+                with LogWriter(path) as writer:
+                    for key, value in arrays.items():
+                        writer.add(key, value)
+                places = {"encoder.0.attention": f"mine/{side}_model.py:7"}
+                write_sidecar(path, {"places": places})
+    return tmp_path
+
+
+def test_the_worst_element_is_shown_on_both_sides(out, capsys):
+    arguments = ["encoder.0.attention", "--out", str(out), "--model", "mine", "--around", "1"]
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert "step 1, mine: encoder.0.attention: DIVERGED" in text
+    assert "shape [2, 4, 6], float32 and float64" in text
+    assert "torch   mine/torch_model.py:7" in text and "paddle  mine/paddle_model.py:7" in text
+    table = [line for line in text.splitlines() if line[2:].startswith("[1, 2, ")]
+    assert [line.split("]")[0] for line in table[:3]] == ["  [1, 2, 2", "> [1, 2, 3", "  [1, 2, 4"]
+    torch32, paddle32, torch64, paddle64, diff64, diff32 = map(
+        float, table[1].split("]")[1].split()
+    )
+    assert paddle64 - torch64 == pytest.approx(0.25, abs=1e-5)
+    assert diff64 == pytest.approx(-0.25) and diff32 == pytest.approx(-0.25, abs=1e-6)
+    assert torch32 == pytest.approx(torch64, abs=1e-5)
+    assert paddle32 == pytest.approx(paddle64, abs=1e-5)
+    assert "  [1, 1, 2:5]" in text and "> [1, 2, 2:5]" in text and "  [1, 3, 2:5]" in text
+    assert "before it:\n  ROUNDING  encoder.0.norm" in text
+
+
+def test_nan_is_what_is_looked_at(out, capsys):
+    assert main(["encoder.1.norm", "--out", str(out), "--model", "yours"]) == 0
+    text = capsys.readouterr().out
+    assert "INVALID" in text
+    line = next(line for line in text.splitlines() if line.startswith("> [3, 0]"))
+    assert "nan" in line
+
+
+def test_a_key_of_one_side_alone(out, capsys):
+    assert main(["only_here", "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "INVALID" in text and "missing on the paddle side" in text
+    assert "paddle32  not there" in text and "paddle64  not there" in text
+
+
+def test_integers_and_scalars(out, capsys):
+    assert main(["choice", "--out", str(out), "--model", "mine", "--step", "3"]) == 0
+    text = capsys.readouterr().out
+    assert "step 3, mine: choice: DIVERGED" in text and "> [2]" in text
+    assert main(["loss", "--out", str(out), "--model", "mine", "--around", "0"]) == 0
+    assert "> []" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "wanted, key", [("attention", "encoder.0.attention"), ("1.no", "encoder.1.norm")]
+)
+def test_an_end_or_a_part_is_enough(out, capsys, wanted, key):
+    assert main([wanted, "--out", str(out), "--model", "mine"]) == 0
+    assert f"mine: {key}:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["norm", "--model", "mine"], "2 rows are called so: encoder.0.norm, encoder.1.norm"),
+        (["loss"], "more than one model has it; --model: mine, yours"),
+        (["encoder.0.nrm"], "did you mean encoder.0.norm"),
+        (["init/head.weight"], "such a row is a claim"),
+        (["loss", "--model", "nobody"], "there are no logs of nobody"),
+        (["loss", "--step", "4"], "there are no logs to show"),
+    ],
+)
+def test_what_is_not_one_row_is_one_sentence(out, capsys, arguments, told):
+    assert main([*arguments, "--out", str(out)]) == 2
+    captured = capsys.readouterr()
+    assert told in captured.err and "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_a_log_that_is_none_is_refused(out, capsys):
+    (out / "step1_forward" / "mine" / "forward_torch.npy").write_bytes(b"no log")
+    assert main(["loss", "--out", str(out), "--model", "mine"]) == 2
+    assert "refused" in capsys.readouterr().err
+
+
+def test_the_worst_is_where_a_side_is_not_finite_or_else_the_largest_difference():
+    a, b = np.zeros((2, 3)), np.zeros((2, 3))
+    assert worst_index({"torch32": a, "paddle32": b}) == (0, 0)
+    b[1, 2] = 1.0
+    assert worst_index({"torch32": a, "paddle32": b}) == (1, 2)
+    b[0, 1] = np.inf
+    assert worst_index({"torch32": a, "paddle32": b}) == (0, 1)
+    assert worst_index({"torch32": a}) == (0, 0)

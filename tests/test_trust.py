@@ -1,0 +1,190 @@
+"""Logs that somebody sent: nothing in them is executed, and none counts for another run."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from forged import gadgets, spoil, write_result
+
+from common.check_all import all_steps
+from common.cli import check_main
+from common.logs import LogError, LogWriter, read_log, read_sidecar, write_sidecar
+from common.pairs import ROOT
+from common.runner import GuideReport
+from common.sidecars import ENTRIES
+from common.trust import folder_problems
+
+PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Whole logs of step 1."""
+    write_result(tmp_path / "step1_forward" / "small_cnn")
+    return tmp_path / "step1_forward" / "small_cnn"
+
+
+def judge(folder, *options) -> int:
+    """check_step1.py --compare-only on them, in this process."""
+    arguments = ["--model", PAIR, "--compare-only", "--out", str(folder.parent.parent), *options]
+    return check_main(all_steps()[0], arguments)
+
+
+def test_the_forged_result_is_good(folder, capsys):
+    assert folder_problems(folder) == []
+    assert judge(folder, "--no-report") == 0
+    assert "ROUNDING" in capsys.readouterr().out
+
+
+def test_a_log_that_claims_transplants_is_not_unpickled(folder, tmp_path, capsys):
+    """Equal logs are let through then, and so was a log that nobody had read before reprod_log."""
+    canary = tmp_path / "executed"
+    stream = gadgets(f"touch '{canary}'")["value, protocol 4"]
+    spoil(folder / "forward_paddle.npy", stream, transplanted=["softmax"])
+    assert judge(folder) == 2
+    assert "forward_paddle.npy: refused: posix.system" in capsys.readouterr().err
+    assert not canary.exists()
+
+
+def test_reprod_logs_own_report_unpickles_nothing(folder, tmp_path):
+    """Even of a log that changed after it was judged."""
+    canary = tmp_path / "executed"
+    sides = [folder / f"forward_{side}.npy" for side in ("torch", "paddle")]
+    good = GuideReport(*sides, 1e-6, folder / "forward_diff.log")
+    target = tmp_path / "spoilt.npy"
+    shutil.copy(sides[1], target)
+    shutil.copy(sides[1].with_suffix(".json"), target.with_suffix(".json"))
+    spoil(target, gadgets(f"touch '{canary}'")["value, protocol 4"])
+    bad = GuideReport(sides[0], target, 1e-6, folder / "bad_diff.log")
+    assert good.wait() is True and bad.wait() is None
+    assert not canary.exists() and not (folder / "bad_diff.log").exists()
+
+
+def entries(folder, log, **changes):
+    path = folder / f"{log}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def copy(folder, log, name):
+    for ending in (".npy", ".json"):
+        shutil.copy(folder / f"{log}{ending}", folder / f"{name}{ending}")
+
+
+def only_in_fp64(folder):
+    for side in ("torch", "paddle"):
+        entries(folder, f"forward_{side}_fp64", inputs_sha256="3" * 64)
+
+
+def other_precision(folder):
+    for side in ("torch", "paddle"):
+        copy(folder, f"forward_{side}_fp64", f"forward_{side}")
+
+
+def a_side_twice(folder):
+    copy(folder, "forward_torch", "forward_paddle")
+    copy(folder, "forward_torch_fp64", "forward_paddle_fp64")
+
+
+def a_lie_about_the_side(folder):
+    a_side_twice(folder)
+    for log in ("forward_paddle", "forward_paddle_fp64"):
+        file = "/site-packages/paddle/__init__.py"
+        entries(folder, log, framework="paddle", frameworks_loaded=["paddle"], framework_file=file)
+
+
+def single_step_for_the_run(folder):
+    entries(folder, "forward_paddle_fp64", single_step=True)
+
+
+def single_step_of_nobody(folder):
+    shutil.copy(folder / "forward_paddle_fp64.npy", folder / "forward_paddle_fp64_single_step.npy")
+
+
+def run_for_the_single_step(folder):
+    copy(folder, "forward_paddle_fp64", "forward_paddle_fp64_single_step")
+
+
+def another_log_behind_the_judged(folder):
+    """Such as step 5's train_full: it is read, though it is not the log that the step judges."""
+    copy(folder, "forward_torch", "train_full_torch")
+    copy(folder, "forward_torch", "train_full_paddle")
+
+
+PROVENANCE = [
+    (a_side_twice, "forward_paddle.npy was made by torch, not paddle"),
+    (a_lie_about_the_side, "hold the same bits: one side's log was given twice"),
+    (only_in_fp64, "forward_paddle.npy and forward_paddle_fp64.npy are from different inputs"),
+    (other_precision, "forward_paddle.npy holds a float64 run, not a float32 one"),
+    (single_step_for_the_run, "comes from a run that was fed the reference's values"),
+    (single_step_of_nobody, "forward_paddle_fp64_single_step.npy has no sidecar"),
+    (run_for_the_single_step, "comes from a run that was not fed the reference's values"),
+    (another_log_behind_the_judged, "train_full_paddle.npy was made by torch, not paddle"),
+    (lambda f: entries(f, "forward_paddle", step="loss"), "the two logs are from different steps"),
+    (lambda f: entries(f, "forward_paddle", seed=3), "from different seeds: 0 and 3"),
+    (lambda f: entries(f, "forward_paddle_fp64", train=True), "from different modes (--train)"),
+    (lambda f: entries(f, "forward_torch", torch_is_paddle=True), "remove paddle.enable_compat()"),
+    (lambda f: (f / "forward_torch.json").unlink(),
+     "forward_torch.npy has no sidecar: nobody knows what made it"),
+    (lambda f: (f / "forward_torch.npy").write_bytes((f / "forward_torch_fp64.npy").read_bytes()),
+     "forward_torch.npy is not the file that its sidecar describes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "said"), PROVENANCE)
+def test_logs_of_other_runs_are_refused(folder, capsys, change, said):
+    change(folder)
+    assert judge(folder, "--no-report") == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("error:") == 1
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder"])
+@pytest.mark.parametrize("log", ["forward_paddle", "forward_torch_fp64"])
+def test_what_is_no_file_is_refused_and_not_passed_over(folder, tmp_path, capsys, kind, log):
+    path = folder / f"{log}.npy"
+    path.rename(tmp_path / "real.npy")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / ("real.npy" if kind == "link" else "nowhere"))
+    assert judge(folder, "--no-report") == 2
+    said = "a symbolic link" if kind in ("link", "dangling") else "not a plain file"
+    assert f"{log}.npy: refused: {said}" in capsys.readouterr().err
+
+
+def test_a_log_folder_may_be_a_link(folder, tmp_path, capsys):
+    """A link to a whole folder holds the log and its sidecar together; one to a log does not."""
+    folder.parent.rename(tmp_path / "elsewhere")
+    (tmp_path / "step1_forward").symlink_to(tmp_path / "elsewhere")
+    assert judge(folder, "--no-report") == 0
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_entry_of_another_type_is_named(folder, entry):
+    """And none that may be looked up or printed is taken as it comes."""
+    path = folder / "forward_torch.npy"
+    sidecar = read_sidecar(path)
+    for value in ({"a": {"b": [{}]}}, [[]], -1.5, "x" if ENTRIES[entry] != "text" else 3):
+        write_sidecar(path, sidecar | {entry: value})
+        with pytest.raises(LogError, match=rf"forward_torch.json: refused: its {entry} is "):
+            read_sidecar(path)
+    write_sidecar(path, sidecar | {entry: None})
+    assert entry not in read_sidecar(path)
+
+
+def test_a_log_that_is_written_to_while_it_is_read_is_an_error(tmp_path):
+    path = tmp_path / "log.npy"
+    with LogWriter(path) as writer:
+        writer.add("a", np.ones(100_000))
+    with read_log(path) as log:
+        assert log["a"].sum() == 100_000
+        with open(path, "r+b") as file:
+            file.seek(-1000, os.SEEK_END)
+            file.write(b"\x01" * 8)
+        os.utime(path, ns=(1, 1))  # two writes may fall into one tick of a coarse clock
+        with pytest.raises(LogError, match="log.npy: a: the file was written to while it was read"):
+            log["a"]
