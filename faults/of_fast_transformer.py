@@ -113,7 +113,8 @@ FAULTS = [
         "dim, heads, dim_head, to_q_attn_logits, to_k_attn_logits, pos_emb\n",
         "dim, heads, dim_head, nn.Linear(dim_head, 1, bias_attr=False),\n"
         "                to_k_attn_logits, pos_emb\n",
-        "lm/layers.1.0.fn.to_q_attn_logits:in/0",
+        "are tied in torch",
+        refused=True,
         area="weights",
     ),
     # ---- masks, norms, residuals

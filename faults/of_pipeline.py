@@ -106,8 +106,9 @@ FAULTS = [
         id="off-by-one-sample",
         what="a sample read with the next one's label",
         old="return {name: np.asarray(values[index]) for name, values in self.arrays.items()}",
-        new="return {\n            name: np.asarray(values[(index + (name == 'labels')) % len(values)])\n"
-        "            for name, values in self.arrays.items()\n        }",
+        new="after = (index + 1) % len(self)\n"
+        '        read = {"labels": after}\n'
+        "        return {n: np.asarray(v[read.get(n, index)]) for n, v in self.arrays.items()}",
         origin="train/batch/000/labels",
     ),
     reader(

@@ -17,6 +17,7 @@ NORM = "fastformer_model.encoders.0.attention.output.LayerNorm.weight"
 train = partial(
     Fault, model="fastformer", step=5, file=TRAIN, area="training", arguments=("--epochs", "2")
 )
+initial = partial(train, file="common/models/fastformer/paddle_model.py", area="weights")
 
 FAULTS = [
     # ---- losses
@@ -110,8 +111,8 @@ FAULTS = [
     optimizer(
         id="decay-of-nothing",
         what="decay chosen by names that no parameter has",
-        old="            decayed = {value.name for n, value in parameters if n in decayed}  # twin: decay\n",
-        new="",
+        old="decayed = {value.name for n, value in parameters if n in decayed}",
+        new="decayed = set(decayed)",
         origin=f"main/adamw/000/weight/{FIRST}",
     ),
     optimizer(
@@ -234,6 +235,35 @@ FAULTS = [
         old="    side.clear_gradients(model)\n",
         new="",
         origin="train/002/loss",
+    ),
+    # ---- initial weights
+    initial(
+        id="initial-spread",
+        what="initial weights with twice the standard deviation",
+        old="nn.init.normal_(module.weight, mean=0.0, std=std)",
+        new="nn.init.normal_(module.weight, mean=0.0, std=2.0 * std)",
+        origin="init/dense_linear.weight",
+    ),
+    initial(
+        id="initial-biases",
+        what="biases drawn instead of zero",
+        old="nn.init.zeros_(module.bias)",
+        new="nn.init.uniform_(module.bias, -0.01, 0.01)",
+        origin="init/dense_linear.bias",
+    ),
+    initial(
+        id="initial-padding-row",
+        what="the padding word's row not set to zero",
+        old="        with paddle.no_grad():\n            self.word_embedding.weight[0].zero_()\n",
+        new="",
+        origin="init/word_embedding.weight",
+    ),
+    initial(
+        id="initial-default",
+        what="the framework's own initial weights in place of the paper's",
+        old='        self.initialize(config["initializer_range"])\n',
+        new="",
+        origin="init/dense_linear.weight",
     ),
     train(
         id="start-not-shared",
