@@ -214,7 +214,7 @@ FAULTS = [
         "BatchNorm that uses its running statistics in training",
         "nn.BatchNorm2D(channels)",
         "nn.BatchNorm2D(channels, use_global_stats=True)",
-        "features.1",
+        "features.1:running_mean",
         arguments=("--train",),
         area="norms",
     ),

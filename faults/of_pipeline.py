@@ -84,8 +84,9 @@ FAULTS = [
     reader(
         id="drop-last",
         what="the last, smaller batch dropped",
-        old="batch_size=batch_size, drop_last=drop_last)",
-        new="batch_size=batch_size, drop_last=True)",
+        old='run, "train", batches(Samples(train), shuffled, BATCH_SIZE))',
+        new='run, "train", batches(Samples(train), shuffled, BATCH_SIZE, drop_last=True))',
+        file=METRIC,
         origin="train/hashes",
     ),
     reader(
