@@ -273,9 +273,10 @@ FAULTS = [
     cnn(
         "square-linear-flipped",
         "a square Linear written out with its weight the wrong way round",
-        "paddle.tanh(self.square(self.norm(x)))",
-        "paddle.tanh(self.square(self.norm(x)) - self.norm(x) @ self.square.weight "
-        "+ self.norm(x) @ self.square.weight.T)",
+        'return {"logits": self.head(paddle.tanh(self.square(self.norm(x)))),',
+        "normed = self.norm(x)\n"
+        "        flipped = normed @ (self.square.weight.T - self.square.weight)\n"
+        '        return {"logits": self.head(paddle.tanh(self.square(normed) + flipped)),',
         "head:in/0",
         area="weights",
     ),
