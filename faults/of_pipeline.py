@@ -191,7 +191,7 @@ FAULTS = [
         what="unknown words given the padding's id",
         old="ids = [self.ids.get(word, UNKNOWN)",
         new="ids = [self.ids.get(word, PADDING)",
-        origin="words/batch/001/input_ids",
+        origin="words/batch/000/input_ids",
     ),
     # ---- scores
     score(
@@ -207,7 +207,7 @@ FAULTS = [
         what="predictions made in train mode",
         old="predict(run, run.build(), test, BATCH_SIZE)",
         new="predict(run, run.build(training=True), test, BATCH_SIZE)",
-        origin="test/logits",
+        origin="test/000/fastformer_model.dropout:p",
     ),
     score(
         id="scored-over-samples",

@@ -47,14 +47,14 @@ FAULTS = [
         what="ignored labels counted in the mean",
         old="return losses.sum() / mass.sum()",
         new="return losses.sum() / weight[index].sum()",
-        origin="main/losses/ignore_index",
+        origin="holes/losses/ignore_index",
     ),
     loss(
         id="ignore-index-zero",
         what="ignore_index 0 for -100",
         old="kept = labels != ignore_index",
         new="kept = (labels != ignore_index) & (labels != 0)",
-        origin="main/losses/per_sample",
+        origin="holes/loss",
     ),
     loss(
         id="reduction",
