@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from common.check_all import all_steps
-from common.cli import guarded, judge_stem
+from common.cli import guarded
 from common.errors import UserError
 from common.logs import read_log, read_sidecar
 from common.report import describe, place_of
+from common.result import judge_stem
 from common.steps import Step
 from common.unpickle import printable
 from common.verdict import Row

@@ -123,6 +123,7 @@ SPELLINGS: tuple[Spelling, ...] = (
 TWIN_PATTERNS = (
     "common/{}_side.py",
     "common/{}_loader.py",
+    "common/{}_dropout.py",
     "common/models/*/{}_model.py",
     "step*/{}/*.py",
 )

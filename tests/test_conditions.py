@@ -261,10 +261,10 @@ def test_the_working_folder_of_another_container_stays(tmp_path):
 
 
 def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, capsys, monkeypatch):
-    import common.cli as cli
+    import common.result as judging
 
     write_result(out / "newer" / "small_cnn", seed=5)
-    real, calls = cli.folder_problems, []
+    real, calls = judging.folder_problems, []
 
     def swapped(folder):
         calls.append(folder)
@@ -273,7 +273,7 @@ def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, ca
             raise UserError("a mixture of two results")
         return real(folder)
 
-    monkeypatch.setattr(cli, "folder_problems", swapped)
+    monkeypatch.setattr(judging, "folder_problems", swapped)
     assert judge(out) == 0 and len(calls) == 2
     assert "mixture" not in capsys.readouterr().err
 

@@ -6,7 +6,15 @@ import pytest
 from common.errors import UserError
 from common.layers import Owner, make_rename, own_parameters
 from common.layout import Layout, LayoutError
-from common.weights import changed, check_state, goes_round, load_state, made
+from common.weights import (
+    changed,
+    check_state,
+    goes_round,
+    load_owners,
+    load_state,
+    made,
+    save_state,
+)
 
 LINEAR = Owner("Linear", "weight", (4, 4), True, "fc.weight")
 
@@ -297,6 +305,17 @@ def test_what_comes_out_of_a_model_with_other_bits_is_named():
     assert changed(layout, {"fc.weight": held["fc.weight"].T}.items(), state) == ["fc.weight"]
     held["fc.weight"][0, 0] = -0.0  # equal as a number, but not the same bits
     assert changed(layout, held.items(), state) == ["fc.weight"]
+
+
+def test_owners_that_somebody_else_sent_are_checked(tmp_path):
+    path = tmp_path / "main.npz"
+    owned = {"emb.weight": owner("emb.weight", "Embedding", (3, 2), within=("",), padding=1)}
+    save_state(path, {"emb.weight": np.zeros((3, 2))}, owned)
+    assert load_owners(path) == owned
+    for text in ("[1]", '{"a": [1]}', '{"a": ["", "a", ["1"], true, "a", [], "", null]}'):
+        path.with_suffix(".json").write_text(text)
+        with pytest.raises(UserError, match="refused"):
+            load_owners(path)
 
 
 def test_weights_files_are_checked(tmp_path):

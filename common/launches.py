@@ -1,0 +1,180 @@
+"""The processes of one step: what each side is told, and what became of it."""
+
+import os
+import traceback
+from pathlib import Path
+
+from common.data import save_arrays
+from common.errors import UserError
+from common.json_file import load_json
+from common.logs import read_sidecar
+from common.optional import TEXT, data_preset, make_data
+from common.pairs import Pair
+from common.provenance import SIDES
+from common.reuse import (
+    differing_reference,
+    find_reference,
+    reference_key,
+    take_over,
+    why_not_reused,
+    write_key,
+)
+from common.runner import Process, how_it_ended
+from common.weights import WORDS
+
+
+class Twins:
+    """The processes of one step."""
+
+    def __init__(self, step, options, pythons, work, on_progress):
+        self.step = step
+        self.options = options
+        self.pythons = pythons
+        self.work = work
+        self.on_progress = on_progress
+        self.brought: set[str] = set()  # models whose torch logs were taken over
+        self.notes: dict[str, list[str]] = {}  # model -> what to say of that
+        self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
+        self.data = work / "data"
+
+    def make_data(self, pair: Pair) -> bool:
+        """Write what a pair's make_data gives as files that both sides read; False where it fails.
+
+        Every step but 2 and 5 does without.
+        """
+        if not self.step.data:
+            return True
+        try:
+            parts = make_data(pair, self.options.preset, self.options.seed)
+        except UserError as error:
+            self.errors[pair.name] = (str(error), "".join(traceback.format_exception(error)))
+            return False
+        preset = data_preset(pair, self.options.preset)
+        files: dict[str, dict] = {}
+        for part, arrays in parts.items():
+            stem, prefix = (TEXT, "") if part == TEXT else (preset, f"{part}/")
+            files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
+        for stem, arrays in files.items():
+            save_arrays(self.data / pair.name / f"{stem}.npz", arrays)
+        return True
+
+    def bring_reference(self, pair: Pair, former: Path) -> None:
+        """Take over the torch side's logs, where asked for; else note what they will depend on.
+
+        former  the folder of the last check's logs
+        """
+        folder = self.work / pair.name
+        folder.mkdir()
+        notes = self.notes[pair.name] = []
+        if self.options.reference:
+            found = find_reference(self.options.reference.absolute(), self.step, pair)
+            notes += filter(None, [differing_reference(found, pair)])
+        else:
+            data = self.data / pair.name
+            key = reference_key(self.step, pair, self.options, self.pythons["torch"], data)
+            write_key(folder, key)
+            if not self.options.reuse:
+                return
+            reason = why_not_reused(former, key)
+            notes.append(f"torch {f'was run again: {reason}' if reason else 'logs were kept'}")
+            if reason:
+                return
+            found = former
+        take_over(found, folder)
+        self.brought.add(pair.name)
+
+    def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
+        """Every launch for every model; returns model -> (sentence, traceback) of failures."""
+        errors = self.errors
+        for launch in self.step.launches:
+            left = self._left(pairs, errors)
+            if launch.side_by_side and left:
+                paddle = self.start(launch.arguments, "paddle", left, threads=1)
+                reference = [pair for pair in left if pair.name not in self.brought]
+                try:
+                    for arguments in filter(None, (launch.arguments, launch.torch_then)):
+                        if reference:
+                            torch = self.start(arguments, "torch", reference, threads=1)
+                            self.finish(torch, "torch", reference, errors)
+                except BaseException:
+                    paddle.stop()
+                    raise
+                self.finish(paddle, "paddle", left, errors)
+                continue
+            for side in SIDES:
+                left = self._left(pairs, errors)
+                if side == "torch":
+                    left = [pair for pair in left if pair.name not in self.brought]
+                if left:
+                    self.finish(self.start(launch.arguments, side, left), side, left, errors)
+        return errors
+
+    @staticmethod
+    def _left(pairs, errors):
+        return [pair for pair in pairs if pair.name not in errors]
+
+    def start(self, arguments, side: str, pairs, threads: int | None = None) -> Process:
+        """Start one side for some models."""
+        options = self.options
+        command = [self.pythons[side], "-W", "ignore", "-m", self.step.module(side)]
+        for pair in pairs:
+            command += ["--model", str(pair.name if pair.built_in else pair.folder)]
+        command += ["--preset", options.preset, "--seed", str(options.seed)]
+        command += ["--device", options.device, "--out", str(self.work), "--progress"]
+        if options.weights:
+            known = options.weights in WORDS
+            command += ["--weights", options.weights if known else os.path.abspath(options.weights)]
+        if self.step.data:
+            command += ["--data", str(self.data)]
+        if options.epochs:
+            command += ["--epochs", str(options.epochs)]
+        if options.train:
+            command.append("--train")
+        return Process(command + list(arguments), self._show(side), threads)
+
+    def _show(self, side: str):
+        return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")
+
+    def finish(self, process: Process, side: str, pairs, errors) -> None:
+        """Wait for a side; note which models failed, and why."""
+        try:
+            status = process.wait()
+        except BaseException:
+            process.stop()
+            raise
+        for pair in pairs:
+            told = _told(self.work / pair.name / f"error_{side}.json")
+            if told is not None:
+                errors.setdefault(pair.name, told)
+        if status != 0 and not any(pair.name in errors for pair in pairs):
+            text = "\n".join(process.stderr)
+            sentence = f"the {side} twin {how_it_ended(status, process.stderr)}"
+            if getattr(self.options, f"{side}_python"):
+                sentence += f" (run by {self.pythons[side]})"
+            for pair in pairs:
+                errors.setdefault(pair.name, (sentence, text))
+
+    def single_step(self, pair: Pair) -> None:
+        """Run the Paddle side once more, each module fed with the reference's values."""
+        for launch in self.step.launches:
+            if launch.single_step:
+                arguments = (*launch.arguments, "--single-step")
+                process = self.start(arguments, "paddle", [pair])
+                self.finish(process, "paddle", [pair], {})
+
+    def elapsed_s(self, model: str) -> float:
+        """What the twins of a model took, from their logs' sidecars."""
+        total = 0.0
+        for path in (self.work / model).glob("*.npy"):
+            total += (read_sidecar(path) or {}).get("elapsed_s", 0.0)
+        return total
+
+
+def _told(path: Path) -> tuple[str, str] | None:
+    """What a twin says of its failure: a sentence and the traceback; None where it says nothing."""
+    try:
+        told = load_json(path)
+    except UserError:  # it died before, or while it wrote this, as on a full disk
+        return None
+    sentence, text = told.get("sentence"), told.get("traceback")
+    return (sentence, text) if isinstance(sentence, str) and isinstance(text, str) else None
