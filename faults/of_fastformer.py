@@ -230,7 +230,7 @@ FAULTS = [
         "a product computed in half precision",
         "return self.transform(value_mixed) + query",
         'return self.transform(value_mixed).astype("float16").astype(x.dtype) + query',
-        f"main/{SELF}",
+        f"padding/{SELF}",
         area="structure",
     ),
     # ---- dropout

@@ -173,7 +173,7 @@ FAULTS = [
         what="gradients taken with dropout on",
         old='every parameter."""\n    model = run.build()',
         new='every parameter."""\n    model = run.build(training=True)',
-        origin="main/fastformer_model.encoders.0:in/0",
+        origin="main/fastformer_model.dropout:p",
     ),
     script(
         id="stepped-twice",
@@ -190,7 +190,7 @@ FAULTS = [
         file="step1_forward/paddle/forward.py",
         old="model = run.build()",
         new="model = run.build(training=True)",
-        origin="main/fastformer_model.encoders.0:in/0",
+        origin="main/fastformer_model.dropout:p",
         area="training",
     ),
     # ---- training
