@@ -202,7 +202,8 @@ class Run:
     def padding(self) -> dict[str, int]:
         """The reference's name of an embedding's weight -> its padding_idx."""
         owners = weights.load_owners(self.stored_weights)
-        return {k: o.padding for k, o in owners.items() if o.padding is not None and o.same_as == k}
+        kept = {k: o.padding for k, o in owners.items() if o.padding is not None and o.same_as == k}
+        return kept | getattr(self.pair.case, "PADDING_ROWS", {})
 
     def as_reference(
         self, pairs: Iterable[tuple[str, np.ndarray]]
