@@ -243,7 +243,8 @@ def main(
     watch()
     options = _parse(stem)
     status = 0
-    importlib.import_module(f"common.{side.NAME}_dropout").patch()
+    for part in ("dropout", "choices"):
+        importlib.import_module(f"common.{side.NAME}_{part}").patch()
     forbid_compat()
     try:
         pairs = load_pairs(options.model)

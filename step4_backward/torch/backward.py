@@ -17,6 +17,8 @@ WITNESS_LR = 0.1
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
 # bends more, or that rounding blurs more.
 WITNESS_STEPS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
+# Of what tells rounding from slope; the longer ones see that of a model which casts to float32.
+NOISE_STEPS = (1e-11, 3e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 
 
 def backward(run):
@@ -34,7 +36,7 @@ def gradients(run):
     """The gradient at every probe, in the order of the backward pass, and of every parameter."""
     model = run.build()
     tensors = {key: side.watch(value) for key, value in run.tensors().items()}
-    run.session.gradients = True
+    run.session.gradients, run.session.half = True, False
     with side.probing(model):
         outputs = run.call(model, tensors)
         loss = run.loss(outputs, tensors)
@@ -95,6 +97,8 @@ def witnesses(run):
         "largest_weight": max(float(np.abs(value).max()) for value in start.values()),
         "directional": float(sum((slope[n] * direction[n]).sum() for n in slope)),
     }
+    if run.session.half:
+        return seen | {"half": True}  # steps of half precision hide any slope
     best = np.inf
     for shift in WITNESS_STEPS:
         rise = (loss_at(shift) - loss_at(-shift)) / (2.0 * shift)
@@ -114,7 +118,7 @@ def witnesses(run):
 def noise_of(loss_at):
     """Rounding of the loss: shifts too small to bend it leave nothing else."""
     middle = loss_at(0.0)
-    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in (1e-11, 3e-11, 1e-10)]
+    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in NOISE_STEPS]
     return max(2.0**-52 * abs(middle), *map(abs, bends))
 
 
