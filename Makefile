@@ -11,6 +11,7 @@ help:
 	@echo "make check      the five steps for every built-in model, and one table of verdicts"
 	@echo "make test       the whole test suite"
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
+	@echo "make environments  the checks under two other Pythons: NumPy 1.26, Paddle 2.6.2"
 	@echo "make lint       ruff, and the twins line by line"
 	@echo "make clean      remove logs and caches"
 	@echo "make distclean  remove .venv as well"
@@ -41,6 +42,10 @@ test: install
 faults: install
 	@$(VENV_PYTHON) -m faults.run
 
+# Installs into .environments, once: 2 GB, some minutes.
+environments: install
+	@WORKBENCH_ENVIRONMENTS=1 $(VENV_PYTHON) -m pytest tests/test_environments.py -q
+
 lint: install
 	@$(VENV_PYTHON) -m ruff check .
 	@$(VENV_PYTHON) -m ruff format --check .
@@ -48,7 +53,7 @@ lint: install
 
 clean:
 	@rm -rf log step*/log .pytest_cache .ruff_cache
-	@find . -name .venv -prune -o -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
+	@find . -name .venv -prune -o -name .environments -prune -o -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean
-	@rm -rf .venv .venv.lock
+	@rm -rf .venv .venv.lock .environments

@@ -599,6 +599,8 @@ class _Judge:
             cause = constant_cause(name)
         elif row.verdict == "PRECISION" and "/adam" in f"/{row.key}" and _is_optimizer(row.key):
             cause = NOISY_ADAM
+        elif row.origin and row.verdict == "DIVERGED":
+            cause = _gradient_cause(row.key)
         if cause:
             row.note = f"{row.note}; {cause}" if row.note else cause
 
@@ -620,6 +622,19 @@ class _Terms:
         self.axis = max(self.axis, *array.shape, 1)
         self.size = max(self.size, array.size)
         return max(self.axis, self.size // array.size)
+
+
+def _gradient_cause(key: str) -> str:
+    """Where to look when the gradient at a module's output is wrong; empty for other rows."""
+    kind, group = kind_of(key)
+    if kind != "grad_of" or ":in/" in key:
+        return ""
+    site = key[len(group) + 1 :].split("/")[0]
+    parent = site.rpartition(".")[0] or "the model itself"
+    return (
+        f"wrong before it comes back to this output: look in {parent} at the code that uses the "
+        "output, and at any backward written there by hand"
+    )
 
 
 def _caps(log: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -215,7 +215,9 @@ def _show_origins(console: Console, name: str, result) -> None:
     """Where it starts: how many, how much, where, how much was allowed, and what to run next."""
     origins = [r for r in result.rows if r.origin and r.verdict not in ("IDENTICAL", "ROUNDING")]
     first = result.first_diverged
-    origins = [first] + [r for r in origins if r is not first and r.verdict != "CARRIED"]
+    others = [r for r in origins if r is not first and r.verdict != "CARRIED"]
+    # A witness that fails needs no other side to say so: it is told early.
+    origins = [first] + sorted(others, key=lambda row: row.measure != "claim")
     counts = {}
     for row in result.rows:
         counts[row.verdict] = counts.get(row.verdict, 0) + 1

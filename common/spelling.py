@@ -122,7 +122,6 @@ SPELLINGS: tuple[Spelling, ...] = (
 # Where the pairs are; {} stands for the side's name.
 TWIN_PATTERNS = (
     "common/{}_*.py",
-    "common/{}_dropout.py",
     "common/models/*/{}_model.py",
     "step*/{}/*.py",
 )

@@ -14,7 +14,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from common.cli import check_main  # noqa: E402
 from common.logs import read_log, read_sidecar  # noqa: E402
 from common.steps import Launch, Step  # noqa: E402
-from common.verdict import Row, claim  # noqa: E402
+from common.verdict import Row, claim, exit_code  # noqa: E402
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr
@@ -25,9 +25,13 @@ LOSS_NOISE = 4.0  # times the rounding seen in the loss, over the step
 BIAS_ALLOWED = 1e-12  # of the bias gradient's absolute sum: float64 roundings
 
 
-def witnesses(folder: Path, pair) -> list[Row]:
-    """Each side's gradient against what it must do, without the other side."""
-    rows, sums = [], {}
+def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
+    """Each side's gradient against what it must do, without the other side.
+
+    A witness that the reference does not pass either says nothing of the port: something may be
+    detached on purpose, or the loss be another than a cross-entropy.  A note then says so.
+    """
+    rows = []
     for side in ("torch", "paddle"):
         path = folder / f"bp_align_{side}_fp64.npy"
         if not path.is_file():
@@ -39,13 +43,15 @@ def witnesses(folder: Path, pair) -> list[Row]:
             for case, bias in ((sidecar or {}).get("last_bias") or {}).items():
                 prefix = "" if case == "main" and f"grad/{bias}" in log else f"{case}/"
                 if bias is not None:
-                    row = _bias_sum(case, side, log[f"{prefix}grad/{bias}"], bias)
-                    sums.setdefault(case, {})[side] = row
-    for found in sums.values():
-        # A user's loss may be another one than mean cross-entropy: then torch's sum says so.
-        if pair.built_in or "torch" not in found or found["torch"].verdict != "DIVERGED":
-            rows += found.values()
-    return rows
+                    rows.append(_bias_sum(case, side, log[f"{prefix}grad/{bias}"], bias))
+    unfit = {
+        row.key.removesuffix("torch"): row.note
+        for row in rows
+        if row.key.endswith(("/finite_difference/torch", "/last_bias_sum/torch"))
+        and exit_code([row.verdict])
+    }
+    notes = [f"no witness {key.strip('/')}: in torch itself {note}" for key, note in unfit.items()]
+    return [row for row in rows if row.key.rpartition("/")[0] + "/" not in unfit], notes
 
 
 def _of_case(case: str, side: str, seen: dict) -> list[Row]:

@@ -53,5 +53,5 @@ def test_a_server_that_does_not_answer_costs_little(monkeypatch):
 
 def test_help_names_every_target():
     run = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
-    for target in ("install", "check", "test", "lint", "clean"):
+    for target in ("install", "check", "test", "environments", "lint", "clean"):
         assert f"make {target} " in run.stdout

@@ -40,7 +40,7 @@ def gradients(run):
     with side.probing(model):
         outputs = run.call(model, tensors)
         outputs = run.log_nested("", outputs)
-        loss = run.module.loss(outputs, tensors)
+        loss = run.loss(outputs, tensors)
         run.log("loss", loss)
         loss.backward()
     run.session.gradients = False
@@ -70,7 +70,7 @@ def witnesses(run):
             side.assign(value, start[name] + shift * direction[name])
         session.begin(prefix=run.prefix)
         with paddle.no_grad(), using(session):
-            return float(run.module.loss(run.call(model, tensors), tensors))
+            return float(run.loss(run.call(model, tensors), tensors))
 
     start = {name: side.array(value).copy() for name, value in run.parameters(model)}
     shapes = {name: values.shape for name, values in run.as_reference(start.items())}
@@ -81,7 +81,7 @@ def witnesses(run):
     direction = {name: run.from_reference(name, draws.get) / norm for name in start}
     session.begin(prefix=run.prefix)
     with using(session):
-        run.module.loss(run.call(model, tensors), tensors).backward()
+        run.loss(run.call(model, tensors), tensors).backward()
     slope = {name: side.gradient(value) for name, value in run.parameters(model)}
     side.sgd_step(model, WITNESS_LR)
     gaps = (
@@ -142,7 +142,7 @@ def optimizer_steps(run, setup):
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
         run.session.begin(step, prefix=f"{run.prefix}{path}/")
-        loss = run.module.loss(run.call(model, tensors), tensors)
+        loss = run.loss(run.call(model, tensors), tensors)
         loss.backward()
         run.log(f"{path}/loss", loss)
         run.log(f"{path}/lr", optimizer.lr())

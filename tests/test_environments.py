@@ -1,0 +1,245 @@
+"""The two sides under two Pythons: --torch-python and --paddle-python.
+
+The quick tests make two environments out of the one that runs them, by links: each holds a
+framework, NumPy and what these need, and nothing else.  `make environments` installs two real ones
+with other versions (NumPy 1.26, Paddle 2.6.2), and runs the rest.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import venv
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from checkout import Checkout
+
+from common import install
+from common.errors import UserError
+from common.interpreters import _variables, find_interpreter, two_environments
+from common.pairs import ROOT
+from common.runner import _VARIABLES, Process, how_it_ended
+
+PAIR = Path(__file__).parent / "pairs" / "small_cnn"
+INSTALLED = ROOT / ".environments"
+REQUIREMENTS = {
+    "torch": ("torch==2.13.0", "numpy==1.26.4"),
+    "paddle": ("paddlepaddle==2.6.2", "numpy>=2.0,<3"),
+}
+PROGRESS = "import os; print('@progress', os.environ['A_VARIABLE'])"
+
+
+def needed(distribution: str) -> set[str]:
+    """A distribution and all that it requires, of what is installed here."""
+    found, left = set(), [distribution]
+    while left:
+        name = re.sub(r"[-_.]+", "-", left.pop()).lower()
+        if name in found:
+            continue
+        try:
+            requirements = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue  # for another system
+        found.add(name)
+        left += [re.match(r"[\w.-]+", r)[0] for r in requirements if "extra ==" not in r]
+    return found
+
+
+def link_environment(folder: Path, distribution: str) -> Path:
+    """An environment with nothing but a distribution, NumPy and what they need; its Python."""
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
+    packages = next(folder.glob("lib/python3*/site-packages"))
+    for name in needed(distribution) | needed("numpy"):
+        there = metadata.distribution(name)
+        for top in {file.parts[0] for file in there.files if file.parts[0] != ".."}:
+            source, target = Path(there.locate_file(top)).resolve(), packages / top
+            if top != "__pycache__" and source.exists() and not target.exists():
+                target.symlink_to(source)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def pythons(tmp_path_factory):
+    """Side -> a Python that has that side's framework and not the other's."""
+    folder = tmp_path_factory.mktemp("two environments")
+    return {
+        "torch": link_environment(folder / "torch env", "torch"),
+        "paddle": link_environment(folder / "paddle env", "paddlepaddle"),
+    }
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("checkout"))
+
+
+def options(pythons) -> list[str]:
+    return [f"--{side}-python={python}" for side, python in pythons.items()]
+
+
+def script(path: Path, text: str) -> Path:
+    """A shell script that stands for a Python."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_twin_needs_its_framework_and_numpy_and_nothing_else(checkout, pythons, tmp_path):
+    for side, other in (("torch", "paddle"), ("paddle", "torch")):
+        for absent in (other, "reprod_log", "rich", "sklearn", "pandas"):
+            command = [str(pythons[side]), "-c", f"import {absent}"]
+            assert subprocess.run(command, capture_output=True, cwd=tmp_path).returncode == 1
+    out = tmp_path / "out"
+    done, report = checkout.rows(
+        1, "--model", str(PAIR), "--out", str(out), "--no-report", *options(pythons)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert report["verdict"] == "ROUNDING"
+    assert "two environments: torch 2.13.0" in done.stdout and "NumPy" in done.stdout
+    for side, python in pythons.items():
+        log = out / "step1_forward" / "small_cnn" / f"forward_{side}.json"
+        sidecar = json.loads(log.read_text())
+        assert sidecar["environment"]["executable"] == str(python)
+        assert Path(sidecar["framework_file"]).is_relative_to(python.parent.parent)
+        assert sidecar["frameworks_loaded"] == [side]
+
+
+def test_one_python_that_is_named_for_both_sides_is_no_news():
+    one = {"framework": "torch", "environment": {"executable": "/a", "numpy": "2.0"}}
+    other = {"framework": "paddle", "environment": {"executable": "/b", "numpy": "1.26"}}
+    assert two_environments(one, one) == []
+    (note,) = two_environments(one, other)
+    assert note.startswith("two environments: torch ") and note.endswith("NumPy 1.26")
+    assert two_environments(None, None) == []
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ("absent", "there is no such file"),
+        ("folder", "this is a folder; name its Python, such as"),
+        ("plain", "cannot be run: Permission denied"),
+        ("silent", "does not answer like a Python"),
+        ("wordy", "does not answer like a Python: I am no Python"),
+        ("old", "is Python 3.8.18; a side needs 3.11 or newer"),
+        ("bare", "has no torch and no numpy: install them there, or name another Python"),
+        ("half", "has no numpy: install it there, or name another Python"),
+    ],
+)
+def test_a_python_that_will_not_do_is_refused_in_a_sentence(tmp_path, given, expected):
+    path = tmp_path / given
+    if given == "folder":
+        path.mkdir()
+    elif given == "plain":
+        path.write_text("")
+    elif given != "absent":
+        answers = {
+            "silent": "true",
+            "wordy": "echo I am no Python >&2; exit 3",
+            "old": """echo '{"python": "3.8.18"}'""",
+            "bare": """echo '{"python": "3.12.1"}'""",
+            "half": """echo '{"python": "3.12.1", "torch": "2.13.0"}'""",
+        }
+        script(path, answers[given])
+    with pytest.raises(UserError) as refused:
+        find_interpreter("torch", str(path), os.environ, tmp_path)
+    assert str(refused.value).startswith(f"--torch-python {path}")
+    assert expected in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_python_says_what_it_has(tmp_path):
+    found = find_interpreter("torch", sys.executable, os.environ, tmp_path)
+    assert found.path == sys.executable
+    assert found.python == sys.version.split()[0]
+    assert found.framework == metadata.version("torch")
+    assert found.numpy == metadata.version("numpy")
+
+
+def test_a_framework_that_crashes_on_import_is_named(checkout, tmp_path):
+    broken = tmp_path / "broken" / "paddle"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise ImportError('libcublas.so.11: no such object')\n")
+    path = script(
+        tmp_path / "python",
+        f'PYTHONPATH="{broken.parent}:$PYTHONPATH" exec "{sys.executable}" "$@"',
+    )
+    done = checkout.check(1, "--model", str(PAIR), f"--paddle-python={path}", "--no-report")
+    assert done.returncode == 2
+    assert (
+        "the paddle twin ended with status 1: ImportError: libcublas.so.11: no such object "
+        f"(run by {path})"
+    ) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "status, stderr, expected",
+    [
+        (
+            -11,
+            ["", "FatalError: `Segmentation fault` is detected", "  [TimeInfo: 1]"],
+            "SIGSEGV: F",
+        ),
+        (-9, [], "was ended by SIGKILL: no message"),
+        (1, ["Traceback", "ValueError: x", "more"], "ended with status 1: ValueError: x"),
+    ],
+)
+def test_how_a_process_ended(status, stderr, expected):
+    assert expected in how_it_ended(status, stderr)
+
+
+def test_paddle_2_gets_pythons_own_zlib_first(monkeypatch):
+    assert _variables("paddle", {"paddle": "2.6.2", "libz": "/l/libz.so.1"}) == {
+        "LD_PRELOAD": "/l/libz.so.1"
+    }
+    assert _variables("paddle", {"paddle": "2.6.2"}) == {}  # built in
+    assert _variables("paddle", {"paddle": "3.3.1", "libz": "/l/libz.so.1"}) == {}
+    assert _variables("torch", {"torch": "2.13.0", "libz": "/l/libz.so.1"}) == {}
+    monkeypatch.setitem(_VARIABLES, sys.executable, {"A_VARIABLE": "first"})
+    monkeypatch.setenv("A_VARIABLE", "second")
+    said = []
+    assert Process([sys.executable, "-c", PROGRESS], said.append).wait() == 0
+    assert said == ["first:second"]
+
+
+# ---- with other versions ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def installed_pythons():
+    """The same with REQUIREMENTS, installed by pip into .environments, where they stay."""
+    if not os.environ.get("WORKBENCH_ENVIRONMENTS"):
+        pytest.skip("installs 2 GB of other versions: `make environments` runs it")
+    found = {}
+    for side, requirements in REQUIREMENTS.items():
+        python = INSTALLED / side / "bin" / "python"
+        stamp = INSTALLED / side / "installed.json"
+        if not stamp.is_file() or json.loads(stamp.read_text()) != list(requirements):
+            venv.EnvBuilder(with_pip=True, symlinks=True, clear=True).create(INSTALLED / side)
+            pip = [str(python), "-m", "pip", "install"]
+            if side == "torch" and install.answers(f"{install.TORCH_CPU_INDEX}/torch/"):
+                cpu = ["--no-deps", "--index-url", install.TORCH_CPU_INDEX]
+                subprocess.run([*pip, *cpu, requirements[0]], check=True)
+            subprocess.run([*pip, *requirements], check=True)
+            stamp.write_text(json.dumps(requirements))
+        found[side] = python
+    return found
+
+
+@pytest.mark.parametrize("step", [1, 3, 4])
+def test_other_versions(checkout, installed_pythons, step):
+    done, report = checkout.rows(
+        step, "--model", str(PAIR), "--model", "all", *options(installed_pythons)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert report["rows"]
+    assert "NumPy 1.26.4; paddle 2.6.2 on Python" in done.stdout
+
+
+@pytest.mark.parametrize("step, more", [(2, []), (5, ["--epochs", "1"])])
+def test_other_versions_on_the_embedded_data(checkout, installed_pythons, step, more):
+    done, _ = checkout.rows(step, "--model", "fast_transformer", *more, *options(installed_pythons))
+    assert done.returncode == 0, done.stdout + done.stderr
