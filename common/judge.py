@@ -449,6 +449,22 @@ class _Judge:
         scores = self.logs.get("ref32" if ref64 is None else "ref64", f"{key[:-7]}:scores")
         return 0.0 if scores is None else largest_scale([scores[np.isfinite(scores)]])
 
+    def constant_allowed(self, key: str) -> float:
+        """How far a constant kept in float32 may bring this row, as a part of its size."""
+        if key.endswith(_STATISTICS):
+            return tolerance("constant_statistics")
+        usual = tolerance("constant")
+        if self.logs.notes_of("ref32", "classes").get(key) != "LayerNorm":
+            return usual
+        name, calls = re.fullmatch(r"(.*?)((?:[@#]\d+)*)", key).groups()
+        values = self.logs.get("ref64", f"{name}:in/0{calls}")
+        if values is None or values.ndim == 0 or not np.isfinite(values).all():
+            return usual
+        # Its epsilon is all that is kept: what it weighs against the least variance.
+        variance = float(values.var(axis=-1).min())
+        epsilon = tolerance("largest_epsilon")
+        return min(usual, tolerance("constant_epsilon") * epsilon / (variance + epsilon))
+
     def find_gauges(self, key: str, arrays) -> None:
         """Remember the elements of a gradient that are zero in exact arithmetic.
 
@@ -497,7 +513,7 @@ class _Judge:
             local=cand32 is ref32,
             part_of=self.scores_size(key, ref64),
             masks=bool(self.logs.notes_of("ref32", "classes").get(key)) and not kind,
-            constant="constant_statistics" if key.endswith(_STATISTICS) else "constant",
+            constant=self.constant_allowed(key),
             fed=0.0 if kind or ref64 is None else max(self.recent[self.case_of(key)], default=0.0),
         )
 

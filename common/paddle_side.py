@@ -375,7 +375,8 @@ def probing(model):
                 return None
             shown, put_back = _results(module, outputs)
             replace = not _works_in_place(module, session)
-            return put_back(_observe_nested(session, name, shown, kind, replace))
+            with session.at(None if of_framework(module) else type(module).forward):
+                return put_back(_observe_nested(session, name, shown, kind, replace))
 
         handles.append(hook_inputs(module, before))
         handles.append(module.register_forward_post_hook(after))

@@ -51,6 +51,17 @@ TOLERANCES = {
         "two float32 epsilons of the tensor's own size: a constant kept in float32",
         "float32 attributes in Paddle 3.3.1: 2e-13 to 1.8e-7",
     ),
+    "constant_epsilon": Tolerance(
+        4e-8,
+        "the same for LayerNorm, which keeps nothing but its epsilon in float32, times what that "
+        "weighs against the variance of what is normalised",
+        "1.3e-8 * eps / (variance + eps); another epsilon, 1e-6 for 1e-12, is 5e-7 / variance",
+    ),
+    "largest_epsilon": Tolerance(
+        1e-3,
+        "that a LayerNorm is taken to have, since nobody logs it",
+        "1e-12 to 1e-5 in the models that are published",
+    ),
     "constant_statistics": Tolerance(
         2e-5,
         "the same for BatchNorm's running statistics: Paddle keeps the momentum m in float32, and "

@@ -135,7 +135,7 @@ def judge_tensor(
     part_of: float = 0.0,
     local: bool = False,
     masks: bool = False,
-    constant: str = "constant",
+    constant: float | None = None,
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
 
@@ -148,7 +148,8 @@ def judge_tensor(
     local          cand64 is a single-step run, which has no float32 one beside it
     part_of        how large that is which it is a difference of: its own size is by chance
     masks          infinities are a mask's: the same in all runs, they are left out of the judgement
-    constant       which tolerance says how far a constant kept in float32 may bring it
+    constant       how far a constant kept in float32 may bring it, as a part of its size; None:
+                   the usual
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
     arrays = [np.asarray(array) for array in arrays]
@@ -391,7 +392,7 @@ def _judge_gap(
     terms: int,
     fed: float,
     part_of: float,
-    constant_name: str,
+    constant_part: float | None,
 ) -> Row:
     """The rule itself, on finite floats."""
     shape = arrays[0].shape
@@ -415,6 +416,7 @@ def _judge_gap(
     widths = np.array(widths)
 
     scale = np.maximum(scale, part_of)
+    constant_part = tolerance("constant") if constant_part is None else constant_part
 
     # A kind's S is a root mean square; the maxima of a tensor may be larger.
     limit = scale if cap is None else np.maximum(cap, scale)
@@ -425,7 +427,7 @@ def _judge_gap(
         floor = max(tolerance("kind_floor") * cap, nothing if cap < nothing else 0.0)
         rounding = np.maximum(rounding, floor)
     rounding = np.maximum(rounding, tolerance("fed_floor") * fed)
-    constant = np.maximum(rounding, tolerance(constant_name) * scale)
+    constant = np.maximum(rounding, constant_part * scale)
     noise = max(noise_ref[0], noise_cand[0])
     row.noise_only = bool(max(scale[0], cand_scale[0]) <= tolerance("noise_only") * noise > 0.0)
     size = limit if row.noise_only else scale
