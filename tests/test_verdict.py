@@ -368,6 +368,152 @@ def test_statistics_are_what_they_say():
     assert row.scale == pytest.approx(rms(t64))
 
 
+# ---- hard but correct ---------------------------------------------------------------------------
+
+
+def test_what_float32_has_no_digit_of():
+    """A difference of 1e8 times larger numbers: noise of its own size, in float64 1e-8 of it."""
+    large, small = 1e8 * normal(200), normal(200, seed=1)
+    t64 = (large + small) - large
+    p64 = t64 + 1e-8 * normal(200, seed=2)
+    t32 = (small * 3 * normal(200, seed=3)).astype(np.float32)
+    p32 = (small * 3 * normal(200, seed=4)).astype(np.float32)
+    row = judge_tensor("k", t32, p32, t64, p64)
+    assert row.verdict == "ROUNDING" and row.capped
+    assert judge_tensor("k", t32, p32, t64, p64 * (1 + 1e-5)).verdict == "DIVERGED"
+
+
+def test_long_sums_may_be_noisier():
+    """One by one on one side, in a tree on the other; short sums may not."""
+    t32, _, t64, p64 = four(100_000 * np.ones(40))
+    p32 = (p64 * (1 + 3e-5 * normal(40))).astype(np.float32)
+    assert judge_tensor("k", t32, p32, t64, p64).verdict == "PRECISION"
+    assert judge_tensor("k", t32, p32, t64, p64, terms=4096).verdict == "PRECISION"
+    assert judge_tensor("k", t32, p32, t64, p64, terms=200_000).verdict == "ROUNDING"
+    coarse = (p64 * (1 + 5e-3 * normal(40))).astype(np.float32)  # ten times TF32's noise
+    assert judge_tensor("k", t32, coarse, t64, p64, terms=10**9).verdict == "PRECISION"
+
+
+def test_a_tail_of_which_nothing_is_left():
+    """GELU at -8: float32 leaves 0, float64 the last digits of what it was fed."""
+    t64, zero = 2e-14 * np.ones(30), np.zeros(30, np.float32)
+    p64 = t64 + 3e-17 * normal(30)
+    assert judge_tensor("k", zero, zero, t64, p64).verdict == "DIVERGED"
+    assert judge_tensor("k", zero, zero, t64, p64, fed=8.0).verdict == "IDENTICAL"
+    assert judge_tensor("k", zero, zero, t64, t64 + 1e-14, fed=8.0).verdict == "DIVERGED"
+
+
+def test_a_margin_is_judged_by_the_size_of_the_scores():
+    t64 = 1e-9 * np.abs(normal(30))
+    arrays = [t64.astype(np.float32), (t64 + 6e-8).astype(np.float32), t64, t64 + 2e-16]
+    assert judge_tensor("k", *arrays).verdict != "ROUNDING"
+    assert judge_tensor("k", *arrays, part_of=1.0).verdict == "ROUNDING"
+    arrays[3] = t64 + 1e-6
+    assert judge_tensor("k", *arrays, part_of=1.0).verdict == "DIVERGED"
+
+
+def test_underflow_is_no_precision_alarm():
+    t64 = 1e-73 * normal(30)
+    t32, p32 = t64.astype(np.float32), 3e-38 * np.ones(30, np.float32)
+    assert judge_tensor("k", t32, p32, t64, t64).verdict == "ROUNDING"
+    assert judge_tensor("k", t32, 1e-30 + p32, t64, t64).verdict == "PRECISION"
+
+
+def test_gradients_that_are_nothing_throughout():
+    """Behind a saturated softmax one side has 1e-68, the other 1e-26; beside others it matters."""
+    t64, p64 = 1e-68 * normal(5), 2e-26 * normal(5)
+    arrays = [t64.astype(np.float32), p64.astype(np.float32), t64, p64]
+    assert judge_tensor("grad/x", *arrays, cap=1e-60).verdict == "ROUNDING"
+    assert judge_tensor("grad/x", *arrays, cap=1e-20).verdict == "DIVERGED"
+
+
+def test_infinities_of_a_mask():
+    """The same on every side and in a module's values: left out, and the rest is judged."""
+    arrays = four(VALUES)
+    for array in arrays:
+        array[:, ::2] = -np.inf
+    assert judge_tensor("k", *arrays, batch=8).verdict == "INVALID"
+    row = judge_tensor("k", *arrays, batch=8, masks=True)
+    assert row.verdict == "ROUNDING" and row.mean_abs is None and row.guide_passed is False
+    assert "2048 of 4096 values are infinite on every side, as a mask has them" in row.note
+    arrays[3][0, 1] *= 1 + 1e-5
+    assert judge_tensor("k", *arrays, batch=8, masks=True).verdict == "DIVERGED"
+
+
+@pytest.mark.parametrize("where", [0, 1, 2, 3])
+@pytest.mark.parametrize("bad", [np.inf, np.nan, 1.0])
+def test_a_mask_that_is_not_the_same_is_invalid(where, bad):
+    arrays = four(VALUES)
+    for array in arrays:
+        array[0, 0, 0] = -np.inf
+    arrays[where][0, 0, 0] = bad
+    assert judge_tensor("k", *arrays, masks=True).verdict == "INVALID"
+
+
+def test_nothing_but_infinities_is_invalid():
+    arrays = [np.full(3, -np.inf, dtype) for dtype in ("f4", "f4", "f8", "f8")]
+    assert judge_tensor("k", *arrays, masks=True).verdict == "INVALID"
+
+
+# ---- no float64 path ----------------------------------------------------------------------------
+
+
+def cast(change=0.0):
+    """Four logs of a model that casts to float32 inside, in its float64 runs too."""
+    t32, p32 = four(VALUES)[:2]
+    p32 = (p32 * (1 + change)).astype(np.float32)
+    return [t32, p32, t32.astype(np.float64), p32.astype(np.float64)]
+
+
+def test_a_cast_inside_the_model_is_judged_by_float32_alone():
+    row = judge_tensor("k", *cast(), batch=8)
+    assert row.verdict == "CLOSE" and row.gap is None
+    assert "torch's and paddle's float64 run holds float32 values here: the model casts" in row.note
+    assert "float32 alone decides" in row.note
+    assert judge_tensor("k", *cast(1e-2), batch=8).verdict == "DIVERGED"
+    t32, p32, *_ = cast()
+    assert judge_tensor("k", t32, p32, t32, p32).verdict == "CLOSE", "its log is float32 itself"
+
+
+def test_a_cast_on_one_side_names_that_side():
+    t32, p32, t64, p64 = four(VALUES)
+    row = judge_tensor("k", t32, p32, t64, p32.astype(np.float64))
+    assert row.verdict == "CLOSE" and row.note.startswith("paddle's float64 run holds float32")
+    assert judge_tensor("k", t32, p32, t64, p32).note == row.note
+    assert judge_tensor("k", t32, p32.astype(float), t64, p64).verdict == "INVALID"
+
+
+def test_the_local_run_of_a_cast_is_judged_by_itself():
+    t32, p32 = four(VALUES)[:2]
+    t64, local = t32.astype(np.float64), p32.astype(np.float64)
+    assert judge_tensor("k", t32, t32, t64, local, local=True).verdict == "CLOSE"
+    assert judge_tensor("k", t32, t32, t64, np.float32(1.01) * local, local=True).verdict == (
+        "DIVERGED"
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f2", "bf16"])
+def test_half_precision_gets_one_verdict_and_says_so(dtype):
+    def half(values):
+        if dtype == "f2":
+            return values.astype(np.float16)
+        return (values.astype("f4").view("u4") & np.uint32(0xFFFF0000)).view("f4")
+
+    same = half(VALUES)
+    assert judge_tensor("k", same, same, same, same).verdict == "IDENTICAL"
+    other = half(VALUES * (1 + 5e-3))
+    row = judge_tensor("k", same, other, same, other)
+    assert row.verdict == "DIVERGED" and "the model casts to half precision" in row.note
+
+
+def test_round_numbers_are_no_cast():
+    """0, 1 and 1/64 are float32 numbers by nature: float64 still decides."""
+    values = np.where(VALUES > 0, 1 / 64, 0.0)
+    arrays = [values.astype("f4"), values.astype("f4"), values, values * (1 + 1e-5)]
+    row = judge_tensor("k", *arrays)
+    assert row.verdict == "DIVERGED" and "casts" not in row.note
+
+
 # ---- discrete choices ---------------------------------------------------------------------------
 
 

@@ -1,0 +1,181 @@
+"""The ledger of discrete choices: margins, near ties made on purpose, and wrong rules."""
+
+import numpy as np
+import pytest
+
+from common.choices import Choice, judge_choice, margins
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def top(scores, k=None):
+    """What a sound run chooses: the largest (k None), or the k largest in their order."""
+    order = np.argsort(-scores, axis=-1, kind="stable")
+    return Choice(order[..., 0] if k is None else order[..., :k], scores)
+
+
+def judged(exact, ref32, cand32, cand64=None):
+    return judge_choice(
+        "k", exact, margins(exact.scores, exact.choice), ref32, cand32, cand64 or exact
+    )
+
+
+def near_ties():
+    """Scores of 20 choices among 8, of which every second is 1e-9 below the one before it."""
+    scores = normal(20, 8)
+    scores[:, 1::2] = scores[:, ::2] - 1e-9
+    return scores
+
+
+def in_float32(scores, seed):
+    """The same with the noise of float32."""
+    noise = 1e-7 * np.random.default_rng(seed).normal(size=scores.shape)
+    return (scores + noise).astype(np.float32)
+
+
+# ---- margins ------------------------------------------------------------------------------------
+
+
+def test_margins_of_a_largest_score():
+    scores = np.array([[1.0, 5.0, 3.0], [2.0, 2.0, 0.0]])
+    assert margins(scores, scores.argmax(-1)).tolist() == [2.0, 0.0]
+    assert margins(scores[0], scores[0].argmax(-1)).tolist() == 2.0
+
+
+def test_margins_of_the_k_largest():
+    """To the neighbour above and below; the last one's to the score that was not taken."""
+    scores = np.array([[1.0, 7.0, 3.0, 6.0]])
+    assert margins(scores, np.zeros((1, 2), int)).tolist() == [[1.0, 1.0]]
+    assert margins(scores, np.zeros((1, 3), int)).tolist() == [[1.0, 1.0, 2.0]]
+    assert margins(scores, np.zeros((1, 4), int)).tolist() == [[1.0, 1.0, 2.0, 2.0]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_margins_are_finite_and_of_the_scores_dtype(dtype):
+    scores = np.array([[1.0, -np.inf, -np.inf], [np.inf, 3.0, 1.0]], dtype)
+    for k in (1, 2, 3):
+        found = margins(scores, np.zeros((2, k), int))
+        assert np.isfinite(found).all() and found.dtype == dtype and found.shape == (2, k)
+    assert margins(np.array([[4.0]]), np.zeros((1, 1), int)).tolist() == [[4.0]]
+
+
+# ---- near ties ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [None, 1, 3, 8])
+def test_near_ties_flip(k):
+    scores = near_ties()
+    exact = top(scores, k)
+    one, other = (top(in_float32(scores, seed), k) for seed in (1, 2))
+    assert (one.choice != exact.choice).any() and (other.choice != exact.choice).any()
+    row = judged(exact, one, other)
+    assert row.verdict == "FLIP" and row.beyond > 0
+    assert 0 < row.gap <= 1.1e-9 < row.allowed < 1e-6
+    assert "torch float32: " in row.note and "paddle float32: " in row.note
+    assert "a near tie that rounding decides" in row.note
+
+
+def wrong_rules(scores, k):
+    """What other rules choose from the same scores."""
+    order = np.argsort(-scores, axis=-1, kind="stable")
+    yield "the smallest", order[..., ::-1][..., :k]
+    yield "one rank further", order[..., 1 : k + 1]
+    yield "one index further", (order[..., :k] + 1) % scores.shape[-1]
+    yield "the best k times", np.repeat(order[..., :1], k, axis=-1)
+    yield "in order of index", np.sort(order[..., :k], axis=-1)
+    yield "an index from 1", order[..., :k] + 1
+
+
+@pytest.mark.parametrize("rule", range(6))
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_wrong_rule_among_near_ties_is_diverged(rule, noisy):
+    """However near the ties are: what counts is whether the run's own scores say so."""
+    scores = near_ties()
+    exact = top(scores, 3)
+    seen = in_float32(scores, 2) if noisy else scores.astype(np.float32)
+    name, choice = list(wrong_rules(seen, 3))[rule]
+    row = judged(exact, top(in_float32(scores, 1), 3), Choice(choice, seen))
+    assert row.verdict == "DIVERGED", name
+    assert "paddle float32: " in row.note and "wrong" in row.note
+
+
+@pytest.mark.parametrize("offset", [2, 7])
+def test_a_wrong_argmax_at_a_near_tie_is_diverged(offset):
+    """At index 0 the runner-up is 1e-9 away, and the choice is neither of the two."""
+    scores = near_ties()
+    exact = top(scores)
+    wrong = Choice(exact.choice.copy(), scores.astype(np.float32))
+    wrong.choice[0] = np.argsort(-scores[0])[offset]
+    row = judged(exact, top(scores.astype(np.float32)), wrong)
+    assert row.verdict == "DIVERGED" and row.beyond == 1
+    assert "not what its own scores say" in row.note
+
+
+def test_other_scores_are_diverged_with_their_margin():
+    """A sound rule on scores that are off by more than noise, in float64."""
+    scores = normal(20, 8)
+    other = scores.copy()
+    other[4] = other[4, ::-1]
+    exact = top(scores)
+    row = judged(exact, top(in_float32(scores, 1)), top(in_float32(scores, 2)), top(other))
+    assert row.verdict == "DIVERGED" and row.worst_index == (4,) and row.gap > row.allowed
+    assert "no rounding makes up for that" in row.note
+
+
+def test_a_candidate_that_always_flips_above_the_noise_is_diverged():
+    """The runner-up instead of the best, everywhere, at margins of 1e-3."""
+    scores = np.sort(normal(50, 4), axis=-1)
+    scores[:, -2] = scores[:, -1] - 1e-3
+    order = np.argsort(-scores, axis=-1)
+    seen = in_float32(scores, 2)
+    row = judged(top(scores), top(in_float32(scores, 1)), Choice(order[:, 1], seen))
+    assert row.verdict == "DIVERGED" and row.beyond == 50
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-7])
+def test_exact_ties_broken_otherwise_are_diverged(noise):
+    """An unstable sort: equal scores in another order, although others are noisy."""
+    scores = np.tile([3.0, 3.0, 1.0, 0.0], (5, 1))
+    seen = (scores + noise * np.array([0, 0, 1, 0])).astype(np.float32)
+    unstable = np.tile([1, 0, 2, 3], (5, 1))
+    row = judged(top(scores, 4), top(seen, 4), Choice(unstable, seen))
+    assert row.verdict == "DIVERGED" and "an exact tie broken otherwise" in row.note
+    assert judged(top(scores, 4), top(seen, 4), top(seen, 4)).verdict == "IDENTICAL"
+
+
+def test_a_tie_that_float32_makes_is_a_flip():
+    """Two scores that float64 tells apart are one in float32, where the lower index wins."""
+    scores = np.array([[1.0, 1.0 + 1e-9, 0.0]])
+    exact, rounded = top(scores), top(scores.astype(np.float32))
+    assert exact.choice == 1 and rounded.choice == 0
+    assert judged(exact, rounded, rounded).verdict == "FLIP"
+
+
+def test_masked_scores():
+    """-inf on every side: no noise, and never chosen before a finite one."""
+    scores = near_ties()
+    scores[:, 5:] = -np.inf
+    exact = top(scores, 3)
+    row = judged(exact, top(in_float32(scores, 1), 3), top(in_float32(scores, 2), 3))
+    assert row.verdict == "FLIP"
+    seen = scores.astype(np.float32)
+    masked = exact.choice.copy()
+    masked[3, 1] = 6
+    row = judged(exact, top(seen, 3), Choice(masked, seen))
+    assert row.verdict == "DIVERGED" and row.worst_index == (3, 1)
+    open_one = seen.copy()
+    open_one[0, 6] = 1.0
+    row = judged(exact, top(seen, 3), top(open_one, 3))
+    assert row.verdict == "INVALID" and "infinite in one run alone" in row.note
+
+
+def test_scores_that_no_choice_is_an_index_of():
+    """Scores of another shape: then the margins have to do."""
+    choice = np.array([0, 1, 2])
+    reference = Choice(choice, np.linspace(0, 1, 14).reshape(2, 7))
+    other = Choice(np.array([0, 2, 2]), reference.scores + 1e-6)
+    for margin, verdict in ((1e-7, "FLIP"), (1e-3, "DIVERGED")):
+        row = judge_choice("k", reference, np.full(3, margin), None, other, None)
+        assert row.verdict == verdict
