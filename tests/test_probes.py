@@ -55,8 +55,8 @@ def test_every_leaf_has_a_path():
         "output/logits",
         "output/hidden/0",
         "output/hidden/2/0",
-        "pair/0",
-        "pair/1/deep",
+        "pair/first",
+        "pair/second/deep",
         "frozen/value",
         "user/x",
         "default/x",
@@ -103,7 +103,7 @@ def test_step_1_logs_keywords_and_what_is_nested(checkout):
         "layers.0.inner.attend:in/keep",
         "layers.0.inner.attend:in/bias",
         "layers.0.inner.attend/2",
-        "layers.0.inner/1",
+        "layers.0.inner/second",
         "layers.0/hidden_states/1",
         "layers.0.norm#2",
         "kept/0",
@@ -123,7 +123,7 @@ def test_step_1_finds_a_fault_behind_all_of_it(checkout, tmp_path):
     done, report = checkout.rows(1, "--model", str(spoilt), "--no-report")
     assert done.returncode == 1, done.stdout + done.stderr
     red = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
-    assert red == ["layers.0.inner"], "everything behind it is CARRIED"
+    assert red == ["layers.0.inner/first"], "everything behind it is CARRIED"
 
 
 def test_step_4_differentiates_through_all_of_it(checkout):
