@@ -30,16 +30,17 @@ def draw_curves(folder: Path, model: str) -> Path:
         score = next(k for k in torch_log if k.startswith("curve/") and k not in curves)
         scores = {"torch": torch_log[score], "paddle": paddle_log[score]}
     figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12, 3.4))
-    steps = np.arange(losses["torch"].size)
     for side, style in (("torch", "-"), ("paddle", "--")):
-        left.plot(steps, losses[side], style, label=side, linewidth=1)
+        left.plot(np.arange(losses[side].size), losses[side], style, label=side, linewidth=1)
         epochs = np.arange(1, scores[side].size + 1)
         middle.plot(epochs, scores[side], style, label=side, marker=".")
     left.set(title=f"{model}: training loss", xlabel="step")
     middle.set(title=f"test {score.rpartition('/')[2].replace('_', ' ')}", xlabel="epoch")
     tiny = 2.0**-30  # a logarithmic axis cannot show a drift of zero
     for other, label in (("paddle", "torch − paddle"), ("self", "torch − torch one ulp away")):
-        right.semilogy(steps, np.abs(losses["torch"] - losses[other]) + tiny, label=label, lw=0.8)
+        both = min(losses["torch"].size, losses[other].size)  # a side may have taken fewer steps
+        drift = np.abs(losses["torch"][:both] - losses[other][:both]) + tiny
+        right.semilogy(np.arange(both), drift, label=label, lw=0.8)
     right.set(title="difference of the losses", xlabel="step")
     for axes in (left, middle, right):
         axes.legend(fontsize=8)

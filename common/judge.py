@@ -16,7 +16,7 @@ import numpy as np
 
 from common.choices import Choice, judge_choice
 from common.logs import LogError, file_sha256, read_log, read_sidecar
-from common.session import IN_PLACE, OWN
+from common.session import CHOICE, IN_PLACE, OWN
 from common.tolerances import tolerance
 from common.verdict import (
     FAILING,
@@ -282,6 +282,12 @@ def judge_logs(
             for key in keys
             if judge.missing(key) and (logs.is_own_module(key) or logs.is_left_out(key))
         ]
+        unlike = {key for key in keys if judge.is_another_choice(key)}
+        if unlike:
+            judgement.notes.append(
+                f"{len(unlike)} values of choices (argmax, topk, sort) that have another shape on "
+                f"the other side were passed over, such as {min(unlike)}; their results are judged"
+            )
         if alone:
             judgement.notes.append(
                 f"{len(alone)} values of modules that one side alone has were passed over, such as "
@@ -294,7 +300,7 @@ def judge_logs(
                 f"{len(otherwise)} inputs that one side alone gives to a module, or gives by place "
                 f"and not by keyword, were passed over, such as {otherwise[0]}"
             )
-        passed_over = {*alone, *otherwise}
+        passed_over = {*alone, *otherwise, *unlike}
         for key in (key for key in keys if key not in passed_over):
             judgement.rows.append(judge.row(key))
         judgement.notes += _notes(judgement.rows, logs)
@@ -340,8 +346,8 @@ class _Judge:
         case = self.case_of(key)
         if case in self.off:
             row = self.localised(key, row)
-        elif not fine and row.verdict != "CLOSE":
-            row.origin = True
+        elif not fine and (row.verdict != "CLOSE" or self.logs.get("ref64", key) is not None):
+            row.origin = row.verdict != "CLOSE"
             self.off.add(case)
         if row.origin and row.verdict in FAILING:
             self.failing.add(case)
@@ -364,6 +370,21 @@ class _Judge:
         if lacking == ["ref32"] or lacking == ["ref32", "ref64"]:
             return "missing on the torch side"
         return "missing in " + " and ".join(SIDES[name] for name in lacking) if lacking else ""
+
+    def is_another_choice(self, key: str) -> bool:
+        """True for a model's own argmax, topk or sort whose scores the other side has not.
+
+        Nobody said that the two calls are one choice (common/torch_choices.py): only their names.
+        """
+        kinds = (self.logs.notes_of(name, "classes").get(key) for name in ("ref32", "cand32"))
+        if CHOICE not in kinds or self.missing(key):
+            return False
+        name = key.removesuffix(":scores").removesuffix(":margin")
+        rows = (name, f"{name}:scores")
+        shapes = [
+            [np.shape(self.logs.get(side, row)) for row in rows] for side in ("ref32", "cand32")
+        ]
+        return shapes[0] != shapes[1]
 
     def called_otherwise(self, key: str) -> bool:
         """True for an input of a module whose outputs both sides have: those are what it did.
@@ -416,6 +437,13 @@ class _Judge:
             )
         return row
 
+    def scores_size(self, key: str, ref64) -> float:
+        """For the margin of a choice: the size of the scores that it is a difference of; else 0."""
+        if not key.endswith(":margin"):
+            return 0.0
+        scores = self.logs.get("ref32" if ref64 is None else "ref64", f"{key[:-7]}:scores")
+        return 0.0 if scores is None else largest_scale([scores[np.isfinite(scores)]])
+
     def find_gauges(self, key: str, arrays) -> None:
         """Remember the elements of a gradient that are zero in exact arithmetic.
 
@@ -461,6 +489,9 @@ class _Judge:
             batch=None if kind or _is_optimizer(key) else _batch_of(key, self.batch),
             optimizer=(kind or "loss") if _is_optimizer(key) else "",
             terms=terms.after(ref32),
+            local=cand32 is ref32,
+            part_of=self.scores_size(key, ref64),
+            masks=bool(self.logs.notes_of("ref32", "classes").get(key)) and not kind,
             constant="constant_statistics" if key.endswith(_STATISTICS) else "constant",
             fed=0.0 if kind or ref64 is None else max(self.recent[self.case_of(key)], default=0.0),
         )
@@ -502,6 +533,9 @@ class _Judge:
         local = self.logs.get("local64", key)
         if local is None or self.logs.get("ref64", key) is None or row.verdict == "PRECISION":
             return row  # PRECISION: the gap is rounding's although something above is off
+        if row.verdict == "FLIP":
+            row.origin = True
+            return row  # rounding decided here, whatever is off above
         ref32, ref64 = self.logs.get("ref32", key), self.logs.get("ref64", key)
         here = self.local_choice(key) if key in self.choices["ref32"] else None
         here = here or self.judged(key, ref32, ref32, ref64, local)

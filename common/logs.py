@@ -15,6 +15,7 @@ import io
 import json
 import os
 import struct
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -240,14 +241,29 @@ class Log(Mapping):
         self.close()
 
 
+# Where the arrays lie in the logs that were read last: a check opens each of them several times.
+_indexes: dict[tuple[int, ...], dict[str, StoredArray]] = {}
+_KEPT_INDEXES = 8
+_SETTLED_NS = 10**8  # a younger file may change once more within one tick of the clock
+
+
 def read_log(path: str | os.PathLike) -> Log:
     """Open a log; raises LogError with one sentence for whatever is not one.  Executes nothing."""
     path = Path(path)
     file = _open_plain(path)
     try:
-        size = os.fstat(file.fileno()).st_size
-        _read_header(file)
-        return Log(path, file, flatten(Machine(file, size).run(), size))
+        about = os.fstat(file.fileno())
+        size = about.st_size
+        version = (about.st_dev, about.st_ino, size, about.st_mtime_ns, about.st_ctime_ns)
+        arrays = _indexes.get(version)
+        if arrays is None:
+            _read_header(file)
+            arrays = flatten(Machine(file, size).run(), size)
+            if time.time_ns() - about.st_ctime_ns > _SETTLED_NS:
+                while len(_indexes) >= _KEPT_INDEXES:
+                    _indexes.pop(next(iter(_indexes)))
+                _indexes[version] = arrays
+        return Log(path, file, arrays)
     except (Refused, TypeError, ValueError, OSError, MemoryError) as error:
         found = "a call with other arguments than NumPy's"
         if isinstance(error, MemoryError):

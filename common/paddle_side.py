@@ -11,6 +11,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
+from common.choices import margins
 from common.errors import UserError
 from common.hooks import hook_inputs
 from common.layers import Owner
@@ -20,13 +21,16 @@ from common.session import IN_PLACE, OWN, current
 NAME = "paddle"
 VERSION = paddle.__version__
 FILE = paddle.__file__
+_argmax, _argsort = paddle.argmax, paddle.argsort  # as they are before paddle_choices.py's patch
 
 
 # ---- arrays and tensors -------------------------------------------------------------------------
 
 
 def array(tensor):
-    """A tensor's values as a NumPy array of the same dtype."""
+    """A tensor's values as a NumPy array of the same dtype; bfloat16, which NumPy lacks, in float32."""
+    if tensor.dtype == paddle.bfloat16:
+        tensor = tensor.to(paddle.float32)
     return tensor.detach().cpu().numpy()
 
 
@@ -111,27 +115,65 @@ def choose(module, name, scores):
     Recorded in the ledger with its margin, and forced to the reference's where the session says so.
     A recomputation's scores differ by rounding: the model must keep its choices for it.
     """
+    label = _choice_label(module, name)
+    return enter_choice(label, scores.detach(), _argmax(scores.detach(), axis=-1))
+
+
+def choose_top_k(module, name, scores, k):
+    """Indices (..., k) of the k largest scores along the last axis, largest first, int64.
+
+    Among equal scores the lower index comes first, on both sides.  A discrete choice as in
+    `choose`; a score's margin is that to its neighbours, the k-th's also that over the (k+1)-th.
+    Raises ValueError for a k that is not from 1 to the number of scores.
+    """
+    label = _choice_label(module, name)
+    count = scores.shape[-1]
+    if not 1 <= k <= count:
+        raise ValueError(f"{label}: k is {k}; allowed: 1 to {count}, as many as there are scores")
+    order = _argsort(scores.detach(), axis=-1, descending=True, stable=True)
+    return enter_choice(label, scores.detach(), order[..., :k])
+
+
+def choose_order(module, name, scores):
+    """Indices (..., N) that sort the scores along the last axis, largest first, int64.
+
+    Equal scores keep their order.  A discrete choice as in `choose_top_k`, with all N of them.
+    """
+    return choose_top_k(module, name, scores, scores.shape[-1])
+
+
+def enter_choice(label, scores, choice, kind=""):
+    """Enter a choice (...) or (..., k) among scores (..., N) in the ledger; what to go on with.
+
+    The largest scores are meant to be chosen, the larger first.  `kind` marks what was not asked
+    for by name (common/paddle_choices.py): one side alone may have it.
+    """
     session = current()
-    label = session.label(_join(module._site, name))
-    if session.recomputing:
-        raise RuntimeError(f"{label} is chosen again in a recomputation; keep the first choice")
-    scores = scores.detach()
-    choice = paddle.argmax(scores, axis=-1)
     key = session.prefix + label
-    if session.record is not None:
-        top = paddle.topk(scores, 2, axis=-1)[0]
+    own = array(choice)
+    if session.record is not None and not session.recomputing:
         session.record(f"{key}:scores", array(scores))
-        session.record(f"{key}:margin", array(top[..., 0] - top[..., 1]))
-        session.record(key, array(choice))
-        session.note_place(key)
+        session.record(f"{key}:margin", margins(array(scores), own))
+        session.record(key, own)
+        for row in (key, f"{key}:margin", f"{key}:scores"):
+            session.note_place(row, kind)
         session.ledger[key] = {"margin": f"{key}:margin", "scores": f"{key}:scores"}
-        session.choices[key] = array(choice)
-    if session.forced is not None:
-        forced = session.forced[key]
-        if not np.array_equal(array(choice), forced):
-            session.flips.append(key)
-        choice = tensor(forced)
-    return choice
+        session.choices[key] = own
+    given = session.choices if session.recomputing else session.forced
+    forced = None if given is None else given.get(key)
+    if forced is None or forced.shape != own.shape:
+        return choice
+    if not np.array_equal(own, forced):
+        session.flips.append(key)
+    return tensor(forced)
+
+
+def _choice_label(module, name):
+    """The label of a choice that the model asks for by name."""
+    label = current().label(_join(module._site, name))
+    if current().recomputing:
+        raise RuntimeError(f"{label} is chosen again in a recomputation; keep the first choice")
+    return label
 
 
 def draw_normal(module, name, shape, like):
@@ -207,12 +249,14 @@ def _observe(session, label, value, class_name="", replace=True):
     if class_name.endswith(IN_PLACE):
         return value
     reference = None if session.reference is None else session.reference.get(key)
+    if is_float(value) and str(value.dtype) not in ("paddle.float32", "paddle.float64"):
+        session.half = True
     if not is_float(value):
         replaced = reference is not None and list(reference.shape) == list(value.shape)
         return tensor(reference).astype(value.dtype) if replaced else value
     differentiable = session.gradients and not value.stop_gradient and paddle.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
-        value = _replace(value, tensor(reference))
+        value = _replace(value, tensor(reference).to(value.dtype))
     elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
         value = _replace(value, value.detach())
@@ -228,7 +272,7 @@ def _observe_gradient(session, label, gradient):
     session.places.setdefault(key, session.places.get(session.prefix + label, ""))
     session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
     if session.reference is not None and key in session.reference:
-        return tensor(session.reference[key])
+        return tensor(session.reference[key]).to(gradient.dtype)
     return gradient
 
 

@@ -5,6 +5,8 @@ case.py, NumPy only:
     CONFIGS      {preset: configuration}, both dicts; "default" must be there
     make_inputs  (config, seed) -> {name: array}; integers stay, floats follow the run's dtype
     RENAME       {Paddle name: torch name} of modules or parameters, where they differ; optional
+    PADDING_ROWS {torch name of a parameter: row} that the loss may depend on but that gets no
+                 gradient by intent, where no layer's padding_idx says so; optional
 
     Steps 2 and 5 need make_data; what comes after it may be left out (common/optional.py):
 

@@ -23,7 +23,6 @@ from common.pairs import ROOT
 from common.report import COLOURS
 from common.spelling import markdown_table
 from common.verdict import worst
-from faults import show
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
@@ -56,6 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
         "spellings": markdown_table(),
     }
     if options.faults:
+        from faults import show
+
         found = json.loads(options.faults.read_text())
         show.draw(found, PICS / "faults.png")
         parts["faults"] = show.as_markdown(found)

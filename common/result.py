@@ -99,7 +99,9 @@ def judged(step, pair, folder, options, twins) -> Result:
             result.rows += judgement.rows
             result.notes += judgement.notes
         if step.extra is not None:
-            result.rows += step.extra(folder, pair)
+            rows, notes = step.extra(folder, pair)
+            result.rows += rows
+            result.notes += notes
         for row in result.rows:
             row.step, row.model = step.number, pair.name
             if row.verdict == "PRECISION" and "precision" in options.allow:

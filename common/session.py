@@ -20,6 +20,7 @@ from common.tape import Tape
 
 # Before the class of a model's own modules: the other side need not have them.
 OWN = "own"
+CHOICE = f"{OWN} choice"  # of a choice that nobody asked for by name
 # Behind the class of a module that writes into its input: that tensor's gradient is not logged.
 IN_PLACE = "in place"
 
@@ -51,6 +52,7 @@ class Session:
         self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
         self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores
+        self.half = False  # a probe held float16 or bfloat16
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to

@@ -121,9 +121,7 @@ SPELLINGS: tuple[Spelling, ...] = (
 
 # Where the pairs are; {} stands for the side's name.
 TWIN_PATTERNS = (
-    "common/{}_side.py",
-    "common/{}_loader.py",
-    "common/{}_dropout.py",
+    "common/{}_*.py",
     "common/models/*/{}_model.py",
     "step*/{}/*.py",
 )

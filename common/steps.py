@@ -24,7 +24,7 @@ class Step:
     judged       stems of the logs that get a verdict (common/verdict.py)
     guide_…      stem of the logs that the guide's rule is applied to, its threshold, and what to
                  say where it fails although our verdict passes
-    extra        (folder of one model's logs, pair) -> further rows, such as witnesses
+    extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
     """
 
     number: int

@@ -180,6 +180,15 @@ class Run:
             self.notes["untaped_draws"] = True
         return outputs
 
+    def loss(self, outputs, tensors: Mapping[str, object]):
+        """The pair's scalar loss; raises UserError where the model's file has none."""
+        if not hasattr(self.module, "loss"):
+            raise UserError(
+                f"{self.pair.folder / f'{self.side.NAME}_model.py'}: steps 3, 4 and 5 need "
+                "loss(outputs, inputs) -> scalar"
+            )
+        return self.module.loss(outputs, tensors)
+
     def parameters(self, model) -> list[tuple[str, object]]:
         """(this side's name, parameter) of every trainable parameter, in the model's order."""
         return self.side.trainable(model)
@@ -193,7 +202,8 @@ class Run:
     def padding(self) -> dict[str, int]:
         """The reference's name of an embedding's weight -> its padding_idx."""
         owners = weights.load_owners(self.stored_weights)
-        return {k: o.padding for k, o in owners.items() if o.padding is not None and o.same_as == k}
+        kept = {k: o.padding for k, o in owners.items() if o.padding is not None and o.same_as == k}
+        return kept | getattr(self.pair.case, "PADDING_ROWS", {})
 
     def as_reference(
         self, pairs: Iterable[tuple[str, np.ndarray]]
@@ -233,7 +243,8 @@ def main(
     watch()
     options = _parse(stem)
     status = 0
-    importlib.import_module(f"common.{side.NAME}_dropout").patch()
+    for part in ("dropout", "choices"):
+        importlib.import_module(f"common.{side.NAME}_{part}").patch()
     forbid_compat()
     try:
         pairs = load_pairs(options.model)

@@ -8,6 +8,7 @@ bounds hold for the maxima over elements, and for each sample where there is a b
 one bad element or one blind sample cannot hide.  NumPy only; tensors are passed over in blocks.
 """
 
+from copy import copy
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -33,7 +34,7 @@ SEVERITY = (
     "INVALID",
 )
 FAILING = ("PRECISION", "DIVERGED", "INVALID")
-_EXCUSES = ("CONSTANT", "PRECISION", "FLIP")  # what a CARRIED row may have above it
+_EXCUSES = ("CONSTANT", "PRECISION", "FLIP", "CLOSE")  # what a CARRIED row may have above it
 
 _BLOCK = 1 << 15  # elements that are worked on at a time: a few float64 buffers stay in the cache
 
@@ -131,6 +132,9 @@ def judge_tensor(
     optimizer: str = "",
     terms: int = 1,
     fed: float = 0.0,
+    part_of: float = 0.0,
+    local: bool = False,
+    masks: bool = False,
     constant: str = "constant",
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
@@ -141,6 +145,9 @@ def judge_tensor(
     optimizer      for what optimizer steps have touched: its kind, such as weight or moment2
     terms          the longest sum that its values may be made of
     fed            how large that is which it was computed from: what is left of it may be small
+    local          cand64 is a single-step run, which has no float32 one beside it
+    part_of        how large that is which it is a difference of: its own size is by chance
+    masks          infinities are a mask's: the same in all runs, they are left out of the judgement
     constant       which tolerance says how far a constant kept in float32 may bring it
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
@@ -153,6 +160,7 @@ def judge_tensor(
     if arrays[0].dtype.kind in "iub":
         return _judge_integers(row, arrays)
     with np.errstate(all="ignore"):
+        masked = _take_out_masks(arrays) if masks else 0
         scale = _compare_float32(row, *arrays[:2])
         if row.max_abs is None or len(arrays) == 4:
             row.note = _not_finite(arrays)
@@ -161,8 +169,18 @@ def judge_tensor(
             row.guide_passed = False
             return row
         if len(arrays) == 2:
-            return _judge_close(row, *arrays, scale)
-        return _judge_gap(row, arrays, cap, batch, optimizer, terms, fed, constant)
+            row = _judge_close(row, *arrays, scale)
+        else:
+            found = _judge_gap(
+                copy(row), arrays, cap, batch, optimizer, terms, fed, part_of, constant
+            )
+            why = "" if found.verdict in ("IDENTICAL", "ROUNDING") else _no_float64(arrays)
+            row = found if not why else _judge_without_float64(row, arrays, why, local)
+    if masked:
+        told = f"{masked} of {row.size} values are infinite on every side, as a mask has them"
+        row.note = f"{row.note}; {told}" if row.note else told
+        row.mean_abs, row.max_abs, row.guide_passed = None, None, False  # inf - inf
+    return row
 
 
 def _mismatch(arrays: list[np.ndarray]) -> str:
@@ -198,6 +216,21 @@ def _not_finite(arrays: list[np.ndarray]) -> str:
             first = tuple(int(i) for i in np.unravel_index(np.argmin(finite), array.shape))
             found.append(f"{name}: {nans} NaN, {infinities} infinite, first at {first}")
     return "; ".join(found)
+
+
+def _take_out_masks(arrays: list[np.ndarray]) -> int:
+    """Put 0 for infinities that all arrays have at the same places; returns how many.
+
+    Not where nothing else would be left.
+    """
+    infinite = np.isinf(arrays[0])
+    count = int(np.count_nonzero(infinite))
+    if not 0 < count < infinite.size:
+        return 0
+    if any(not np.array_equal(a[infinite], arrays[0][infinite]) for a in arrays[1:]):
+        return 0
+    arrays[:] = [np.where(infinite, array.dtype.type(0), array) for array in arrays]
+    return count
 
 
 def _compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
@@ -272,6 +305,51 @@ def _judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> R
     return row
 
 
+_LOW_BITS = np.uint32(0xFFF)  # of float32's mantissa: a few values with all of them 0 are no chance
+
+
+def _no_float64(arrays: list[np.ndarray]) -> str:
+    """Why four logs hold no float64 of a tensor although two are of float64 runs; empty if they do.
+
+    A model that casts to float32 (or less) inside has no float64 path there, and its gap is
+    float32's noise.
+    """
+    held = [_bits_held(array) for array in arrays]
+    sides = [name for name, bits in zip(("torch", "paddle"), held[2:], strict=True) if bits < 64]
+    if max(held) <= 16:
+        return "every run holds values of 16 bits here: the model casts to half precision"
+    if sides and 32 in held[2:]:
+        who = " and ".join(f"{name}'s" for name in sides)
+        return f"{who} float64 run holds float32 values here: the model casts"
+    return ""
+
+
+def _bits_held(array: np.ndarray) -> int:
+    """16, 32 or 64: the smallest float that holds all values (16: float16 or bfloat16)."""
+    if array.dtype.itemsize <= 2:
+        return 16
+    with np.errstate(over="ignore", under="ignore"):
+        small = array.astype(np.float32)
+    if not np.array_equal(small, array):
+        return 64
+    bits = small.view(np.uint32) if small.ndim else small.reshape(1).view(np.uint32)
+    if not (bits & np.uint32(0xFFFF)).any():
+        return 16
+    return 32 if (bits & _LOW_BITS).any() else 16
+
+
+def _judge_without_float64(row: Row, arrays: list[np.ndarray], why: str, local: bool) -> Row:
+    """Judge by float32 alone, as its logs would be."""
+    ref, cand = arrays[:2]
+    if local:
+        ref, cand = (array.astype(np.float32) for array in arrays[2:])
+        _compare_float32(row, ref, cand)
+    row = _judge_close(row, ref, cand, _rms(ref))
+    said = "so float32 alone decides, and nothing better than CLOSE can be said"
+    row.note = "; ".join(filter(None, (row.note, f"{why}, {said}")))
+    return row
+
+
 class _Statistics(NamedTuple):
     """Root mean squares and maxima of the four differences, one entry per sample."""
 
@@ -312,6 +390,7 @@ def _judge_gap(
     optimizer: str,
     terms: int,
     fed: float,
+    part_of: float,
     constant_name: str,
 ) -> Row:
     """The rule itself, on finite floats."""
@@ -334,6 +413,8 @@ def _judge_gap(
         widths += [row.size // samples] * 2 * samples
     gap, noise_ref, noise_cand, scale, cand_scale = np.array(columns).T  # each (2 + 2 * samples)
     widths = np.array(widths)
+
+    scale = np.maximum(scale, part_of)
 
     # A kind's S is a root mean square; the maxima of a tensor may be larger.
     limit = scale if cap is None else np.maximum(cap, scale)

@@ -29,8 +29,8 @@ FAULTS = [
     forward(
         "rotary-offset",
         "rotary positions counted from one",
-        "positions = paddle.arange(tokens).to(self.freqs)",
-        "positions = paddle.arange(1, tokens + 1).to(self.freqs)",
+        "positions = paddle.arange(tokens).astype(self.freqs.dtype)",
+        "positions = paddle.arange(1, tokens + 1).astype(self.freqs.dtype)",
         "lm_rotary/layers.0.0.fn.pos_emb",
         area="positions, padding",
     ),
@@ -63,7 +63,7 @@ FAULTS = [
         "qkv-interleaved",
         "query, key and value read as interleaved",
         "for part in self.to_qkv(x).chunk(3, axis=-1)]",
-        "for part in [self.to_qkv(x)[..., i::3] for i in range(3)]]",
+        "for parts in [self.to_qkv(x)] for part in (parts[..., i::3] for i in range(3))]",
         "lm/layers.0.0.fn.to_q_attn_logits:in/0",
         area="attention",
     ),
@@ -78,16 +78,16 @@ FAULTS = [
     forward(
         "scale-left-out",
         "logits not scaled",
-        "logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5",
-        "logits.squeeze(-1).swapaxes(1, 2)",
+        "logits.squeeze(-1).moveaxis(1, 2) * self.dim_head**-0.5",
+        "logits.squeeze(-1).moveaxis(1, 2)",
         "lm/layers.0.0.fn.query_logits",
         area="attention",
     ),
     forward(
         "scale-off-by-a-millionth",
         "scale off by one part in a million",
-        "logits.squeeze(-1).swapaxes(1, 2) * self.dim_head**-0.5",
-        "logits.squeeze(-1).swapaxes(1, 2) * (self.dim_head**-0.5 * 1.000001)",
+        "logits.squeeze(-1).moveaxis(1, 2) * self.dim_head**-0.5",
+        "logits.squeeze(-1).moveaxis(1, 2) * (self.dim_head**-0.5 * 1.000001)",
         "lm/layers.0.0.fn.query_logits",
         area="attention",
     ),
@@ -113,7 +113,8 @@ FAULTS = [
         "dim, heads, dim_head, to_q_attn_logits, to_k_attn_logits, pos_emb\n",
         "dim, heads, dim_head, nn.Linear(dim_head, 1, bias_attr=False),\n"
         "                to_k_attn_logits, pos_emb\n",
-        "lm/layers.0.0.fn.to_q_attn_logits:in/0#2",
+        "are tied in torch",
+        refused=True,
         area="weights",
     ),
     # ---- masks, norms, residuals
@@ -145,7 +146,7 @@ FAULTS = [
         "residual-of-the-norm",
         "residual from the normed stream",
         "return self.fn(self.norm(x), *others)",
-        "return self.fn(self.norm(x), *others) + self.norm(x) - x",
+        "normed = self.norm(x)\n        return self.fn(normed, *others) + normed - x",
         "lm/layers.0.0",
         area="structure",
     ),
@@ -213,7 +214,7 @@ FAULTS = [
         "BatchNorm that uses its running statistics in training",
         "nn.BatchNorm2D(channels)",
         "nn.BatchNorm2D(channels, use_global_stats=True)",
-        "features.1",
+        "features.1:running_mean",
         arguments=("--train",),
         area="norms",
     ),
@@ -234,7 +235,7 @@ FAULTS = [
         '{"_mean": "running_mean", "_variance": "running_var"}',
         '{"_mean": "running_var", "_variance": "running_mean"}',
         "features.1",
-        file="common/weights.py",
+        file="common/layers.py",
         area="norms",
     ),
     cnn(
@@ -272,9 +273,10 @@ FAULTS = [
     cnn(
         "square-linear-flipped",
         "a square Linear written out with its weight the wrong way round",
-        "paddle.tanh(self.square(self.norm(x)))",
-        "paddle.tanh(self.square(self.norm(x)) - self.norm(x) @ self.square.weight "
-        "+ self.norm(x) @ self.square.weight.T)",
+        'return {"logits": self.head(paddle.tanh(self.square(self.norm(x)))),',
+        "normed = self.norm(x)\n"
+        "        flipped = normed @ (self.square.weight.T - self.square.weight)\n"
+        '        return {"logits": self.head(paddle.tanh(self.square(normed) + flipped)),',
         "head:in/0",
         area="weights",
     ),

@@ -88,11 +88,10 @@ FAULTS = [
     forward(
         "square-linear-not-transposed",
         "square weights carried over without transposing them",
-        "named = path + owner.local in (rename or {})",
-        "owner = owner if owner.shape[:1] != owner.shape[1:] else owner._replace(kind='')\n"
-        "            named = path + owner.local in (rename or {})",
+        "and len(owner.shape) == 2,",
+        "and len(set(owner.shape)) == 2,",
         f"main/{SELF}.query",
-        file="common/weights.py",
+        file="common/layout.py",
         area="weights",
     ),
     # ---- attention
@@ -123,8 +122,8 @@ FAULTS = [
     forward(
         "scale-on-the-mask-too",
         "the mask's -10000 scaled with the logits",
-        "key_logits = self.key_att(key_mixed).swapaxes(1, 2) / scale + mask_bias",
-        "key_logits = (self.key_att(key_mixed).swapaxes(1, 2) + mask_bias) / scale",
+        "key_logits = self.key_att(key_mixed).moveaxis(1, 2) / scale + mask_bias",
+        "key_logits = (self.key_att(key_mixed).moveaxis(1, 2) + mask_bias) / scale",
         f"{SELF}.key_logits",
         area="masks",
     ),
@@ -231,7 +230,7 @@ FAULTS = [
         "a product computed in half precision",
         "return self.transform(value_mixed) + query",
         'return self.transform(value_mixed).astype("float16").astype(x.dtype) + query',
-        f"main/{SELF}",
+        f"padding/{SELF}",
         area="structure",
     ),
     # ---- dropout
@@ -266,7 +265,7 @@ FAULTS = [
         "F.dropout without training=self.training: on in eval mode",
         'x = dropout(self, "dropout", self.dense(x), self.dropout_prob)',
         "x = F.dropout(self.dense(x), self.dropout_prob)",
-        f"main/{ATTENTION}.output.LayerNorm:in/0",
+        f"main/{ATTENTION}.output.dropout:p",
         area="dropout",
     ),
     forward(
@@ -300,8 +299,8 @@ FAULTS = [
     backward(
         "detached-weights",
         "the pooling's weights cut off from the gradient",
-        'tap(self, "pooled", paddle.matmul(weights.swapaxes(1, 2), x).squeeze(1))',
-        'tap(self, "pooled", paddle.matmul(weights.detach().swapaxes(1, 2), x).squeeze(1))',
+        'tap(self, "pooled", paddle.matmul(weights.moveaxis(1, 2), x).squeeze(1))',
+        'tap(self, "pooled", paddle.matmul(weights.detach().moveaxis(1, 2), x).squeeze(1))',
         f"main/grad_of/{POOLER}.pooling_weights",
         area="gradients",
     ),

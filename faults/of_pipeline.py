@@ -12,7 +12,9 @@ METRIC = "step2_metric/paddle/metric.py"
 
 reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="readers")
 words = partial(Fault, model="fastformer", step=2, file=LOADER, area="words")
+SCORES = "for name, value in score(run.pair, outputs, test).items():\n"
 score = partial(Fault, model="fastformer", step=2, file=METRIC, area="scores")
+LOAD = "self.side.load_state(model, values)"
 pipeline = partial(Fault, model="fastformer", step=1, refused=True, area="logs")
 
 
@@ -82,8 +84,9 @@ FAULTS = [
     reader(
         id="drop-last",
         what="the last, smaller batch dropped",
-        old="batch_size=batch_size, drop_last=drop_last)",
-        new="batch_size=batch_size, drop_last=True)",
+        old='run, "train", batches(Samples(train), shuffled, BATCH_SIZE))',
+        new='run, "train", batches(Samples(train), shuffled, BATCH_SIZE, drop_last=True))',
+        file=METRIC,
         origin="train/hashes",
     ),
     reader(
@@ -103,16 +106,18 @@ FAULTS = [
     reader(
         id="off-by-one-sample",
         what="a sample read with the next one's label",
-        old="return {name: values[index] for name, values in self.arrays.items()}",
-        new="return {\n            name: values[(index + (name == 'labels')) % len(values)]\n"
-        "            for name, values in self.arrays.items()\n        }",
+        old="return {name: np.asarray(values[index]) for name, values in self.arrays.items()}",
+        new="after = (index + 1) % len(self)\n"
+        '        read = {"labels": after}\n'
+        "        return {n: np.asarray(v[read.get(n, index)]) for n, v in self.arrays.items()}",
         origin="train/batch/000/labels",
     ),
     reader(
         id="wrong-split",
         what="scores taken on the training set",
-        old='prefix = f"{part}/"',
-        new='prefix = "train/"',
+        old='run.samples("train"), run.samples("test")',
+        new='run.samples("train"), run.samples("train")',
+        file=METRIC,
         origin="test/batch/000/input_ids",
     ),
     reader(
@@ -186,14 +191,15 @@ FAULTS = [
         what="unknown words given the padding's id",
         old="ids = [self.ids.get(word, UNKNOWN)",
         new="ids = [self.ids.get(word, PADDING)",
-        origin="words/batch/001/input_ids",
+        origin="words/batch/000/input_ids",
     ),
     # ---- scores
     score(
         id="macro-f-definition",
         what="macro-F as the mean of the classes' F1, not of averaged precision and recall",
-        old="np.float64(macro_f_seed(labels, predictions, classes))",
-        new="np.float64(macro_f1(labels, predictions, classes))",
+        old=SCORES,
+        new="scores = score(run.pair, outputs, test)\n"
+        '    for name, value in (scores | {"macro_f_seed": scores["macro_f1"]}).items():\n',
         origin="macro_f_seed",
     ),
     score(
@@ -201,21 +207,22 @@ FAULTS = [
         what="predictions made in train mode",
         old="predict(run, run.build(), test, BATCH_SIZE)",
         new="predict(run, run.build(training=True), test, BATCH_SIZE)",
-        origin="test/logits",
+        origin="test/000/fastformer_model.dropout:p",
     ),
     score(
-        id="second-best-class",
-        what="the second best class predicted",
-        old='run.log_choice("test/predictions", scores)\n',
-        new='run.log_choice("test/predictions", scores)\n'
-        "    predictions = np.argsort(scores, axis=-1)[:, -2]\n",
+        id="scored-over-samples",
+        what="scores of the predictions in another order than the labels",
+        old=SCORES,
+        new='shifted = {"logits": np.roll(outputs["logits"], 1, axis=0)}\n'
+        "    for name, value in score(run.pair, shifted, test).items():\n",
         origin="accuracy",
     ),
     score(
-        id="classes-from-zero-to-nine",
+        id="one-class-too-many",
         what="scores averaged over one class too many",
-        old="classes = scores.shape[-1]",
-        new="classes = scores.shape[-1] + 1",
+        old=SCORES,
+        new='logits = np.pad(outputs["logits"], ((0, 0), (0, 1)), constant_values=-1e9)\n'
+        '    for name, value in score(run.pair, {"logits": logits}, test).items():\n',
         origin="macro_f_seed",
     ),
     # ---- weights and inputs
@@ -225,8 +232,8 @@ FAULTS = [
         model="fastformer",
         step=1,
         file="common/twin.py",
-        old="self.side.load_state(model, self.layout.to_paddle(state))",
-        new="self.layout.to_paddle(state)",
+        old=LOAD,
+        new=f"if self.side.NAME == 'torch':\n            {LOAD}",
         origin="main/word_embedding",
         area="weights",
     ),
@@ -236,9 +243,10 @@ FAULTS = [
         model="fastformer",
         step=1,
         file="common/twin.py",
-        old="self.side.load_state(model, self.layout.to_paddle(state))",
+        old=LOAD,
         new="other = weights.load_state(self.folder / 'weights' / 'padding.npz')\n"
-        "        self.side.load_state(model, self.layout.to_paddle(other))",
+        "        values = values if self.side.NAME == 'torch' else layout.to_paddle(other)\n"
+        f"        {LOAD}",
         origin="main/word_embedding",
         area="weights",
     ),
@@ -248,12 +256,13 @@ FAULTS = [
         model="fastformer",
         step=1,
         file="common/twin.py",
-        old="self.side.load_state(model, self.layout.to_paddle(state))",
-        new="crossed = self.layout.to_paddle(state)\n"
-        "        path = 'fastformer_model.encoders.0.attention.self.{}.weight'\n"
+        old=LOAD,
+        new="path = 'fastformer_model.encoders.0.attention.self.{}.weight'\n"
         "        first, second = path.format('query'), path.format('key')\n"
-        "        crossed[first], crossed[second] = crossed[second], crossed[first]\n"
-        "        self.side.load_state(model, crossed)",
+        "        if self.side.NAME == 'paddle' and first in values:\n"
+        "            values = dict(values)\n"
+        "            values[first], values[second] = values[second], values[first]\n"
+        f"        {LOAD}",
         origin="main/fastformer_model.encoders.0.attention.self.query",
         area="weights",
     ),

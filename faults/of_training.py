@@ -17,6 +17,7 @@ NORM = "fastformer_model.encoders.0.attention.output.LayerNorm.weight"
 train = partial(
     Fault, model="fastformer", step=5, file=TRAIN, area="training", arguments=("--epochs", "2")
 )
+initial = partial(train, file="common/models/fastformer/paddle_model.py", area="weights")
 
 FAULTS = [
     # ---- losses
@@ -46,14 +47,14 @@ FAULTS = [
         what="ignored labels counted in the mean",
         old="return losses.sum() / mass.sum()",
         new="return losses.sum() / weight[index].sum()",
-        origin="main/losses/ignore_index",
+        origin="holes/losses/ignore_index",
     ),
     loss(
         id="ignore-index-zero",
         what="ignore_index 0 for -100",
         old="kept = labels != ignore_index",
         new="kept = (labels != ignore_index) & (labels != 0)",
-        origin="main/losses/per_sample",
+        origin="holes/loss",
     ),
     loss(
         id="reduction",
@@ -110,8 +111,8 @@ FAULTS = [
     optimizer(
         id="decay-of-nothing",
         what="decay chosen by names that no parameter has",
-        old="decayed = {value.name for value in values if value.ndim > 1}",
-        new="decayed = {name for name, value in parameters if value.ndim > 1}",
+        old="decayed = {value.name for n, value in parameters if n in decayed}",
+        new="decayed = set(decayed)",
         origin=f"main/adamw/000/weight/{FIRST}",
     ),
     optimizer(
@@ -124,8 +125,8 @@ FAULTS = [
     optimizer(
         id="nesterov",
         what="Nesterov's momentum for the plain one",
-        old="value.copy_(value - velocity * self.lr())",
-        new="value.copy_(value - (value.grad + velocity * self.momentum) * self.lr())",
+        old="value.copy_(value - velocity * self.lr(), False)",
+        new="value.copy_(value - (value.grad + velocity * self.momentum) * self.lr(), False)",
         origin=f"main/sgd/000/weight/{FIRST}",
     ),
     optimizer(
@@ -172,7 +173,7 @@ FAULTS = [
         what="gradients taken with dropout on",
         old='every parameter."""\n    model = run.build()',
         new='every parameter."""\n    model = run.build(training=True)',
-        origin="main/fastformer_model.encoders.0:in/0",
+        origin="main/fastformer_model.dropout:p",
     ),
     script(
         id="stepped-twice",
@@ -189,7 +190,7 @@ FAULTS = [
         file="step1_forward/paddle/forward.py",
         old="model = run.build()",
         new="model = run.build(training=True)",
-        origin="main/fastformer_model.encoders.0:in/0",
+        origin="main/fastformer_model.dropout:p",
         area="training",
     ),
     # ---- training
@@ -198,7 +199,7 @@ FAULTS = [
         what="training without dropout",
         old="model = run.build(training=True)",
         new="model = run.build()",
-        origin="train/000/loss",
+        origin="train/000/fastformer_model.dropout:p",
     ),
     train(
         id="eval-mode-kept",
@@ -210,8 +211,8 @@ FAULTS = [
     train(
         id="same-order-every-epoch",
         what="every epoch in the first one's order",
-        old='permutation("shuffle", epoch, len(samples["labels"]))',
-        new='permutation("shuffle", 0, len(samples["labels"]))',
+        old='permutation("shuffle", epoch, count(samples))',
+        new='permutation("shuffle", 0, count(samples))',
         origin="train/order",
     ),
     train(
@@ -224,8 +225,8 @@ FAULTS = [
     train(
         id="schedule-length",
         what="a schedule that ends with the last whole batch",
-        old='-(-len(samples["labels"]) // settings["batch_size"])',
-        new='(len(samples["labels"]) // settings["batch_size"])',
+        old='-(-count(samples) // settings["batch_size"])',
+        new='(count(samples) // settings["batch_size"])',
         origin="train/lr",
     ),
     train(
@@ -234,6 +235,35 @@ FAULTS = [
         old="    side.clear_gradients(model)\n",
         new="",
         origin="train/002/loss",
+    ),
+    # ---- initial weights
+    initial(
+        id="initial-spread",
+        what="initial weights with twice the standard deviation",
+        old="nn.initializer.Normal(0.0, std)(module.weight)",
+        new="nn.initializer.Normal(0.0, 2.0 * std)(module.weight)",
+        origin="init/dense_linear.weight",
+    ),
+    initial(
+        id="initial-biases",
+        what="biases drawn instead of zero",
+        old="nn.initializer.Constant(0.0)(module.bias)",
+        new="nn.initializer.Uniform(-0.01, 0.01)(module.bias)",
+        origin="init/dense_linear.bias",
+    ),
+    initial(
+        id="initial-padding-row",
+        what="the padding word's row not set to zero",
+        old="        with paddle.no_grad():\n            self.word_embedding.weight[0] = 0.0\n",
+        new="",
+        origin="init/word_embedding.weight",
+    ),
+    initial(
+        id="initial-default",
+        what="the framework's own initial weights in place of the paper's",
+        old='        self.initialize(config["initializer_range"])\n',
+        new="",
+        origin="init/dense_linear.weight",
     ),
     train(
         id="start-not-shared",

@@ -4,15 +4,18 @@
     PaDiff 0.3.0       its default, compare_mode "mean": the means of each pair of tensors must
                        agree with numpy's assert_allclose(rtol=1e-7, atol=0)
 
-    python -m faults.peers    asks reprod_log: reads lines `REF<tab>CAND<tab>LIMIT`, says True/False
+    python -m faults.peers    asks reprod_log; reads JSON lines, answers True or False to each
 
+Keys that one side alone has in the correct run are left out of both: a user would not log them.
 A rule that fails a faulty port says something only if it passes the correct one: `make faults`
 asks both about the correct logs too.
 """
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +28,21 @@ PADIFF_RTOL = 1e-7
 NO_LOGS = "no logs"
 
 
-def padiff_passes(reference: Path, candidate: Path) -> bool:
+def one_sided(reference: Path, candidate: Path) -> list[str]:
+    """Keys that only one of two logs has; none where a log is not there."""
+    if not (reference.is_file() and candidate.is_file()):
+        return []
+    with read_log(reference) as ref, read_log(candidate) as cand:
+        return sorted(set(ref) ^ set(cand))
+
+
+def padiff_passes(reference: Path, candidate: Path, ignored: Collection[str]) -> bool:
     """PaDiff's default rule on every tensor of two logs; a tensor that one log lacks fails."""
     with read_log(reference) as ref, read_log(candidate) as cand:
-        if set(ref) != set(cand):
+        keys = set(ref) - set(ignored)
+        if keys != set(cand) - set(ignored):
             return False
-        for key in ref:
+        for key in keys:
             try:
                 means = ref[key].mean(), cand[key].mean()
                 np.testing.assert_allclose(*means, rtol=PADIFF_RTOL, atol=0)
@@ -52,9 +64,12 @@ class ReprodLog:
             text=True,
         )
 
-    def passes(self, reference: Path, candidate: Path, limit: float) -> bool:
+    def passes(
+        self, reference: Path, candidate: Path, limit: float, ignored: Collection[str]
+    ) -> bool:
         """The tool's own verdict; False also where it stops with an error."""
-        self._process.stdin.write(f"{reference}\t{candidate}\t{limit}\n")
+        question = [str(reference), str(candidate), limit, list(ignored)]
+        self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline().strip()
         if answer not in ("True", "False"):
@@ -73,15 +88,17 @@ def nothing_said() -> dict[str, str]:
     return {"reprod_log": NO_LOGS, "padiff": NO_LOGS}
 
 
-def says(tool: ReprodLog, reference: Path, candidate: Path, limit: float) -> dict[str, str]:
+def says(
+    tool: ReprodLog, reference: Path, candidate: Path, limit: float, ignored: Collection[str] = ()
+) -> dict[str, str]:
     """Tool -> "passes", "fails", or NO_LOGS where the run left none."""
     if not (reference.is_file() and candidate.is_file()):
         return nothing_said()
     try:
-        padiff = padiff_passes(reference, candidate)
+        padiff = padiff_passes(reference, candidate, ignored)
     except UserError:  # a log that cannot be read
         padiff = False
-    answers = {"reprod_log": tool.passes(reference, candidate, limit), "padiff": padiff}
+    answers = {"reprod_log": tool.passes(reference, candidate, limit, ignored), "padiff": padiff}
     return {name: "passes" if passed else "fails" for name, passed in answers.items()}
 
 
@@ -100,14 +117,17 @@ def _serve() -> None:
             heard.append(record.getMessage())
 
     for line in sys.stdin:
-        reference, candidate, limit = line.rstrip("\n").split("\t")
+        reference, candidate, limit, ignored = json.loads(line)
         heard.clear()
         tools = logging.getLogger("root")  # the name that reprod_log gives its logger
         tools.handlers = [Listener()]
         try:
             helper = ReprodDiffHelper()
-            helper.compare_info(helper.load_info(reference), helper.load_info(candidate))
-            helper.report(diff_method="mean", diff_threshold=float(limit), path=os.devnull)
+            infos = [helper.load_info(reference), helper.load_info(candidate)]
+            for key in ignored:
+                infos[0].pop(key, None), infos[1].pop(key, None)
+            helper.compare_info(*infos)
+            helper.report(diff_method="mean", diff_threshold=limit, path=os.devnull)
             print(heard[-1:] == ["diff check passed"], file=answers)
         except Exception:  # keys or shapes that differ end it with an assertion
             print(False, file=answers)

@@ -48,6 +48,7 @@ class Worker:
         self.scratch = folder / "scratch"
         self.reprod_log = peers.ReprodLog()
         self.controls: dict[Check, dict] = {}
+        self.ignored: dict[Check, list[str]] = {}  # keys that one side alone has in a correct run
 
     def close(self) -> None:
         """End what was started."""
@@ -58,6 +59,7 @@ class Worker:
         if check not in self.controls:
             start = time.perf_counter()
             done, told = self.run(check)
+            self.ignored[check] = peers.one_sided(*self.float32_logs(check, self.logs(check)))
             self.controls[check] = {
                 "step": check.step,
                 "model": check.name,
@@ -144,8 +146,14 @@ class Worker:
 
     def ask_peers(self, check: Check, folder: Path) -> dict[str, str]:
         """The two other tools' verdicts on a run's float32 logs."""
-        names = (folder / f"{STEMS[check.step]}_{side}.npy" for side in ("torch", "paddle"))
-        return peers.says(self.reprod_log, *names, LIMITS.get(check.step, 1e-6))
+        logs = self.float32_logs(check, folder)
+        limit = LIMITS.get(check.step, 1e-6)
+        return peers.says(self.reprod_log, *logs, limit, self.ignored.get(check, ()))
+
+    def float32_logs(self, check: Check, folder: Path) -> tuple[Path, Path]:
+        """The logs that the guide compares."""
+        torch, paddle = (folder / f"{STEMS[check.step]}_{side}.npy" for side in ("torch", "paddle"))
+        return torch, paddle
 
     def tampered(self, fault: Fault, check: Check) -> Path:
         """A copy of the correct run's logs, after what the fault does to them."""

@@ -20,7 +20,7 @@ SCORE_ALLOWED = 1e-12  # scores are ratios of small counts: only their last bits
 SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F
 
 
-def third_opinion(folder: Path, pair) -> list[Row]:
+def third_opinion(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Each side's scores against scikit-learn's, computed from that side's predictions."""
     from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
@@ -28,7 +28,7 @@ def third_opinion(folder: Path, pair) -> list[Row]:
     for side in ("torch", "paddle"):
         with read_log(folder / f"metric_{side}.npy") as log:
             if hasattr(pair.case, "metric") or "test/predictions" not in log:
-                return []  # the pair's own metric: its meaning is its own
+                return [], []  # the pair's own metric: its meaning is its own
             labels, predictions = log["test/labels"], log["test/predictions"]
             labels, predictions = labels[labels >= 0], predictions[labels >= 0]
             classes = range(log.shape("test/logits")[-1])
@@ -50,7 +50,7 @@ def third_opinion(folder: Path, pair) -> list[Row]:
                 )
                 for name, opinion in opinions.items()
             ]
-    return rows
+    return rows, []
 
 
 STEP = Step(

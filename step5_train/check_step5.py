@@ -33,7 +33,7 @@ DRIFT_FLOOR = 2.0**-23  # of the loss: a self-twin that has not drifted yet stil
 SIGN_TEST_LEVEL = 0.01
 
 
-def trained_alike(folder: Path, pair) -> list[Row]:
+def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Drift of the loss in each epoch against the self-twin's, the final predictions, a picture."""
     with (
         read_log(folder / "train_full_torch.npy") as torch_log,
@@ -53,7 +53,7 @@ def trained_alike(folder: Path, pair) -> list[Row]:
         read_log(folder / "train_init_torch.npy") as torch_init,
         read_log(folder / "train_init_paddle.npy") as paddle_init,
     ):
-        return judge_initial(torch_init, paddle_init) + rows
+        return judge_initial(torch_init, paddle_init) + rows, []
 
 
 def _drift(torch_loss, paddle_loss, self_loss, epochs: int) -> list[Row]:

@@ -180,6 +180,21 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
         data.split_documents(np.arange(5), np.array(offsets, int))
 
 
+def test_words_have_ids_in_the_order_in_which_they_are_first_seen():
+    script = """
+from common.torch_loader import UNKNOWN, Vocabulary, words_of
+assert words_of("It's  a CAT.") == ["it", "'", "s", "a", "cat", "."]
+known = Vocabulary(["b A b", "c a"])
+assert known.ids == {"b": UNKNOWN + 1, "a": UNKNOWN + 2, "c": UNKNOWN + 3}
+assert known.encode("C zebra B").tolist() == [UNKNOWN + 3, UNKNOWN, UNKNOWN + 1]
+assert known.encode("").shape == (0,) and known.encode("").dtype == "int64" and UNKNOWN == 1
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # ---- scores -------------------------------------------------------------------------------------
 
 

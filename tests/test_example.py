@@ -230,3 +230,11 @@ def test_a_training_set_up_is_completed():
 def test_a_training_set_up_that_is_none_is_one_sentence(given, told):
     with pytest.raises(UserError, match=re.escape(told)):
         training(pair_of(optimizer=given), {"width": 3})
+
+
+def test_a_pair_without_a_loss_is_told_so(checkout, spoilt):
+    path = spoilt / "torch_model.py"
+    path.write_text(path.read_text().partition("def loss(")[0])
+    done = checkout.check(3, "--model", str(spoilt), "--no-report")
+    assert done.returncode == 2
+    assert "torch_model.py: steps 3, 4 and 5 need loss(outputs, inputs)" in done.stderr

@@ -15,15 +15,15 @@ from faults.fault import AREAS, Fault
 from faults.worker import Check, Worker
 
 BY_ID = {fault.id: fault for fault in FAULTS}
-# One for each way in which a fault is planted or found; all of step 1 on one model but the last.
+# One for each way in which a fault is planted or found.
 REPRESENTATIVES = (
     "layernorm-epsilon-small",
     "dropout-left-out",
     "bias-left-out",
-    "layers-crossed",
+    "relu-gradient",
     "torch-on-both-sides",
     "stale-log",
-    "drop-last",
+    "case-kept",
     "class-weights-mean",
 )
 
@@ -34,7 +34,7 @@ REPRESENTATIVES = (
 def test_catalogue_is_long_and_its_names_are_unique():
     assert len(FAULTS) >= 60
     assert len(BY_ID) == len(FAULTS)
-    planted = [(fault.model, fault.file, fault.old, fault.new, fault.after) for fault in FAULTS]
+    planted = [(f.model, f.file, f.old, f.new, f.after, f.other) for f in FAULTS]
     assert len(set(planted)) == len(planted)
 
 
@@ -87,21 +87,47 @@ def test_change_that_is_no_fault_is_not_caught(worker):
     assert not found["caught"] and not found["origin_right"]
 
 
-def test_wrong_origin_is_not_called_right(worker):
-    fault = dataclasses.replace(BY_ID["layernorm-epsilon-small"], origin="main/logits")
-    found = worker.judge(fault)
-    assert found["caught"] and not found["origin_right"]
+class Done:
+    """A finished check, as far as a verdict on it goes."""
+
+    stderr = ""
+
+    def __init__(self, returncode):
+        self.returncode = returncode
 
 
-def test_nothing_is_caught_where_the_correct_run_is_red(worker):
+@pytest.mark.parametrize(
+    "control_is_green, status, first, caught, right",
+    [
+        (True, 1, "main/fastformer_model.LayerNorm", True, True),
+        (True, 1, "main/logits", True, False),
+        (True, 1, None, True, False),
+        (True, 2, None, False, False),
+        (True, 0, None, False, False),
+        (False, 1, "main/fastformer_model.LayerNorm", False, False),
+    ],
+)
+def test_fault_counts_only_behind_a_green_run_and_by_its_own_row(
+    worker, control_is_green, status, first, caught, right
+):
     fault = BY_ID["layernorm-epsilon-small"]
-    check = Check.of(fault)
-    green = worker.control(check)
-    worker.controls[check] = green | {"exit_code": 1}
-    try:
-        assert not worker.judge(fault)["caught"]
-    finally:
-        worker.controls[check] = green
+    told = {"first_diverged": first, "verdict": "DIVERGED", "rows": []}
+    found = worker.found(fault, control_is_green, Done(status), told)
+    assert (found["caught"], found["origin_right"]) == (caught, right)
+
+
+@pytest.mark.parametrize(
+    "status, sentence, caught, right",
+    [
+        (2, "only in the torch model: layers.0.0.fn.to_r.bias, layers.1.0.fn", True, True),
+        (2, "internal error", True, False),
+        (1, "only in the torch model: layers.0.0.fn.to_r.bias", False, False),
+    ],
+)
+def test_refusal_counts_by_what_its_sentence_says(worker, status, sentence, caught, right):
+    told = {"errors": {"fast_transformer": sentence}}
+    found = worker.found(BY_ID["bias-left-out"], True, Done(status), told)
+    assert (found["caught"], found["origin_right"]) == (caught, right)
 
 
 # ---- what is told -------------------------------------------------------------------------------

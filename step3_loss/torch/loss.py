@@ -19,7 +19,7 @@ def loss(run):
     with torch.no_grad():
         outputs = run.call(model, tensors)
         run.log_nested("", outputs)
-        run.log("loss", run.module.loss(outputs, tensors))
+        run.log("loss", run.loss(outputs, tensors))
         losses = getattr(run.module, "losses", lambda outputs, inputs: {})(outputs, tensors)
     for name, value in losses.items():
         run.log(f"losses/{name}", value)

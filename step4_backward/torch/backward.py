@@ -17,6 +17,8 @@ WITNESS_LR = 0.1
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
 # bends more, or that rounding blurs more.
 WITNESS_STEPS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
+# Of what tells rounding from slope; the longer ones see that of a model which casts to float32.
+NOISE_STEPS = (1e-11, 3e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 
 
 def backward(run):
@@ -34,10 +36,10 @@ def gradients(run):
     """The gradient at every probe, in the order of the backward pass, and of every parameter."""
     model = run.build()
     tensors = {key: side.watch(value) for key, value in run.tensors().items()}
-    run.session.gradients = True
+    run.session.gradients, run.session.half = True, False
     with side.probing(model):
         outputs = run.call(model, tensors)
-        loss = run.module.loss(outputs, tensors)
+        loss = run.loss(outputs, tensors)
         run.log_nested("", outputs)
         run.log("loss", loss)
         loss.backward()
@@ -68,7 +70,7 @@ def witnesses(run):
             side.assign(value, start[name] + shift * direction[name])
         session.begin(prefix=run.prefix)
         with torch.no_grad(), using(session):
-            return float(run.module.loss(run.call(model, tensors), tensors))
+            return float(run.loss(run.call(model, tensors), tensors))
 
     start = {name: side.array(value).copy() for name, value in run.parameters(model)}
     shapes = {name: values.shape for name, values in run.as_reference(start.items())}
@@ -79,7 +81,7 @@ def witnesses(run):
     direction = {name: run.from_reference(name, draws.get) / norm for name in start}
     session.begin(prefix=run.prefix)
     with using(session):
-        run.module.loss(run.call(model, tensors), tensors).backward()
+        run.loss(run.call(model, tensors), tensors).backward()
     slope = {name: side.gradient(value) for name, value in run.parameters(model)}
     side.sgd_step(model, WITNESS_LR)
     gaps = (
@@ -95,6 +97,8 @@ def witnesses(run):
         "largest_weight": max(float(np.abs(value).max()) for value in start.values()),
         "directional": float(sum((slope[n] * direction[n]).sum() for n in slope)),
     }
+    if run.session.half:
+        return seen | {"half": True}  # steps of half precision hide any slope
     best = np.inf
     for shift in WITNESS_STEPS:
         rise = (loss_at(shift) - loss_at(-shift)) / (2.0 * shift)
@@ -114,7 +118,7 @@ def witnesses(run):
 def noise_of(loss_at):
     """Rounding of the loss: shifts too small to bend it leave nothing else."""
     middle = loss_at(0.0)
-    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in (1e-11, 3e-11, 1e-10)]
+    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in NOISE_STEPS]
     return max(2.0**-52 * abs(middle), *map(abs, bends))
 
 
@@ -138,7 +142,7 @@ def optimizer_steps(run, setup):
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
         run.session.begin(step, prefix=f"{run.prefix}{path}/")
-        loss = run.module.loss(run.call(model, tensors), tensors)
+        loss = run.loss(run.call(model, tensors), tensors)
         loss.backward()
         run.log(f"{path}/loss", loss)
         run.log(f"{path}/lr", optimizer.lr())

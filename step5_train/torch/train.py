@@ -97,7 +97,7 @@ def shuffled(run, samples, settings, epoch):
 def one_step(run, model, optimizer, batch):
     """Forward, backward and update on one batch; returns the loss before the update."""
     tensors = {key: side.tensor(values) for key, values in batch.items()}
-    loss = run.module.loss(run.call(model, tensors), tensors)
+    loss = run.loss(run.call(model, tensors), tensors)
     loss.backward()
     optimizer.step()
     side.clear_gradients(model)

@@ -102,6 +102,9 @@ CASES = {
     }
 }
 
+# The model detaches the padding word: see embed.
+PADDING_ROWS = {"word_embedding.weight": 0}
+
 # How a preset is trained; its dropout is in CONFIGS.
 TRAIN = {
     "digits": {

@@ -39,7 +39,7 @@ CONFIGS = {name: {} for name in CASES}  # a case says all of it
 
 
 def make_inputs(config, seed, scale=1.0, weight=0.25):
-    """x (B, C), tokens (B, T, C) or images (B, 3, S, S) float; labels (B) int64; weight (1) float"""
+    """x (B, C), tokens (B, T, C) or images (B, 3, S, S) float; labels (B) int64; weight (1)"""
     rng = np.random.default_rng(seed)
     width = config["width"]
     name, shape = {

@@ -1,4 +1,4 @@
-"""The reference of the hard small networks: paddle.  B batch, T tokens, C channels, S image size."""
+"""The reference of the hard small networks: paddle.  B batch, T tokens, C channels."""
 
 import paddle
 from paddle import nn
@@ -136,7 +136,7 @@ def build(config):
     sizes = (config["width"], config["layers"], config.get("num_labels", 5))
     model = KINDS[config["kind"]](*sizes)
     model.loss_scale = config.get("loss_scale", 1.0)
-    # twin: its state becomes both sides'
+    # its state becomes both sides'
     return model
 
 

@@ -1,4 +1,4 @@
-"""The reference of the hard small networks: torch.  B batch, T tokens, C channels, S image size."""
+"""The reference of the hard small networks: torch.  B batch, T tokens, C channels."""
 
 import numpy as np
 import torch
@@ -137,7 +137,7 @@ def build(config):
     sizes = (config["width"], config["layers"], config.get("num_labels", 5))
     model = KINDS[config["kind"]](*sizes)
     model.loss_scale = config.get("loss_scale", 1.0)
-    harden(model, config.get("weights", "initial"))  # twin: its state becomes both sides'
+    harden(model, config.get("weights", "initial"))  # its state becomes both sides'
     return model
 
 

@@ -59,7 +59,7 @@ OPERATORS = {
     ),
     "label_smooth": lambda x, other: F.cross_entropy(
         x, other.argmax(-1), label_smoothing=0.1
-    ),  # twin: label smoothing is an operator of its own
+    ),  # label smoothing is an operator of its own
     "interpolate": lambda x, other: F.interpolate(
         as_images(x), size=[16, 16], mode="bilinear", align_corners=False
     ),
@@ -83,7 +83,7 @@ class Model(nn.Module):
     def __init__(self, operator, loss_scale):
         super().__init__()
         self.loss_scale = loss_scale
-        self.gain = nn.Parameter(torch.ones([1]))  # twin: how a parameter is made
+        self.gain = nn.Parameter(torch.ones([1]))  # how a parameter is made
         self.operator = Operator(operator)
 
     def forward(self, x, other):

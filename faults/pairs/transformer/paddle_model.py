@@ -99,7 +99,7 @@ class Transformer(nn.Layer):
 
 def build(config):
     model = Transformer(**config)
-    # twin: its state becomes both sides'
+    # its state becomes both sides'
     return model
 
 

@@ -100,7 +100,7 @@ class Transformer(nn.Module):
 
 def build(config):
     model = Transformer(**config)
-    harden(model, config.get("weights", "initial"))  # twin: its state becomes both sides'
+    harden(model, config.get("weights", "initial"))  # its state becomes both sides'
     return model
 
 

@@ -1,0 +1,190 @@
+"""Correct pairs that are hard to judge: none of them may be called wrong.
+
+    python -m faults.hard                 all of them (make faults runs them too)
+    python -m faults.hard --only deep     one folder of faults/pairs
+
+A pair is one case of a folder under faults/pairs, in one step, under one seed.  Exit status 0: no
+false alarm.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.cli import guarded
+from common.errors import UserError
+from common.pairs import ROOT
+from common.verdict import exit_code, worst
+
+PAIRS = Path(__file__).resolve().parent / "pairs"
+CHECKS = {
+    1: "step1_forward/check_step1.py",
+    3: "step3_loss/check_step3.py",
+    4: "step4_backward/check_step4.py",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One check of one folder: every case of a preset."""
+
+    folder: str
+    step: int
+    preset: str = "default"
+    options: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """How the run is named before its cases."""
+        parts = [self.folder, *([] if self.preset == "default" else [self.preset]), *self.options]
+        return " ".join(part for part in parts if not part.startswith("--"))
+
+
+_TRAINED = ("--weights", "trained-like")
+RUNS = (
+    Run("transformer", 4, "backward"),  # the long ones first
+    Run("networks", 4),
+    Run("operators", 4),
+    Run("deep", 4, options=(*_TRAINED, "--seed", "1")),
+    Run("networks", 4, "gauge"),
+    Run("networks", 4, "norms"),
+    Run("choices", 4),
+    Run("transformer", 1),
+    Run("operators", 1),
+    Run("deep", 1, options=(*_TRAINED, "--seed", "2")),
+    Run("deep", 1, options=(*_TRAINED, "--seed", "3")),
+    Run("networks", 1),
+    Run("choices", 1),
+    Run("transformer", 3),
+    Run("networks", 3),
+    Run("choices", 3),
+)
+
+
+def run(workers: int, on_progress: Callable[[str], None], runs: Sequence[Run] = RUNS) -> list[dict]:
+    """Judge every hard pair; a dict for each, in the order of RUNS.
+
+    name, step, verdict, exit_code (0: right), rows, guide_passed, seconds (of its run, shared by
+    its cases) and worst, the row that used most of what it was allowed.  Raises UserError where a
+    run leaves no report.
+    """
+    waiting = list(enumerate(runs))
+    found: dict[int, list[dict]] = {}
+    broken: list[BaseException] = []
+    lock = threading.Lock()
+
+    def work(out: Path) -> None:
+        try:
+            while True:
+                with lock:
+                    if not waiting or broken:
+                        return
+                    i, one = waiting.pop(0)
+                cases = _judge(one, out / str(i))
+                with lock:
+                    found[i] = cases
+                    on_progress(f"hard pairs: step {one.step}, {one.name}")
+        except BaseException as error:
+            broken.append(error)
+
+    with tempfile.TemporaryDirectory(prefix="hard-") as name:
+        threads = [threading.Thread(target=work, args=(Path(name),)) for _ in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if broken:
+        raise broken[0]
+    return [case for i in sorted(found) for case in found[i]]
+
+
+def _judge(one: Run, out: Path) -> list[dict]:
+    """Run one check and cut its report into its cases."""
+    report = out / "rows.json"
+    command = [sys.executable, "-W", "ignore", str(ROOT / CHECKS[one.step])]
+    command += ["--model", str(PAIRS / one.folder), "--preset", one.preset, *one.options]
+    command += ["--out", str(out), "--no-report", "--json", str(report)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
+    start = time.perf_counter()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    seconds = time.perf_counter() - start
+    if not report.is_file():
+        raise UserError(f"{one.name}: step {one.step} left no report: {done.stderr.strip()}")
+    document = json.loads(report.read_text())
+    if document["errors"]:
+        sentence = "; ".join(document["errors"].values())
+        raise UserError(f"{one.name}: step {one.step} could not be compared: {sentence}")
+    cases: dict[str, list[dict]] = {}
+    for row in document["rows"]:
+        cases.setdefault(row["key"].split("/")[0], []).append(row)
+    return [
+        _summary(f"{one.name}/{case}", one.step, rows, round(seconds / len(cases), 2))
+        for case, rows in cases.items()
+    ]
+
+
+def _summary(name: str, step: int, rows: list[dict], seconds: float) -> dict:
+    """What a case's rows come to."""
+    verdicts = [row["verdict"] for row in rows]
+    guides = [row["guide_passed"] for row in rows if row["guide_passed"] is not None]
+    bad = [row for row in rows if exit_code([row["verdict"]])]
+    measured = [row for row in rows if row["gap"] is not None and row["allowed"]]
+    most = max(measured, key=lambda row: row["gap"] / row["allowed"], default=None)
+    told = next((row for row in bad if row["verdict"] != "CARRIED"), most)
+    return {
+        "name": name,
+        "step": step,
+        "verdict": worst(verdicts),
+        "exit_code": exit_code(verdicts),
+        "rows": len(rows),
+        "guide_passed": all(guides) if guides else None,
+        "seconds": seconds,
+        "worst": told and {key: told[key] for key in ("key", "verdict", "gap", "allowed", "note")},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", metavar="FOLDER", help="pairs of this folder")
+    parser.add_argument("--step", type=int, action="append", help="pairs of this step alone")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
+    parser.add_argument("--debug", action="store_true")
+    options = parser.parse_args(arguments)
+    return guarded(options, lambda: _main(options))
+
+
+def _main(options: argparse.Namespace) -> int:
+    chosen = [
+        one
+        for one in RUNS
+        if (not options.only or one.folder in options.only)
+        and (not options.step or one.step in options.step)
+    ]
+    if not chosen:
+        raise UserError("no hard pair is in these folders and steps")
+    pairs = run(options.workers, lambda text: print(text, flush=True), chosen)
+    if options.json:
+        options.json.write_text(json.dumps(pairs, indent=1, allow_nan=False))
+    alarms = [pair for pair in pairs if pair["exit_code"] != 0]
+    for pair in alarms:
+        print(f"false alarm: step {pair['step']}, {pair['name']}: {pair['verdict']}")
+        print(f"  {pair['worst']}")
+    print(f"{len(alarms)} false alarms in {len(pairs)} correct hard pairs")
+    return 1 if alarms else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
