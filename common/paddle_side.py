@@ -28,9 +28,9 @@ _argmax, _argsort = paddle.argmax, paddle.argsort  # as they are before paddle_c
 
 
 def array(tensor):
-    """A tensor's values as a NumPy array of the same dtype; bfloat16, which NumPy lacks, in float32."""
+    """A tensor's values as an array of the same dtype; bfloat16, which NumPy lacks, in float32."""
     if tensor.dtype == paddle.bfloat16:
-        tensor = tensor.to(paddle.float32)
+        tensor = tensor.astype(paddle.float32)
     return tensor.detach().cpu().numpy()
 
 
@@ -256,7 +256,7 @@ def _observe(session, label, value, class_name="", replace=True):
         return tensor(reference).astype(value.dtype) if replaced else value
     differentiable = session.gradients and not value.stop_gradient and paddle.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
-        value = _replace(value, tensor(reference).to(value.dtype))
+        value = _replace(value, tensor(reference).astype(value.dtype))
     elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
         value = _replace(value, value.detach())
@@ -272,7 +272,7 @@ def _observe_gradient(session, label, gradient):
     session.places.setdefault(key, session.places.get(session.prefix + label, ""))
     session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
     if session.reference is not None and key in session.reference:
-        return tensor(session.reference[key]).to(gradient.dtype)
+        return tensor(session.reference[key]).astype(gradient.dtype)
     return gradient
 
 

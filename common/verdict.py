@@ -8,8 +8,8 @@ bounds hold for the maxima over elements, and for each sample where there is a b
 one bad element or one blind sample cannot hide.  NumPy only; tensors are passed over in blocks.
 """
 
-from copy import copy
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
