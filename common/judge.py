@@ -16,6 +16,7 @@ import numpy as np
 
 from common.choices import Choice, judge_choice
 from common.logs import LogError, file_sha256, read_log, read_sidecar
+from common.origins import Streams, parent_code
 from common.session import CHOICE, IN_PLACE, OWN
 from common.tolerances import tolerance
 from common.verdict import (
@@ -337,6 +338,8 @@ class _Judge:
         self.terms: dict[str, _Terms] = {}  # case -> how long its sums may be
         self.cases = [*logs.notes_of("ref32", "batches")]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
+        self.modules: dict[str, set[str]] = {}  # case -> the names of its probed modules
+        self.streams = Streams()
         self.gauges: dict[str, np.ndarray] = {}  # case and parameter -> where its gradient is 0
         self.choices = {name: logs.notes_of(name, "choices") for name in logs.logs}
 
@@ -350,6 +353,8 @@ class _Judge:
         elif not fine and (row.verdict != "CLOSE" or self.logs.get("ref64", key) is not None):
             row.origin = row.verdict != "CLOSE"
             self.off.add(case)
+            if row.verdict in FAILING and self.logs.get("local64", key) is not None:
+                self.came_around(key, case)  # the first of its kind
         if row.origin and row.verdict in FAILING:
             self.failing.add(case)
         self.explain(row)
@@ -445,6 +450,22 @@ class _Judge:
         scores = self.logs.get("ref32" if ref64 is None else "ref64", f"{key[:-7]}:scores")
         return 0.0 if scores is None else largest_scale([scores[np.isfinite(scores)]])
 
+    def constant_allowed(self, key: str) -> float:
+        """How far a constant kept in float32 may bring this row, as a part of its size."""
+        if key.endswith(_STATISTICS):
+            return tolerance("constant_statistics")
+        usual = tolerance("constant")
+        if self.logs.notes_of("ref32", "classes").get(key) != "LayerNorm":
+            return usual
+        name, calls = re.fullmatch(r"(.*?)((?:[@#]\d+)*)", key).groups()
+        values = self.logs.get("ref64", f"{name}:in/0{calls}")
+        if values is None or values.ndim == 0 or not np.isfinite(values).all():
+            return usual
+        # Its epsilon is all that is kept: what it weighs against the least variance.
+        variance = float(values.var(axis=-1).min())
+        epsilon = tolerance("largest_epsilon")
+        return min(usual, tolerance("constant_epsilon") * epsilon / (variance + epsilon))
+
     def find_gauges(self, key: str, arrays) -> None:
         """Remember the elements of a gradient that are zero in exact arithmetic.
 
@@ -493,7 +514,7 @@ class _Judge:
             local=cand32 is ref32,
             part_of=self.scores_size(key, ref64),
             masks=bool(self.logs.notes_of("ref32", "classes").get(key)) and not kind,
-            constant="constant_statistics" if key.endswith(_STATISTICS) else "constant",
+            constant=self.constant_allowed(key),
             fed=0.0 if kind or ref64 is None else max(self.recent[self.case_of(key)], default=0.0),
         )
 
@@ -552,12 +573,28 @@ class _Judge:
             if here.gap is not None and here.gap <= self.carried.get(case, 0.0) * here.scale:
                 self.carry(row, case, "no more than the same constant makes at the first weights")
                 return row
+        if here.verdict in FAILING and row.verdict in FAILING and self.came_around(key, case):
+            row.verdict = "CARRIED"
+            why = "the code around the modules, off above, brings it"
+            row.note = "; ".join(filter(None, (row.note, why)))
+            return row
         here.mean_abs, here.max_abs = row.mean_abs, row.max_abs
         here.guide_passed, here.noise_cand = row.guide_passed, row.noise_cand
         here.step, here.model, here.origin = row.step, row.model, True
         notes = dict.fromkeys(filter(None, (here.note, row.note, "on the reference's input")))
         here.note = "; ".join(notes)
         return here
+
+    def came_around(self, key: str, case: str) -> bool:
+        """True where the parent's code was off before, and this is the same once more."""
+        if case not in self.modules:
+            found = self.logs.notes_of("ref32", "modules")
+            self.modules[case] = {name[len(case) :] for name in found if name.startswith(case)}
+        parent = parent_code(key, case, self.modules[case])
+        if parent is None:
+            return False
+        arrays = (self.logs.get("ref64", key), self.logs.get("local64", key))
+        return self.streams.explains(case, parent, key, *arrays)
 
     def carry(self, row: Row, case: str, why: str) -> None:
         """Make a row CARRIED, and remember how far off a pass of the model can be by that."""

@@ -154,13 +154,19 @@ class Twins:
             for pair in pairs:
                 errors.setdefault(pair.name, (sentence, text))
 
-    def single_step(self, pair: Pair) -> None:
-        """Run the Paddle side once more, each module fed with the reference's values."""
+    def single_step(self, pair: Pair) -> str:
+        """Run the Paddle side once more, each module fed with the reference's values.
+
+        Returns why that could not be done; empty where it was.
+        """
+        errors: dict[str, tuple[str, str]] = {}
         for launch in self.step.launches:
             if launch.single_step:
                 arguments = (*launch.arguments, "--single-step")
                 process = self.start(arguments, "paddle", [pair])
-                self.finish(process, "paddle", [pair], {})
+                self.finish(process, "paddle", [pair], errors)
+        (self.work / pair.name / "error_paddle.json").unlink(missing_ok=True)
+        return errors[pair.name][0] if errors else ""
 
     def elapsed_s(self, model: str) -> float:
         """What the twins of a model took, from their logs' sidecars."""

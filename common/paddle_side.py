@@ -230,6 +230,11 @@ def _replace(value, reference):
     return _Replace.apply(value, reference) * 1.0
 
 
+def with_values(value, values):
+    """The tensor with these values (an array) in its own's place; the gradient goes through."""
+    return _replace(value, tensor(values).astype(value.dtype))
+
+
 def _join(site, name):
     """Path of a name inside a site; the root module's site is empty."""
     return f"{site}.{name}" if site else name
@@ -256,7 +261,7 @@ def _observe(session, label, value, class_name="", replace=True):
         return tensor(reference).astype(value.dtype) if replaced else value
     differentiable = session.gradients and not value.stop_gradient and paddle.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
-        value = _replace(value, tensor(reference).astype(value.dtype))
+        value = with_values(value, reference)
     elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
         value = _replace(value, value.detach())
@@ -370,7 +375,8 @@ def probing(model):
                 return None
             shown, put_back = _results(module, outputs)
             replace = not _works_in_place(module, session)
-            return put_back(_observe_nested(session, name, shown, kind, replace))
+            with session.at(None if of_framework(module) else type(module).forward):
+                return put_back(_observe_nested(session, name, shown, kind, replace))
 
         handles.append(hook_inputs(module, before))
         handles.append(module.register_forward_post_hook(after))

@@ -93,7 +93,11 @@ def judged(step, pair, folder, options, twins) -> Result:
         rows = [row for judgement in judgements for row in judgement.rows]
         harmless = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")
         if twins is not None and not all(row.verdict in harmless for row in rows):
-            twins.single_step(pair)
+            failed = twins.single_step(pair)
+            if failed:
+                result.notes.append(
+                    f"only the first origin is sure, single-step mode failed: {failed}"
+                )
             judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
         for judgement in judgements:
             result.rows += judgement.rows

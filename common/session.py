@@ -8,6 +8,7 @@ site gets the suffix `#2`.  A part that will be recomputed (a reversible layer) 
 `scope(call)`, which counts from one again, so that the recomputation asks for the same names.
 """
 
+import inspect
 import os
 import re
 import sys
@@ -52,6 +53,7 @@ class Session:
         self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
         self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores
+        self._made_at = ""
         self.half = False  # a probe held float16 or bfloat16
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it
@@ -112,9 +114,22 @@ class Session:
         finally:
             self._counts, self.running, self.recomputing = saved
 
+    @contextmanager
+    def at(self, function: Callable | None) -> Iterator[None]:
+        """What is noted meanwhile was made by this function, which has returned: its first line."""
+        code = getattr(inspect.unwrap(function), "__code__", None) if function else None
+        self._made_at = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+        try:
+            yield
+        finally:
+            self._made_at = ""
+
     def note_place(self, key: str, class_name: str = "") -> None:
         """Remember the line of the model that led here: the first frame outside instruments."""
         if key in self.places:
+            return
+        if self._made_at:
+            self.places[key], self.classes[key] = self._made_at, class_name
             return
         frame = sys._getframe(1)
         while frame is not None and _is_instrument(frame.f_code.co_filename):

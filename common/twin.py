@@ -26,7 +26,7 @@ from common.errors import UserError
 from common.layers import own_parameters
 from common.layout import Layout, LayoutError, SameLayout
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
-from common.nested import joined, leaves
+from common.nested import joined, rebuilt
 from common.npz import read_npz
 from common.optional import data_preset
 from common.pairs import ROOT, Case, Pair, load_pairs
@@ -98,10 +98,22 @@ class Run:
         self.session.record(self.prefix + key, np.asarray(values))
         self.session.note_place(self.prefix + key)
 
-    def log_nested(self, key: str, values: object) -> None:
-        """Log every tensor of nested outputs; keys are joined by '/'."""
-        for path, value in leaves(values, self.side.is_tensor):
-            self.log(self.session.label(joined((key, *path) if key else path) or "output"), value)
+    def log_nested(self, key: str, values: object) -> object:
+        """Log every tensor of nested outputs; keys are joined by '/'.
+
+        Returns them; in single-step mode the reference's values, since what follows is fed those.
+        """
+
+        def change(path, value):
+            label = self.session.label(joined((key, *path) if key else path) or "output")
+            self.log(label, value)
+            given = self.reference(label)
+            if given is None or not self.side.is_float(value):
+                return value
+            same = list(given.shape) == list(value.shape)
+            return self.side.with_values(value, given) if same else value
+
+        return rebuilt(values, change, self.side.is_tensor)
 
     def log_choice(self, key: str, scores: np.ndarray) -> np.ndarray:
         """Log which score is largest along the last axis, with its margin, as a discrete choice."""

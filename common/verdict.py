@@ -135,7 +135,7 @@ def judge_tensor(
     part_of: float = 0.0,
     local: bool = False,
     masks: bool = False,
-    constant: str = "constant",
+    constant: float | None = None,
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
 
@@ -148,7 +148,8 @@ def judge_tensor(
     local          cand64 is a single-step run, which has no float32 one beside it
     part_of        how large that is which it is a difference of: its own size is by chance
     masks          infinities are a mask's: the same in all runs, they are left out of the judgement
-    constant       which tolerance says how far a constant kept in float32 may bring it
+    constant       how far a constant kept in float32 may bring it, as a part of its size; None:
+                   the usual
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
     arrays = [np.asarray(array) for array in arrays]
@@ -391,7 +392,7 @@ def _judge_gap(
     terms: int,
     fed: float,
     part_of: float,
-    constant_name: str,
+    constant_part: float | None,
 ) -> Row:
     """The rule itself, on finite floats."""
     shape = arrays[0].shape
@@ -415,18 +416,20 @@ def _judge_gap(
     widths = np.array(widths)
 
     scale = np.maximum(scale, part_of)
+    constant_part = tolerance("constant") if constant_part is None else constant_part
 
     # A kind's S is a root mean square; the maxima of a tensor may be larger.
     limit = scale if cap is None else np.maximum(cap, scale)
     capped = noise_ref > tolerance("cap") * limit
     rounding = rounding_bound(noise_ref, scale, limit)
     if cap is not None:
-        floor = max(tolerance("kind_floor") * cap, tolerance("smallest"))
+        nothing = tolerance("nothing")
+        floor = max(tolerance("kind_floor") * cap, nothing if cap < nothing else 0.0)
         rounding = np.maximum(rounding, floor)
     # Only where float32 too shows that nearly nothing is left, and never more than a part of that.
     left = np.minimum(tolerance("fed_floor") * fed, tolerance("fed_part") * scale)
     rounding = np.where(capped, np.maximum(rounding, left), rounding)
-    constant = np.maximum(rounding, tolerance(constant_name) * scale)
+    constant = np.maximum(rounding, constant_part * scale)
     noise = max(noise_ref[0], noise_cand[0])
     row.noise_only = bool(max(scale[0], cand_scale[0]) <= tolerance("noise_only") * noise > 0.0)
     size = limit if row.noise_only else scale
@@ -436,7 +439,7 @@ def _judge_gap(
     precision = np.maximum(precision * _long_sum(terms), tolerance("underflow"))
     if cap is not None:
         # A kind that is zero throughout: one side may keep what a softmax leaves of exp(-64).
-        floor = tolerance("kind_floor") * cap if cap > 0.0 else tolerance("nothing")
+        floor = tolerance("kind_floor") * cap if cap >= nothing else nothing
         precision = np.maximum(precision, floor)
     if optimizer == "moment2":
         precision = np.maximum(precision, tolerance("precision_moment2") * scale)

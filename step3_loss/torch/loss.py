@@ -18,7 +18,7 @@ def loss(run):
     run.session.probing = False
     with torch.no_grad():
         outputs = run.call(model, tensors)
-        run.log_nested("", outputs)
+        outputs = run.log_nested("", outputs)
         run.log("loss", run.loss(outputs, tensors))
         losses = getattr(run.module, "losses", lambda outputs, inputs: {})(outputs, tensors)
     for name, value in losses.items():

@@ -39,8 +39,8 @@ def gradients(run):
     run.session.gradients, run.session.half = True, False
     with side.probing(model):
         outputs = run.call(model, tensors)
+        outputs = run.log_nested("", outputs)
         loss = run.loss(outputs, tensors)
-        run.log_nested("", outputs)
         run.log("loss", loss)
         loss.backward()
     run.session.gradients = False

@@ -1,0 +1,198 @@
+"""Correct pairs that are hard to judge, and faults near the threshold that hide in such pairs.
+
+All of them run in `make faults`; here are one or two of each family, and the faults.
+"""
+
+import json
+import shutil
+
+import pytest
+from checkout import ROOT, Checkout
+
+from faults import hard
+
+PAIRS = ROOT / "faults" / "pairs"
+FEW = {
+    "networks": {
+        1: ["precise_trained", "dead_hostile", "outputs_hostile", "images_train_mode"],
+        4: ["pooling_summed", "images_train_mode"],
+    },
+    "operators": {
+        1: ["selu", "sum_long_positive", "cancelling_sum", "denormals", "relu_dead", "large_1e15"],
+        4: ["softmax_saturated", "layer_norm_huge_mean", "loss_large"],
+    },
+    "choices": {1: ["experts", "pruned_masked", "sorted", "asked"]},
+    "transformer": {1: ["post_norm_hostile", "masked_rows_infinite", "selu_hostile"]},
+}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("hard pairs"))
+
+
+def few(folder, name, cases, preset="few"):
+    """A copy of a folder of hard pairs, with a preset of only some of its cases."""
+    made = shutil.copytree(PAIRS / name, folder / name)
+    with open(made / "case.py", "a") as file:
+        file.write(
+            "\n_ALL = {k: v for cases in CASES.values() for k, v in cases.items()}\n"
+            f"CASES[{preset!r}] = {{name: _ALL[name] for name in {cases!r}}}\n"
+            f"CONFIGS[{preset!r}] = {{}}\n"
+        )
+    return made
+
+
+def verdicts(report):
+    """Case -> the verdicts of its rows."""
+    found = {}
+    for row in report["rows"]:
+        found.setdefault(row["key"].split("/")[0], set()).add(row["verdict"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "step"), [(name, step) for name, steps in FEW.items() for step in steps]
+)
+def test_correct_pairs_pass(checkout, tmp_path, name, step):
+    folder = few(tmp_path, name, FEW[name][step])
+    options = ("--model", str(folder), "--preset", "few", "--no-report")
+    done, report = checkout.rows(step, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(verdicts(report)) == set(FEW[name][step])
+
+
+def test_what_the_near_ties_show(checkout, tmp_path):
+    """They do flip, the flip is explained, and a pair without ties says nothing of it."""
+    cases = ["experts", "codebook", "hashed", "largest_of_all"]
+    folder = few(tmp_path, "choices", cases)
+    done, report = checkout.rows(1, "--model", str(folder), "--preset", "few", "--no-report")
+    assert done.returncode == 0 and report["verdict"] == "FLIP"
+    flips = [row for row in report["rows"] if row["verdict"] == "FLIP"]
+    assert {row["key"].split("/")[0] for row in flips} >= {"experts", "codebook", "hashed"}
+    for row in flips:
+        assert 0 <= row["gap"] <= row["allowed"]
+        assert "a near tie that rounding decides" in row["note"]
+        assert "float32: " in row["note"] and "widest margin" in row["note"]
+        assert "scores' noise there" in row["note"]
+    assert "FLIP experts/layer.topk" in done.stdout
+
+
+# name, folder, case, what is replaced in its paddle_model.py, by what, the origin
+FAULTS = [
+    (
+        "a LayerNorm epsilon of 1e-6 for 1e-12",
+        "transformer",
+        "pre_norm_trained",
+        "self.norm2 = nn.LayerNorm(width, epsilon=layer_norm_eps)",
+        "self.norm2 = nn.LayerNorm(width, epsilon=1e-6)",
+        "blocks.0.norm2",
+    ),
+    (
+        "an attention scale 1e-6 off",
+        "transformer",
+        "post_norm_hostile",
+        "math.sqrt(width // self.heads)",
+        "(math.sqrt(width // self.heads) * (1 + 1e-6))",
+        "blocks.0.attention.out:in/0",
+    ),
+    (
+        "tanh GELU in one layer of twelve",
+        "transformer",
+        "pre_norm_hostile",
+        "        self.blocks = nn.LayerList(blocks)",
+        "        blocks[7].activation = lambda x: F.gelu(x, approximate=True)\n"
+        "        self.blocks = nn.LayerList(blocks)",
+        "blocks.7.down:in/0",
+    ),
+    (
+        "one bad element behind long sums",
+        "operators",
+        "layer_norm_long",
+        '"layer_norm": lambda x, other: F.layer_norm(x, x.shape[-1:]),',
+        '"layer_norm": lambda x, other: F.layer_norm(x, x.shape[-1:])\n'
+        "    + 1e-5 * (x == x.max()).astype(x.dtype),",
+        "operator",
+    ),
+    (
+        "what is left of a difference, 1e-5 off",
+        "networks",
+        "precise_trained",
+        "paddle.tanh(left)",
+        "paddle.tanh(left * 1.00001)",
+        "layers.1:in/0",
+    ),
+    (
+        "the third best expert for the second",
+        "choices",
+        "experts_apart",
+        "weights, index = paddle.topk(F.softmax(scores, axis=-1), 2, axis=-1)",
+        "weights, index = paddle.topk(F.softmax(scores, axis=-1), 3, axis=-1)\n"
+        "        weights, index = weights[..., ::2], index[..., ::2]",
+        "layer",
+    ),
+    (
+        "the smallest score for the largest",
+        "choices",
+        "asked",
+        'best = choose(self, "best", scores)',
+        'best = choose(self, "best", -scores)',
+        "layer.best:scores",
+    ),
+    (
+        "an order by another score",
+        "choices",
+        "sorted",
+        "self.score(x).squeeze(-1), axis=-1, descending=True",
+        "(self.score(x).squeeze(-1) * 1.5).round(2), axis=-1, descending=True",
+        "layer.argsort:scores",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "old", "new", "origin"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS]
+)
+def test_faults_near_the_threshold_are_caught_at_their_origin(
+    checkout, tmp_path, name, case, old, new, origin
+):
+    folder = few(tmp_path, name, [case])
+    path = folder / "paddle_model.py"
+    text = path.read_text()
+    assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
+    path.write_text(text.replace(old, new))
+    options = ("--model", str(folder), "--preset", "few", "--no-report")
+    done, report = checkout.rows(1, *options)
+    assert done.returncode == 1, done.stdout + done.stderr
+    failing = [row for row in report["rows"] if row["verdict"] in ("DIVERGED", "INVALID")]
+    assert failing[0]["key"] == f"{case}/{origin}", [row["key"] for row in failing]
+
+
+# ---- faults/hard.py itself ----------------------------------------------------------------------
+
+
+def test_there_are_enough_of_them():
+    """At least 40 cases, in all three steps, from every family."""
+    assert {run.step for run in hard.RUNS} == {1, 3, 4}
+    assert {run.folder for run in hard.RUNS} == {path.name for path in PAIRS.iterdir()}
+    for run in hard.RUNS:
+        assert (PAIRS / run.folder / "case.py").is_file()
+
+
+def test_a_wrong_pair_is_a_false_alarm_there(tmp_path, monkeypatch):
+    """What `make faults` counts: a case that turns red, by name, with its worst row."""
+    folder = few(tmp_path, "operators", ["silu", "tanh_saturated"])
+    path = folder / "paddle_model.py"
+    text = path.read_text()
+    path.write_text(text.replace("F.silu(x)", "F.silu(x * 1.0001)"))
+    assert path.read_text() != text
+    monkeypatch.setattr(hard, "PAIRS", tmp_path)
+    seen = []
+    pairs = hard.run(1, seen.append, [hard.Run("operators", 1, "few")])
+    found = {pair["name"]: pair for pair in pairs}
+    assert set(found) == {"operators few/silu", "operators few/tanh_saturated"}
+    wrong, right = found["operators few/silu"], found["operators few/tanh_saturated"]
+    assert wrong["exit_code"] == 1 and wrong["verdict"] == "DIVERGED"
+    assert wrong["worst"]["key"] == "silu/operator"
+    assert right["exit_code"] == 0 and right["rows"] > 0 and seen
+    json.dumps(pairs, allow_nan=False)

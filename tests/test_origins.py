@@ -1,0 +1,170 @@
+"""Several faults at once: every origin is listed, with its lines, and nothing else is."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkout import Checkout
+
+from common.origins import Streams, parent_code
+
+PAIR = Path(__file__).parent / "pairs" / "several_faults"
+
+# What each planted fault makes an origin of, forward and, in step 4 alone, backward.
+FORWARD = {
+    "norm": {"blocks.1.norm"},
+    "dict": {"blocks.2/1/low"},
+    "tuple": {"blocks.0/1/rest/1"},
+    "nan": {"blocks.0/1/rest/1"},
+    "between": {"blocks.3:in/0"},
+    "second_call": {"twice#2"},
+    "bias": {"head"},
+    "end": {"logits"},
+    "detached": set(),
+    "selu": {"blocks.0"},  # CONSTANT
+}
+BACKWARD = {
+    "norm": {"grad_of/blocks.1.norm:in/0", "grad/blocks.1.norm.weight"},
+    "dict": {"grad_of/blocks.2.mix"},
+    "tuple": {"grad_of/blocks.0:in/0"},
+    "nan": {"grad_of/blocks.0:in/0"},
+    "between": {"grad_of/blocks.2/1/rest/1"},
+    "second_call": {"grad/twice.bias"},
+    "bias": {"grad/head.bias"},
+    "end": {"grad_of/head"},
+    "detached": {"grad_of/blocks.2.mix"},
+    "selu": {"grad_of/blocks.0.mix"},
+}
+
+
+def planted():
+    """The cases of the pair's case.py."""
+    spec = importlib.util.spec_from_file_location("several_faults_case", PAIR / "case.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.PLANTED
+
+
+PLANTED = planted()
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Step -> (finished process, report): one run of all cases each."""
+    checkout = Checkout(tmp_path_factory.mktemp("origins"))
+    return {step: checkout.rows(step, "--model", str(PAIR), "--no-report") for step in (1, 4)}
+
+
+def origins(report, case):
+    """The rows of a case, below its name, that are named as origins; witnesses are claims."""
+    return {
+        row["key"].removeprefix(f"{case}/")
+        for row in report["rows"]
+        if row["key"].startswith(f"{case}/") and row["origin"] and "/witness/" not in row["key"]
+    }
+
+
+@pytest.mark.parametrize("case", PLANTED)
+@pytest.mark.parametrize("step", [1, 4])
+def test_every_origin_is_listed_and_nothing_else(reports, step, case):
+    done, report = reports[step]
+    assert done.returncode == 1, done.stdout + done.stderr
+    wanted = set().union(*(FORWARD[fault] for fault in PLANTED[case]))
+    if step == 4:
+        wanted |= set().union(*(BACKWARD[fault] for fault in PLANTED[case]))
+    assert origins(report, case) == wanted
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_the_pair_without_a_fault_is_aligned(reports, step):
+    rows = [row for row in reports[step][1]["rows"] if row["key"].startswith("none/")]
+    assert rows and {row["verdict"] for row in rows} <= {"IDENTICAL", "ROUNDING"}
+
+
+def test_a_fault_below_a_constant_fails(reports):
+    rows = {row["key"]: row for row in reports[1][1]["rows"]}
+    assert rows["below_a_constant/blocks.0"]["verdict"] == "CONSTANT"
+    assert rows["below_a_constant/blocks.2/1/low"]["verdict"] == "DIVERGED"
+    assert rows["below_a_constant/logits"]["verdict"] == "CARRIED"
+
+
+def test_what_a_residual_stream_brings_is_carried(reports):
+    rows = {row["key"]: row for row in reports[1][1]["rows"]}
+    row = rows["between_and_bias/twice:in/0"]
+    assert row["verdict"] == "CARRIED" and "code around the modules" in row["note"]
+
+
+def test_optimizer_steps_of_a_wrong_model_are_no_origins(reports):
+    rows = [row for row in reports[4][1]["rows"] if "/adam/" in row["key"]]
+    assert rows and not any(row["origin"] for row in rows)
+
+
+def line_of(side, text):
+    """The number of the only line of that side's model that holds `text`."""
+    lines = (PAIR / f"{side}_model.py").read_text().splitlines()
+    found = [i for i, line in enumerate(lines, 1) if text in line]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_file_and_line_of_both_sides(reports):
+    """Of a framework's layer and of code in between the call; of a user's module its forward."""
+    lines = [line.split() for line in reports[1][0].stdout.splitlines()]
+    for side in ("torch", "paddle"):
+        path = PAIR / f"{side}_model.py"
+        shown = {words[-1] for words in lines if words[:1] == [side]}
+        called = line_of(side, "self.mix(self.norm(x))")
+        between = line_of(side, "y, more = block(x)")
+        own = [n for n in range(1, 40) if f"{path}:{n}" in shown]
+        assert f"{path}:{called}" in shown and f"{path}:{between}" in shown, shown
+        assert line_of(side, "class Block") < own[0] < called, "def forward of Block"
+
+
+# ---- the parts ----------------------------------------------------------------------------------
+
+MODULES = {"encoder", "encoder.layers.0", "encoder.layers.0.norm", "head"}
+
+
+@pytest.mark.parametrize(
+    ("key", "parent"),
+    [
+        ("main/encoder.layers.0.norm:in/0", "encoder.layers.0"),
+        ("main/encoder.layers.0:in/0", "encoder"),  # not its ModuleList
+        ("main/encoder.layers.0:in/1#2", "encoder"),
+        ("main/head:in/0", ""),
+        ("main/head", None),
+        ("main/encoder.layers.0.norm:p", None),
+        ("main/logits", None),
+        ("main/grad_of/head", ""),
+        ("main/grad_of/encoder.layers.0/1/low", "encoder"),
+        ("main/grad_of/head:in/0", None),
+        ("main/grad/inputs/x", ""),
+        ("main/grad/head.bias", None),
+        ("main/adam/003/loss", None),
+    ],
+)
+def test_whose_code_made_a_value(key, parent):
+    assert parent_code(key, "main/", MODULES) == parent
+
+
+def test_only_the_same_difference_is_explained():
+    rng = np.random.default_rng(0)
+    ref, off, other = rng.standard_normal((3, 4, 5))
+    streams = Streams()
+    assert not streams.explains("", "", "a:in/0", ref, ref + off)
+    assert streams.explains("", "", "b:in/0", 2 * ref, 2 * ref + 0.5 * off)
+    assert not streams.explains("", "", "c:in/0", ref, ref + off + 1e-3 * other)
+    assert streams.explains("", "", "d:in/0", ref, ref + off + 1e-3 * other)
+    assert not streams.explains("", "", "e:in/0", ref[:2], ref[:2] + off[:2])
+    assert not streams.explains("", "encoder", "encoder.f:in/0", ref, ref + off)
+    assert not streams.explains("other/", "", "a:in/0", ref, ref + off)
+    assert not streams.explains("", "", "g:in/0", ref, ref * np.nan)
+
+
+def test_gradients_of_one_modules_code_have_one_origin():
+    zero = np.zeros(3)
+    streams = Streams()
+    assert not streams.explains("", "", "grad_of/b", zero, zero + 1)
+    assert streams.explains("", "", "grad_of/a", zero, zero + 2)
+    assert not streams.explains("", "b", "grad_of/b.c", zero, zero + 2)
