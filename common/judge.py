@@ -58,6 +58,7 @@ NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than to
 _STEP = re.compile(r"(^|/)(?!batch/|test/)[^/]+/\d{3}/")
 
 RECENT = 4  # forward tensors that count as what the next one may be computed from
+FILL = 1e3  # times the largest other value: what a mask puts in
 
 # What a constant makes of a whole pass at other weights, against the same at the first weights.
 CARRIED_MORE = 16.0
@@ -419,7 +420,7 @@ class _Judge:
         arrays = [self.logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
         row = self.judged(key, *arrays)
         if arrays[2] is not None and not kind_of(key)[0] and not _STEP.search(key):
-            self.recent[self.case_of(key)].append(largest_scale([arrays[2]]))
+            self.recent[self.case_of(key)].append(largest_scale([_unmasked(arrays[2])]))
         if "ref64" in self.logs.logs and arrays[2] is None:
             row.note = "; ".join(filter(None, (row.note, "not in the float64 logs")))
         if kind_of(key)[0] in GRADIENTS and row.verdict != "INVALID":
@@ -651,6 +652,21 @@ def _gradient_cause(key: str) -> str:
         f"wrong before it comes back to this output: look in {parent} at the code that uses the "
         "output, and at any backward written there by hand"
     )
+
+
+def _unmasked(values: np.ndarray) -> np.ndarray:
+    """The values without what a mask put in: the same number at several places, far above the rest.
+
+    Softmax makes nothing of -1e9 or of the lowest float, so they are not what is computed with.
+    """
+    if values.dtype.kind != "f" or values.size < 2:
+        return values
+    sizes = np.abs(values)
+    fill = sizes == sizes.max()
+    rest = sizes[~fill]
+    if np.count_nonzero(fill) > 1 and rest.size and sizes.max() / FILL > rest.max():
+        return values[~fill]
+    return values
 
 
 def _caps(log: Mapping[str, np.ndarray]) -> dict[str, float]:

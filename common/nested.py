@@ -16,7 +16,7 @@ def parts(values: object) -> list[tuple[object, object]] | None:
     """(key, value) of what a container holds; None where it is none."""
     if isinstance(values, MutableMapping):
         return list(values.items())
-    if isinstance(values, tuple) and hasattr(values, "_asdict"):  # its twin may be a dataclass
+    if isinstance(values, tuple) and hasattr(values, "_asdict"):  # its twin may be a ModelOutput
         return list(values._asdict().items())
     if isinstance(values, list | tuple):
         return list(enumerate(values))

@@ -105,9 +105,14 @@ def _largest(value, k, axis, largest, in_order, rest):
     return values, choice  # twin: a plain tuple in Paddle
 
 
+def _also(stable):
+    """The argument that asks for a stable sort, which Paddle 2.6 does not know."""
+    return {"stable": True} if stable else {}
+
+
 def _ordered(value, axis, descending, stable, rest):
     """An argsort: indices."""
-    choice = _original["argsort"](value, axis=axis, descending=descending, stable=stable, **rest)
+    choice = _original["argsort"](value, axis=axis, descending=descending, **_also(stable), **rest)
     if rest or not _watched(value):
         return choice
     return _settled("argsort", value, choice, axis, 1.0 if descending else -1.0)
@@ -115,7 +120,7 @@ def _ordered(value, axis, descending, stable, rest):
 
 def _sorted(value, axis, descending, stable, rest):
     """A sort: values and, in paddle alone, indices."""
-    plain = _original["sort"](value, axis=axis, descending=descending, stable=stable, **rest)
+    plain = _original["sort"](value, axis=axis, descending=descending, **_also(stable), **rest)
     if rest or not _watched(value) or not _WITH_INDICES:
         return plain
     choice = _settled("argsort", value, plain[1], axis, 1.0 if descending else -1.0)

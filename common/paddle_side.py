@@ -28,7 +28,7 @@ _argmax, _argsort = paddle.argmax, paddle.argsort  # as they are before paddle_c
 
 
 def array(tensor):
-    """A tensor's values as a NumPy array of the same dtype; NumPy has no bfloat16: float32."""
+    """A tensor's values as an array of the same dtype; bfloat16, which NumPy lacks, in float32."""
     if tensor.dtype == paddle.bfloat16:
         tensor = tensor.astype(paddle.float32)
     return tensor.detach().cpu().numpy()

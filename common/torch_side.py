@@ -28,7 +28,7 @@ _argmax, _argsort = torch.argmax, torch.argsort  # as they are before torch_choi
 
 
 def array(tensor):
-    """A tensor's values as a NumPy array of the same dtype; NumPy has no bfloat16: float32."""
+    """A tensor's values as an array of the same dtype; bfloat16, which NumPy lacks, in float32."""
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.to(torch.float32)
     return tensor.detach().cpu().numpy()

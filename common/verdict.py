@@ -427,7 +427,9 @@ def _judge_gap(
         nothing = tolerance("nothing")
         floor = max(tolerance("kind_floor") * cap, nothing if cap < nothing else 0.0)
         rounding = np.maximum(rounding, floor)
-    rounding = np.maximum(rounding, tolerance("fed_floor") * fed)
+    # Only where float32 too shows that nearly nothing is left, and never more than a part of that.
+    left = np.minimum(tolerance("fed_floor") * fed, tolerance("fed_part") * scale)
+    rounding = np.where(capped, np.maximum(rounding, left), rounding)
     constant = np.maximum(rounding, constant_part * scale)
     noise = max(noise_ref[0], noise_cand[0])
     row.noise_only = bool(max(scale[0], cand_scale[0]) <= tolerance("noise_only") * noise > 0.0)

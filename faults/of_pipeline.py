@@ -337,7 +337,7 @@ FAULTS = [
         id="log-cut-off",
         what="a log cut off before its end",
         after=cut_off,
-        origin="is not the file that its sidecar describes",
+        origin="an end before the pickle's own",
     ),
     pipeline(
         id="log-of-nobody",

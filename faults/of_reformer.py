@@ -207,7 +207,8 @@ FAULTS = [
         "padded tokens left in the output",
         "last[:, :tokens] if padding else last",
         "last",
-        f"lm/{TRUNK}/last_hidden_state",
+        "allowed: 0, or a divisor of 40 tokens",
+        refused=True,
         area="positions, padding",
     ),
     forward(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from common.choices import Choice, judge_choice
+from common.judge import judge_logs
 from common.tolerances import TOLERANCES
 from common.verdict import (
     FAILING,
@@ -653,3 +654,30 @@ def test_every_number_of_the_rule_says_why():
 def test_counts_come_worst_first():
     rows = [claim("a", 1, 0), claim("b", 0, 0), claim("c", 0, 0)]
     assert list(count_verdicts(rows).items()) == [("DIVERGED", 1), ("IDENTICAL", 2)]
+
+
+@pytest.mark.parametrize("fill", [-1e9, -1.7e308])
+def test_what_a_mask_puts_in_excuses_nothing_behind_it(fill):
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((4, 50))
+    logits[:, 40:] = fill
+    values = rng.standard_normal((4, 50))
+    wrong = values * (1.0 + 1e-9)
+
+    def log(behind, dtype):
+        lowest = np.finfo(dtype).min
+        arrays = {"logits": np.maximum(logits, lowest), "behind": behind}
+        return {key: array.astype(dtype) for key, array in arrays.items()}
+
+    def verdicts(cand):
+        judged = judge_logs(
+            log(values, np.float32),
+            log(cand, np.float32),
+            log(values, np.float64),
+            log(cand, float),
+        )
+        return [row.verdict for row in judged.rows]
+
+    assert verdicts(values)[1] == "IDENTICAL"
+    assert verdicts(wrong * 2.0)[1] == "DIVERGED"
+    assert verdicts(wrong)[1] == "CONSTANT"  # above rounding, as it is without a mask

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 LEFT_OUT = "model.reformer.encoder."  # of keys, for a narrow table
-HEADING = "| run | case | rows | right | diverged | carried | where it starts |"
+HEADING = "| run | case | rows | right | flipped | diverged | carried | where it starts |"
 
 
 def lines(path: Path) -> list[str]:
@@ -25,11 +25,12 @@ def line(run: str, case: str, rows: list[dict]) -> str:
     """One line: how many rows of each verdict, and the origins."""
     counts = Counter(row["verdict"] for row in rows)
     right = counts.pop("IDENTICAL", 0) + counts.pop("ROUNDING", 0)
-    carried, diverged = counts.pop("CARRIED", 0), counts.pop("DIVERGED", 0)
+    others = [counts.pop(verdict, 0) for verdict in ("FLIP", "DIVERGED", "CARRIED")]
     assert not counts, f"{run}: {dict(counts)} has no column"
     origins = [row["key"].removeprefix(f"{case}/") for row in rows if row["origin"]]
     told = "<br>".join(f"`{key.replace(LEFT_OUT, '')}`" for key in origins) or "–"
-    return f"| {run} | {case} | {len(rows)} | {right} | {diverged} | {carried} | {told} |"
+    cells = [run, case, len(rows), right, *others, told]
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main(paths: list[str]) -> None:
