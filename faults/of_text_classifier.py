@@ -50,14 +50,6 @@ FAULTS = [
         area="attention",
     ),
     forward(
-        "own-mask-value",
-        "masked scores at -1e4, which fully masked rows show",
-        "paddle.full([], -1e9, scores.dtype)",
-        "scores - 1e4",
-        "blocks.0.attention.dropout:in/0",
-        area="masks",
-    ),
-    forward(
         "own-mask-polarity",
         "words masked instead of padding",
         "paddle.where(mask[:, None, None, :], scores,",
