@@ -120,7 +120,7 @@ def steps(logs, moved, drift):
 
 
 def test_weights_that_noise_moves(logs):
-    """Adam makes a full step of the noise of a zero gradient: sides part, and nothing hangs on it."""
+    """Adam makes a full step of the noise of a zero gradient: the sides part."""
     row = steps(logs, moved=1e-3, drift=5e-6)
     assert row.verdict in ("IDENTICAL", "ROUNDING"), row
     assert "3 values moved by the noise of a zero gradient" in row.note
@@ -130,6 +130,24 @@ def test_weights_that_noise_moves(logs):
 def test_weights_that_more_than_noise_moves(logs, moved, drift):
     """Nothing moves them in float32, or they move farther than it does."""
     assert steps(logs, moved, drift).verdict == "DIVERGED"
+
+
+def test_values_that_nothing_moves_are_not_excused_beside_noise(logs):
+    """Their gradient is 0 in float32 too: a decay that only one side has would hide there."""
+    gradient = RNG.standard_normal(6)
+    gradient[:3] = 0.0
+    noise = 1e-7 * RNG.standard_normal((4, 6))
+    noise[:, :2] = 0.0
+    noise[2:] *= 1e-6
+    found = [gradient + noise[i] for i in range(4)]
+    logs.add("grad/bias", [found[0].astype("f4"), found[1].astype("f4"), found[2], found[3]])
+    arrays = [array.copy() for array in pair(np.ones(6), noise=1e-8)]
+    arrays[0][2] += np.float32(1e-3)
+    arrays[3][0] += 1e-4
+    logs.add("grad/other", pair(VALUES))
+    logs.add("adam/000/weight/bias", arrays, arrays[3])
+    row = logs.judge()["adam/000/weight/bias"]
+    assert row.verdict == "DIVERGED" and row.worst_index == (0,)
 
 
 def layer_norm(logs, spread, change):
