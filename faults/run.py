@@ -9,8 +9,6 @@ every fault caught, at least 95 % with the right origin, no correct hard pair ca
 """
 
 import argparse
-import importlib
-import importlib.util
 import json
 import os
 import sys
@@ -23,7 +21,7 @@ from pathlib import Path
 from common import report
 from common.cli import guarded, write_text
 from common.errors import UserError
-from faults import show
+from faults import hard, show
 from faults.catalogue import FAULTS
 from faults.checkout import ROOT
 from faults.fault import Fault
@@ -58,7 +56,7 @@ def _run(options: argparse.Namespace) -> int:
     with report.progress() as on_progress:
         found = plant(faults, options.workers, on_progress)
         partial = bool(options.only or options.model or options.step)
-        pairs = [] if options.no_hard or partial else hard_pairs(options.workers, on_progress)
+        pairs = [] if options.no_hard or partial else hard.run(options.workers, on_progress)
     found |= {"hard": pairs, "seconds": round(time.perf_counter() - start, 1)}
     found["cpu_seconds"] = round(sum(os.times()[:4]), 1)
     write_text(options.json, json.dumps(found, indent=1, allow_nan=False))
@@ -142,13 +140,6 @@ def _chunks(faults: Sequence[Fault]) -> list[list[Fault]]:
         for i in range(0, len(group), CHUNK[check.step])
     ]
     return sorted(chunks, key=lambda chunk: -len(chunk) * COST[chunk[0].step])
-
-
-def hard_pairs(workers: int, on_progress: Callable[[str], None]) -> list[dict]:
-    """The verdicts on the correct hard pairs; none where that part is not there."""
-    if importlib.util.find_spec("faults.hard") is None:
-        return []
-    return importlib.import_module("faults.hard").run(workers, on_progress)
 
 
 def passed(found: dict) -> bool:

@@ -120,7 +120,7 @@ def steps(logs, moved, drift):
 
 
 def test_weights_that_noise_moves(logs):
-    """Adam makes a full step of the noise of a zero gradient: the sides part."""
+    """Adam makes a full step of a zero gradient's noise: sides part, and nothing hangs on it."""
     row = steps(logs, moved=1e-3, drift=5e-6)
     assert row.verdict in ("IDENTICAL", "ROUNDING"), row
     assert "3 values moved by the noise of a zero gradient" in row.note
