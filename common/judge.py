@@ -53,6 +53,10 @@ _CONSTANTS = {
 _STATISTICS = ("running_mean", "running_var")
 _NORMS = ("layernorm", "batchnorm", "groupnorm", "instancenorm", "rmsnorm", "localresponsenorm")
 CAUSE_UNKNOWN = "a constant that one side keeps in float32; cause unknown"
+CLIPPED = (
+    "Paddle's softmax, log_softmax and cross_entropy take no logit for more than 64 below the "
+    "largest (on CPU), and these are farther apart; logsumexp has no such limit"
+)
 NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than torch's"
 
 # `adam/003/grad/…` or `train/003/loss`, but not the third batch that was read (`test/003/…`).
@@ -587,9 +591,20 @@ class _Judge:
         elif row.verdict == "PRECISION" and "/adam" in f"/{row.key}" and _is_optimizer(row.key):
             cause = NOISY_ADAM
         elif row.origin and row.verdict == "DIVERGED":
-            cause = _gradient_cause(row.key)
+            cause = _gradient_cause(row.key) or self.loss_cause(row.key)
         if cause:
             row.note = f"{row.note}; {cause}" if row.note else cause
+
+    def loss_cause(self, key: str) -> str:
+        """Why a loss is off although its logits agree: they lie farther apart than Paddle goes."""
+        case = self.case_of(key)
+        name = key[len(case) :]
+        logits = self.logs.get("ref64", f"{case}logits")
+        if (name != "loss" and not name.startswith("losses/")) or logits is None:
+            return ""
+        if logits.ndim == 0 or not np.isfinite(logits).all():
+            return ""
+        return CLIPPED if float(np.ptp(logits, axis=-1).max()) > 64.0 else ""
 
 
 def _gradient_cause(key: str) -> str:

@@ -182,6 +182,14 @@ def test_running_statistics(logs, momentum, verdict):
     assert verdict == "DIVERGED" or "BatchNorm's momentum in float32" in row.note
 
 
+@pytest.mark.parametrize(("spread", "told"), [(100.0, True), (10.0, False)])
+def test_a_loss_beyond_paddles_limit_names_its_cause(logs, spread, told):
+    logs.add("logits", pair(np.array([[0.0, spread], [1.0, 2.0]])))
+    logs.add("loss", pair(np.float64(3.0), 0.1), np.float64(3.3))
+    row = logs.judge()["loss"]
+    assert row.verdict == "DIVERGED" and ("more than 64 below" in row.note) == told
+
+
 def choice(logs, key, scores, shape_of_candidate=None):
     """A model's own argmax on both sides."""
     index = scores.argmax(-1)
