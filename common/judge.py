@@ -62,6 +62,7 @@ NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than to
 # `adam/003/grad/…` or `train/003/loss`, but not the third batch that was read (`test/003/…`).
 _STEP = re.compile(r"(^|/)(?!batch/|test/)[^/]+/\d{3}/")
 
+HARMLESS = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")  # nothing to be traced to where it starts
 RECENT = 4  # forward tensors that count as what the next one may be computed from
 FILL = 1e3  # times the largest other value: what a mask puts in
 
@@ -256,6 +257,7 @@ def judge_logs(
     step: object = "",
     model: str = "",
     only_common: bool = False,
+    until_off: bool = False,
 ) -> Judgement:
     """Judge a candidate's logs (paddle) against a reference's (torch).
 
@@ -265,6 +267,7 @@ def judge_logs(
                    passed on is CARRIED and every origin is found
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
     only_common    pass over keys that only one side has
+    until_off      end with the first row that is not HARMLESS: single-step logs will be wanted then
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
@@ -310,6 +313,8 @@ def judge_logs(
         passed_over = {*alone, *otherwise, *unlike}
         for key in (key for key in keys if key not in passed_over):
             judgement.rows.append(judge.row(key))
+            if until_off and judgement.rows[-1].verdict not in HARMLESS:
+                break
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
 

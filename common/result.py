@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.interpreters import two_environments
-from common.judge import Judgement, judge_logs
+from common.judge import HARMLESS, Judgement, judge_logs
 from common.logs import read_sidecar
 from common.pairs import Pair
 from common.places import version
@@ -89,10 +89,10 @@ def judged(step, pair, folder, options, twins) -> Result:
         target = folder / f"{step.guide_stem}_diff.log"
         if not options.no_report:
             guide = GuideReport(reference, candidate, step.guide_threshold, target)
-        judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
+        again = twins is not None  # single-step logs can be made, and all judged with them
+        judgements = [judge_stem(step, pair.name, folder, stem, again) for stem in step.judged]
         rows = [row for judgement in judgements for row in judgement.rows]
-        harmless = ("IDENTICAL", "ROUNDING", "FLIP", "CLOSE")
-        if twins is not None and not all(row.verdict in harmless for row in rows):
+        if again and not all(row.verdict in HARMLESS for row in rows):
             failed = twins.single_step(pair)
             if failed:
                 result.notes.append(
@@ -160,7 +160,9 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
             )
 
 
-def judge_stem(step: Step, model: str, folder: Path, stem: str) -> Judgement:
+def judge_stem(
+    step: Step, model: str, folder: Path, stem: str, until_off: bool = False
+) -> Judgement:
     """The verdicts of a folder's logs of one stem; raises LogError for a file that is none."""
 
     def path(name: str) -> Path | None:
@@ -175,6 +177,7 @@ def judge_stem(step: Step, model: str, folder: Path, stem: str) -> Judgement:
         local64=path("paddle_fp64_single_step"),
         step=step.number,
         model=model,
+        until_off=until_off,
     )
 
 

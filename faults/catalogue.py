@@ -3,12 +3,20 @@
 python -m faults.catalogue      lists them
 """
 
-from faults import of_fast_transformer, of_fastformer, of_pipeline, of_reformer, of_training
+from faults import (
+    of_fast_transformer,
+    of_fastformer,
+    of_pipeline,
+    of_reformer,
+    of_text_classifier,
+    of_training,
+)
 
 FAULTS = [
     *of_fastformer.FAULTS,
     *of_fast_transformer.FAULTS,
     *of_reformer.FAULTS,
+    *of_text_classifier.FAULTS,
     *of_training.FAULTS,
     *of_pipeline.FAULTS,
 ]

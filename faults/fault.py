@@ -10,6 +10,7 @@ from pathlib import Path
 
 MODELS = "common/models"
 SMALL_CNN = "tests/pairs/small_cnn"
+TEXT_CLASSIFIER = "examples/text_classifier"
 
 # What faults are about, in the order of the table and the picture.
 AREAS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from common.logs import read_sidecar
 from faults import peers
 from faults.checkout import CHECKS, Checkout
-from faults.fault import SMALL_CNN, Fault
+from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, Fault
 
 STEMS = {1: "forward", 2: "metric", 3: "loss", 4: "bp_align", 5: "train_align"}
 # Whose places say where a row comes from; step 5's guide's log holds scores alone.
@@ -16,7 +16,7 @@ JUDGED = STEMS | {5: "train_first"}
 LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
 # Torch's logs of the correct run are used again; reprod_log is asked by faults.peers.
 QUICK = ("--reuse", "torch", "--no-report")
-PAIRS = (SMALL_CNN,)
+PAIRS = (SMALL_CNN, TEXT_CLASSIFIER)
 SHOWN_ORIGINS = 8
 BAD = ("DIVERGED", "INVALID", "PRECISION")
 
@@ -160,6 +160,10 @@ class Worker:
         shutil.rmtree(self.scratch, ignore_errors=True)
         step = Path(CHECKS[check.step]).parent.name
         folder = self.scratch / step / check.name
+        # The folder holds what the fault before this one left there.
+        done, _ = self.run(check)
+        if done.returncode != 0:
+            raise RuntimeError(f"{fault.id}: a correct run failed: {done.stderr[-300:]}")
         shutil.copytree(self.logs(check), folder)
         other = self.scratch / "other" / step / check.name
         if fault.other is not None:

@@ -30,9 +30,9 @@ def make_inputs(config, seed):
 
 
 def make_data(config, seed):
-    """Sentences whose class is that of most of their words: 160 to train on, 48 to test on."""
+    """Sentences whose class is that of most of their words: 168 to train on, 48 to test on."""
     rng = np.random.default_rng(seed)
-    sizes = {"train": 160, "test": 48}
+    sizes = {"train": 168, "test": 48}
     return {
         part: _sentences(config, rng, rng.integers(2, config["max_length"] + 1, size))
         for part, size in sizes.items()

@@ -1,0 +1,271 @@
+"""Faults in a user's own pair, examples/text_classifier: plain layers without probes of ours.
+
+Step 5's faults are planted here too: the example trains in seconds.
+"""
+
+from functools import partial
+
+from faults.fault import TEXT_CLASSIFIER, Fault, in_model
+
+MODEL = f"{TEXT_CLASSIFIER}/paddle_model.py"
+TRAIN = "step5_train/paddle/train.py"
+
+forward = in_model(TEXT_CLASSIFIER, 1)
+backward = in_model(TEXT_CLASSIFIER, 4)
+train = partial(Fault, model=TEXT_CLASSIFIER, step=5, file=TRAIN, area="training")
+initial = partial(train, file=MODEL, area="weights")
+
+FAULTS = [
+    # ---- forward
+    forward(
+        "own-scale",
+        "scores divided by the root of the width, not of the head's",
+        "math.sqrt(C // self.heads)",
+        "math.sqrt(C)",
+        "blocks.0.attention.dropout:in/0",
+        area="attention",
+    ),
+    forward(
+        "own-softmax-axis",
+        "softmax over the queries",
+        "F.softmax(scores, axis=-1)",
+        "F.softmax(scores, axis=-2)",
+        "blocks.0.attention.dropout:in/0",
+        area="attention",
+    ),
+    forward(
+        "own-query-for-key",
+        "query and key swapped",
+        "q, k, v = self.qkv(x)",
+        "k, q, v = self.qkv(x)",
+        "blocks.0.attention.dropout:in/0",
+        area="attention",
+    ),
+    forward(
+        "own-values-transposed",
+        "heads joined without moving them back",
+        "(weights @ v).transpose([0, 2, 1, 3])",
+        "(weights @ v)",
+        "blocks.0.attention.out:in/0",
+        area="attention",
+    ),
+    forward(
+        "own-mask-value",
+        "masked scores at -1e4, which fully masked rows show",
+        "paddle.full([], -1e9, scores.dtype)",
+        "scores - 1e4",
+        "blocks.0.attention.dropout:in/0",
+        area="masks",
+    ),
+    forward(
+        "own-mask-polarity",
+        "words masked instead of padding",
+        "paddle.where(mask[:, None, None, :], scores,",
+        "paddle.where(~mask[:, None, None, :], scores,",
+        "blocks.0.attention.dropout:in/0",
+        area="masks",
+    ),
+    forward(
+        "own-residual",
+        "attention's residual left out",
+        "x = x + attended",
+        "x = attended",
+        "blocks.0.norm2:in/0",
+        area="structure",
+    ),
+    forward(
+        "own-norm-epsilon",
+        "LayerNorm epsilon 1e-6 for 1e-5",
+        "self.norm1 = nn.LayerNorm(width)",
+        "self.norm1 = nn.LayerNorm(width, epsilon=1e-6)",
+        "blocks.0.norm1",
+        area="norms",
+    ),
+    forward(
+        "own-gelu",
+        "GELU's tanh form",
+        "nn.GELU()",
+        "nn.GELU(approximate=True)",
+        "blocks.0.mlp.1",
+        area="activations",
+    ),
+    forward(
+        "own-mean-over-padding",
+        "mean over all places, padding too",
+        "pooled = (x * kept).sum(1) / kept.sum(1).clip(min=1.0)",
+        "pooled = (x * kept).mean(1)",
+        "pooled_norm:in/0",
+        area="masks",
+    ),
+    forward(
+        "own-empty-row",
+        "0 / 0 for a row without a word",
+        "kept.sum(1).clip(min=1.0)",
+        "kept.sum(1)",
+        "pooled_norm:in/0",
+        area="masks",
+    ),
+    forward(
+        "own-dropout-rate",
+        "another dropout rate in the feed-forward part",
+        "nn.GELU(), nn.Dropout(dropout)",
+        "nn.GELU(), nn.Dropout(0.5 * dropout)",
+        "blocks.0.dropout:p",
+        arguments=("--train",),
+        area="dropout",
+    ),
+    forward(
+        "own-dropout-place",
+        "dropout on the scores instead of the weights",
+        "weights = self.dropout(F.softmax(scores, axis=-1))",
+        "weights = F.softmax(self.dropout(scores), axis=-1)",
+        "blocks.0.attention.dropout:in/0",
+        arguments=("--train",),
+        area="dropout",
+    ),
+    forward(
+        "own-norm-momentum",
+        "torch's momentum given to Paddle's BatchNorm1D",
+        "nn.BatchNorm1D(width)",
+        "nn.BatchNorm1D(width, momentum=0.1)",
+        "pooled_norm:running_mean",
+        arguments=("--train",),
+        area="norms",
+    ),
+    # ---- loss, gradients
+    forward(
+        "own-label-smoothing",
+        "a loss with label smoothing",
+        'F.cross_entropy(outputs["logits"], inputs["labels"])',
+        'F.cross_entropy(outputs["logits"], inputs["labels"], label_smoothing=0.1)',
+        "loss",
+        step=3,
+        passes=(1,),
+        area="losses",
+    ),
+    backward(
+        "own-positions-forgotten",
+        "positions, all zero at first, never added",
+        "self.words(input_ids) + self.positions[: input_ids.shape[1]]",
+        "self.words(input_ids)",
+        "grad/positions",
+        passes=(1,),
+        area="gradients",
+    ),
+    backward(
+        "own-weights-detached",
+        "the mask's scores cut off from the gradient",
+        "weights = self.dropout(F.softmax(scores, axis=-1))",
+        "weights = self.dropout(F.softmax(scores.detach(), axis=-1))",
+        "grad_of/blocks.1.attention.dropout",
+        passes=(1,),
+        area="gradients",
+    ),
+    # ---- training
+    train(
+        id="training-in-eval-mode",
+        what="training without dropout",
+        old="model = run.build(training=True)",
+        new="model = run.build()",
+        origin="train/000/dropout:p",
+    ),
+    train(
+        id="eval-mode-kept",
+        what="a model left in eval mode behind the first epoch's test",
+        old="        model.train()\n",
+        new="",
+        origin="train/drift/epoch_002",
+    ),
+    train(
+        id="same-order-every-epoch",
+        what="every epoch in the first one's order",
+        old='permutation("shuffle", epoch, count(samples))',
+        new='permutation("shuffle", 0, count(samples))',
+        origin="train/order",
+    ),
+    train(
+        id="training-drops-last",
+        what="an epoch's last, smaller batch dropped",
+        old='return batches(Samples(samples), order, settings["batch_size"])',
+        new='return batches(Samples(samples), order, settings["batch_size"], drop_last=True)',
+        origin="train/order",
+    ),
+    train(
+        id="rate-of-training",
+        what="a learning rate one per cent too high",
+        old='        settings["lr"],\n',
+        new='        settings["lr"] * 1.01,\n',
+        origin="train/000/lr",
+    ),
+    train(
+        id="no-decay-in-training",
+        what="training without weight decay",
+        old='        settings["weight_decay"],\n',
+        new="        0.0,\n",
+        origin="train/001/loss",
+    ),
+    train(
+        id="accumulated-in-training",
+        what="gradients not cleared in training",
+        old="    side.clear_gradients(model)\n",
+        new="",
+        origin="train/002/loss",
+    ),
+    train(
+        id="start-not-shared",
+        what="training from the side's own initial weights",
+        old="    model = run.build(training=True)\n",
+        new="    run.build(training=True)\n"
+        "    model = run.draws.follow(run.module.build(dict(run.case.config))).train()\n",
+        origin="train/000/loss",
+    ),
+    Fault(
+        id="schedule-length",
+        what="a schedule that ends with the last whole batch",
+        model="fastformer",
+        step=5,
+        file=TRAIN,
+        old='-(-count(samples) // settings["batch_size"])',
+        new='(count(samples) // settings["batch_size"])',
+        origin="train/lr",
+        arguments=("--epochs", "1"),
+        area="training",
+    ),
+    # ---- initial weights
+    initial(
+        id="initial-spread",
+        what="initial weights with twice the standard deviation",
+        old="nn.initializer.Normal(std=0.1)(module.weight)",
+        new="nn.initializer.Normal(std=0.2)(module.weight)",
+        origin="init/blocks.0.attention.qkv.weight",
+    ),
+    initial(
+        id="initial-biases",
+        what="biases drawn instead of zero",
+        old="nn.initializer.Constant(0.0)(module.bias)",
+        new="nn.initializer.Uniform(-0.01, 0.01)(module.bias)",
+        origin="init/blocks.0.attention.qkv.bias",
+    ),
+    initial(
+        id="initial-default",
+        what="the framework's own initial embedding, not the reference's",
+        old="        nn.initializer.Normal()(self.words.weight)",
+        new="        # nn.initializer.Normal()(self.words.weight)",
+        origin="init/words.weight",
+    ),
+    initial(
+        id="initial-row",
+        what="the padding word's row set to zero though the reference draws it",
+        old="        for module in self.sublayers():\n",
+        new="        with paddle.no_grad():\n            self.words.weight[0] = 0.0\n"
+        "        for module in self.sublayers():\n",
+        origin="init/words.weight",
+    ),
+    initial(
+        id="initial-positions",
+        what="positions drawn instead of zero",
+        old="zeros = nn.initializer.Constant(0.0)",
+        new="zeros = nn.initializer.Normal(0.0, 0.02)",
+        origin="init/positions",
+    ),
+]
