@@ -18,6 +18,7 @@ from common.choices import Choice, judge_choice
 from common.logs import LogError, file_sha256, read_log, read_sidecar
 from common.origins import Streams, parent_code
 from common.session import CHOICE, IN_PLACE, OWN
+from common.sizes import Gauges, Terms
 from common.tolerances import tolerance
 from common.verdict import (
     FAILING,
@@ -52,6 +53,10 @@ _CONSTANTS = {
 _STATISTICS = ("running_mean", "running_var")
 _NORMS = ("layernorm", "batchnorm", "groupnorm", "instancenorm", "rmsnorm", "localresponsenorm")
 CAUSE_UNKNOWN = "a constant that one side keeps in float32; cause unknown"
+CLIPPED = (
+    "Paddle's softmax, log_softmax and cross_entropy take no logit for more than 64 below the "
+    "largest (on CPU), and these are farther apart; logsumexp has no such limit"
+)
 NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than torch's"
 
 # `adam/003/grad/…` or `train/003/loss`, but not the third batch that was read (`test/003/…`).
@@ -340,12 +345,12 @@ class _Judge:
         self.carried: dict[str, float] = {}  # case -> gap / size that its constants may make
         # case -> sizes of the last forward tensors, which the next one is likely computed from
         self.recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
-        self.terms: dict[str, _Terms] = {}  # case -> how long its sums may be
+        self.terms: dict[str, Terms] = {}  # case -> how long its sums may be
         self.cases = [*logs.notes_of("ref32", "batches")]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
         self.modules: dict[str, set[str]] = {}  # case -> the names of its probed modules
         self.streams = Streams()
-        self.gauges: dict[str, np.ndarray] = {}  # case and parameter -> where its gradient is 0
+        self.gauges = Gauges()
         self.choices = {name: logs.notes_of(name, "choices") for name in logs.logs}
 
     def row(self, key: str) -> Row:
@@ -429,7 +434,9 @@ class _Judge:
         if "ref64" in self.logs.logs and arrays[2] is None:
             row.note = "; ".join(filter(None, (row.note, "not in the float64 logs")))
         if kind_of(key)[0] in GRADIENTS and row.verdict != "INVALID":
-            self.find_gauges(key, arrays)
+            case = self.case_of(key)
+            if key.startswith(f"{case}grad/") and row.noise_ref is not None:
+                self.gauges.find(case + key[len(f"{case}grad/") :], arrays)
             pair = arrays[:2] if arrays[2] is None else arrays[2:]
             note_gradient(row, *pair)
         return row
@@ -439,7 +446,7 @@ class _Judge:
         arrays = [ref32, cand32, ref64, cand64]
         excused = 0
         if kind == "weight" and group.count("/") and all(a is not None for a in arrays):
-            excused = self.excuse_gauges(key, arrays)
+            excused = self.gauges.excuse(self.case_of(key) + key.partition("/weight/")[2], arrays)
             ref32, cand32, ref64, cand64 = arrays
         row = self._judged(key, kind, group, ref32, cand32, ref64, cand64)
         if excused:
@@ -471,41 +478,8 @@ class _Judge:
         epsilon = tolerance("largest_epsilon")
         return min(usual, tolerance("constant_epsilon") * epsilon / (variance + epsilon))
 
-    def find_gauges(self, key: str, arrays) -> None:
-        """Remember the elements of a gradient that are zero in exact arithmetic.
-
-        Adam divides a gradient by its own size, so that a step makes of noise what it makes of any
-        other gradient: such elements' weights then move at random, and nothing depends on them.
-        """
-        if not key.startswith(f"{self.case_of(key)}grad/") or any(a is None for a in arrays):
-            return
-        t32, p32, t64, p64 = arrays
-        if not (t32.shape == p32.shape == t64.shape == p64.shape) or t32.dtype.kind != "f":
-            return
-        with np.errstate(all="ignore"):
-            noise = float(np.maximum(np.abs(t32 - t64), np.abs(p32 - p64)).max(initial=0.0))
-            exact = np.maximum(np.abs(t64), np.abs(p64))
-            found = exact <= tolerance("noise_only") * noise
-        if noise > 0.0 and found.any():
-            self.gauges[key.replace("grad/", "", 1)] = found
-
-    def excuse_gauges(self, key: str, arrays: list) -> int:
-        """Put the reference's values where a step moved both sides by noise; returns how many."""
-        case = self.case_of(key)
-        name = key.partition("/weight/")[2]
-        found = self.gauges.get(f"{case}{name}")
-        t32, p32, t64, p64 = arrays
-        if found is None or any(array.shape != found.shape for array in arrays):
-            return 0
-        noise = float(np.abs(t32 - t64)[found].max())
-        off = found & (p64 != t64)
-        allowed = tolerance("gauge") * noise
-        off &= (np.abs(p64 - t64) <= allowed) & (np.abs(p32 - p64) <= allowed)
-        arrays[1], arrays[3] = np.where(off, t32, p32), np.where(off, t64, p64)
-        return int(np.count_nonzero(off))
-
     def _judged(self, key: str, kind: str, group: str, ref32, cand32, ref64, cand64) -> Row:
-        terms = self.terms.setdefault(self.case_of(key), _Terms())
+        terms = self.terms.setdefault(self.case_of(key), Terms())
         return judge_tensor(
             key,
             ref32,
@@ -622,28 +596,20 @@ class _Judge:
         elif row.verdict == "PRECISION" and "/adam" in f"/{row.key}" and _is_optimizer(row.key):
             cause = NOISY_ADAM
         elif row.origin and row.verdict == "DIVERGED":
-            cause = _gradient_cause(row.key)
+            cause = _gradient_cause(row.key) or self.loss_cause(row.key)
         if cause:
             row.note = f"{row.note}; {cause}" if row.note else cause
 
-
-class _Terms:
-    """The longest sum that a tensor of a case may be made of, from the shapes logged before it.
-
-    Nobody sees the sums themselves: along an axis they are as long as the longest axis; where a
-    tensor is reduced, as long as what the largest tensor has for each of its values.
-    """
-
-    def __init__(self):
-        self.axis, self.size = 1, 1
-
-    def after(self, array: np.ndarray | None) -> int:
-        """The length for this array, which counts for those after it."""
-        if array is None or not array.size:
-            return self.axis
-        self.axis = max(self.axis, *array.shape, 1)
-        self.size = max(self.size, array.size)
-        return max(self.axis, self.size // array.size)
+    def loss_cause(self, key: str) -> str:
+        """Why a loss is off although its logits agree: they lie farther apart than Paddle goes."""
+        case = self.case_of(key)
+        name = key[len(case) :]
+        logits = self.logs.get("ref64", f"{case}logits")
+        if (name != "loss" and not name.startswith("losses/")) or logits is None:
+            return ""
+        if logits.ndim == 0 or not np.isfinite(logits).all():
+            return ""
+        return CLIPPED if float(np.ptp(logits, axis=-1).max()) > 64.0 else ""
 
 
 def _gradient_cause(key: str) -> str:

@@ -132,6 +132,24 @@ def test_weights_that_more_than_noise_moves(logs, moved, drift):
     assert steps(logs, moved, drift).verdict == "DIVERGED"
 
 
+def test_values_that_nothing_moves_are_not_excused_beside_noise(logs):
+    """Their gradient is 0 in float32 too: a decay that only one side has would hide there."""
+    gradient = RNG.standard_normal(6)
+    gradient[:3] = 0.0
+    noise = 1e-7 * RNG.standard_normal((4, 6))
+    noise[:, :2] = 0.0
+    noise[2:] *= 1e-6
+    found = [gradient + noise[i] for i in range(4)]
+    logs.add("grad/bias", [found[0].astype("f4"), found[1].astype("f4"), found[2], found[3]])
+    arrays = [array.copy() for array in pair(np.ones(6), noise=1e-8)]
+    arrays[0][2] += np.float32(1e-3)
+    arrays[3][0] += 1e-4
+    logs.add("grad/other", pair(VALUES))
+    logs.add("adam/000/weight/bias", arrays, arrays[3])
+    row = logs.judge()["adam/000/weight/bias"]
+    assert row.verdict == "DIVERGED" and row.worst_index == (0,)
+
+
 def layer_norm(logs, spread, change):
     logs.entries = {"classes": {"norm": "LayerNorm", "norm:in/0": "LayerNorm"}}
     logs.add("norm:in/0", pair(spread * VALUES))
@@ -162,6 +180,14 @@ def test_running_statistics(logs, momentum, verdict):
     row = logs.judge()["norm:running_mean"]
     assert row.verdict == verdict
     assert verdict == "DIVERGED" or "BatchNorm's momentum in float32" in row.note
+
+
+@pytest.mark.parametrize(("spread", "told"), [(100.0, True), (10.0, False)])
+def test_a_loss_beyond_paddles_limit_names_its_cause(logs, spread, told):
+    logs.add("logits", pair(np.array([[0.0, spread], [1.0, 2.0]])))
+    logs.add("loss", pair(np.float64(3.0), 0.1), np.float64(3.3))
+    row = logs.judge()["loss"]
+    assert row.verdict == "DIVERGED" and ("more than 64 below" in row.note) == told
 
 
 def choice(logs, key, scores, shape_of_candidate=None):
