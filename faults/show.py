@@ -65,7 +65,11 @@ def sentences(found: dict) -> list[str]:
         f"{n['control_alarms']} false alarms in {n['controls']} correct runs of the same checks"
     ]
     if n["hard"]:
-        told.append(f"{n['hard_alarms']} false alarms in {n['hard']} correct hard pairs")
+        guide = sum(pair["guide_passed"] is False for pair in found["hard"])
+        told.append(
+            f"{n['hard_alarms']} false alarms in {n['hard']} correct hard pairs, of which the "
+            f"guide's rule fails {guide}"
+        )
     for tool, name in TOOLS.items():
         told.append(
             f"{name}: fails {n[f'{tool}_fails']} of the {n[f'{tool}_seen']} faults that leave "

@@ -180,6 +180,9 @@ def test_rule_that_fails_the_correct_run_too_has_not_caught_the_fault():
     assert sentences[0].startswith("1 of 1 faults caught, 1 with the right origin; 0 false alarms")
     assert "fails 1 of the 1 faults" in sentences[-1]
     assert "1 of the 1 correct runs; tells 0 faults from the correct run" in sentences[-1]
+    pairs = [{"exit_code": 0, "guide_passed": passed} for passed in (True, False, None)]
+    said = show.sentences(found | {"hard": pairs})[1]
+    assert said == "0 false alarms in 3 correct hard pairs, of which the guide's rule fails 1"
     fault["control_peers"] = {"padiff": "passes"}
     assert show.peer(fault, "padiff") == "caught"
 
