@@ -76,7 +76,7 @@ PYTHON = [command for command in COMMANDS if command.startswith("python ")]
 
 
 def test_the_readme_has_the_commands_that_are_tested():
-    assert {"make check", "make test"} == set(COMMANDS) - set(PYTHON)
+    assert {"make check", "make test", "make faults"} == set(COMMANDS) - set(PYTHON)
     assert len(PYTHON) >= 4
 
 
@@ -92,7 +92,9 @@ def test_commands_run(checkout, command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("target, does", [("check", "common.check_all"), ("test", "pytest")])
+@pytest.mark.parametrize(
+    "target, does", [("check", "common.check_all"), ("test", "pytest"), ("faults", "faults.run")]
+)
 def test_make_runs_what_is_tested_here(target, does):
     done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
     assert f".venv/bin/python -m {does}" in done.stdout
