@@ -78,19 +78,6 @@ def embedded_data(config: dict, seed: int) -> dict[str, dict[str, np.ndarray]]:
     return {**digits(), "text": text(count=TEXT_COUNT, max_bytes=TEXT_BYTES)}
 
 
-def make_digits(path: Path | str) -> str:
-    """Write the digits as a data file; returns the SHA-256."""
-    parts = digits()
-    return save_arrays(
-        path, {f"{p}/{k}": v for p, arrays in parts.items() for k, v in arrays.items()}
-    )
-
-
-def make_text(path: Path | str, count: int | None = None, max_bytes: int | None = None) -> str:
-    """Write the text as a data file; returns the SHA-256."""
-    return save_arrays(path, text(count, max_bytes))
-
-
 def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray]) -> str:
     """Write `arrays` as .npz, all or nothing, with their SHA-256 inside; returns the SHA-256.
 

@@ -11,6 +11,9 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from common.errors import UserError
@@ -35,7 +38,6 @@ def reference_key(step: Step, pair: Pair, options, python: str, data: Path) -> d
     configuration = {name: chosen[name] for name in ("preset", "seed", "train", "epochs", "device")}
     values = environment()
     threads = {name: values.get(name) for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE")}
-    versions = subprocess.run([python, "-c", _VERSIONS], capture_output=True, text=True)
     return {
         "sources": json.dumps(model_sources(pair, "torch")),
         "other files of the pair": json.dumps(_other_files(pair)),
@@ -43,8 +45,16 @@ def reference_key(step: Step, pair: Pair, options, python: str, data: Path) -> d
         "configuration": json.dumps([configuration, repr(step.launches)]),
         "weights": _weights(options.weights),
         "data": json.dumps({path.name: file_sha256(path) for path in sorted(data.glob("*.npz"))}),
-        "environment": json.dumps([python, versions.stdout, platform.platform(), threads]),
+        "environment": json.dumps([python, _versions(python), platform.platform(), threads]),
     }
+
+
+@cache
+def _versions(python: str) -> str:
+    """The versions of Python, torch and NumPy; another Python is asked once."""
+    if python == sys.executable:
+        return f"{platform.python_version()} {version('torch')} {version('numpy')}"
+    return subprocess.run([python, "-c", _VERSIONS], capture_output=True, text=True).stdout.strip()
 
 
 def _other_files(pair: Pair) -> dict[str, list[int]]:
@@ -142,13 +152,3 @@ def take_over(folder: Path, target: Path) -> None:
 def write_key(folder: Path, key: dict[str, str]) -> None:
     """Remember what the torch side's logs in a folder depend on."""
     write_json(folder / KEY_FILE, key)
-
-
-__all__ = [
-    "differing_reference",
-    "find_reference",
-    "reference_key",
-    "take_over",
-    "why_not_reused",
-    "write_key",
-]

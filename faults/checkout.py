@@ -18,6 +18,13 @@ CHECKS = {
 TIMEOUT_S = 280
 
 
+def change(path: Path, old: str, new: str) -> None:
+    """Change a text that must occur in a file, so that no fault is planted in vain."""
+    text = path.read_text()
+    assert old in text, f"{path.name} no longer holds {old!r}: plant this fault elsewhere"
+    path.write_text(text.replace(old, new))
+
+
 class Checkout:
     """A copy that a test may change; commands run in another working directory.
 
@@ -44,10 +51,8 @@ class Checkout:
         return self.path(CHECKS[step]).parent / "log" / model
 
     def replace(self, name: str, old: str, new: str) -> None:
-        """Change a text that must occur in a file, so that no fault is planted in vain."""
-        text = self.path(name).read_text()
-        assert old in text, f"{name} no longer holds {old!r}: plant this fault elsewhere"
-        self.path(name).write_text(text.replace(old, new))
+        """Change a text that must occur in a file of the copy."""
+        change(self.path(name), old, new)
 
     def python(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
         """Run Python on the copy; the environment does not name the original checkout."""

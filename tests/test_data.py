@@ -23,11 +23,23 @@ from common.errors import UserError
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def save_digits(path):
+    """The digits as a data file, one name an array; returns the SHA-256."""
+    parts = data.digits()
+    flat = {f"{part}/{name}": v for part, arrays in parts.items() for name, v in arrays.items()}
+    return data.save_arrays(path, flat)
+
+
+def save_text(path, **options):
+    """The text as a data file; returns the SHA-256."""
+    return data.save_arrays(path, data.text(**options))
+
+
 # ---- files --------------------------------------------------------------------------------------
 
 
 def test_digits_are_all_there_once(tmp_path):
-    data.make_digits(tmp_path / "digits.npz")
+    save_digits(tmp_path / "digits.npz")
     arrays = data.load_arrays(tmp_path / "digits.npz")
     assert {name: values.shape for name, values in arrays.items()} == {
         "train/input_ids": (1437, 64),
@@ -45,8 +57,8 @@ def test_digits_are_all_there_once(tmp_path):
 
 
 def test_digits_split_is_stratified_and_always_the_same(tmp_path):
-    first = data.make_digits(tmp_path / "a.npz")
-    assert first == data.make_digits(tmp_path / "b.npz")
+    first = save_digits(tmp_path / "a.npz")
+    assert first == save_digits(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     assert first == "f8939606d7de97ecdf9983d6533ba185f509c1e8fe56ca80a28368adbe0e3baf"
     arrays = data.load_arrays(tmp_path / "a.npz")
@@ -55,7 +67,7 @@ def test_digits_split_is_stratified_and_always_the_same(tmp_path):
 
 
 def test_text_is_ragged_bytes_of_english(tmp_path):
-    data.make_text(tmp_path / "text.npz")
+    save_text(tmp_path / "text.npz")
     arrays = data.load_arrays(tmp_path / "text.npz")
     documents = data.split_documents(arrays["values"], arrays["offsets"])
     assert len(documents) > 50
@@ -67,11 +79,11 @@ def test_text_is_ragged_bytes_of_english(tmp_path):
 
 
 def test_text_can_be_cut(tmp_path):
-    digest = data.make_text(tmp_path / "text.npz", count=5, max_bytes=700)
+    digest = save_text(tmp_path / "text.npz", count=5, max_bytes=700)
     arrays = data.load_arrays(tmp_path / "text.npz")
     documents = data.split_documents(arrays["values"], arrays["offsets"])
     assert len(documents) == 5 and max(map(len, documents)) == 700
-    assert digest == data.make_text(tmp_path / "again.npz", count=5, max_bytes=700)
+    assert digest == save_text(tmp_path / "again.npz", count=5, max_bytes=700)
 
 
 FAULTS = ["missing", "empty", "cut", "damaged", "text", "pickle", "npy", "no hash"]
@@ -276,7 +288,7 @@ print(sorted(loaded))
 @pytest.mark.parametrize("before, loaded", [("", "[]"), ("import sklearn", "['sklearn']")])
 def test_reading_needs_numpy_only(tmp_path, before, loaded):
     """The second row shows that the first can fail."""
-    data.make_digits(tmp_path / "digits.npz")
+    save_digits(tmp_path / "digits.npz")
     code = READS.format(before=before)
     command = [sys.executable, "-c", code, str(tmp_path / "digits.npz")]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

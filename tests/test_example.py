@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from checkout import Checkout
+from checkout import Checkout, change
 
 from common.errors import UserError
 from common.optional import DEFAULTS, data_cases, make_data, score, training
@@ -52,10 +52,7 @@ def spoilt(tmp_path):
 
 
 def plant(pair, old, new):
-    path = pair / "paddle_model.py"
-    text = path.read_text()
-    assert old in text, f"{old!r} is no longer there: plant this fault elsewhere"
-    path.write_text(text.replace(old, new))
+    change(pair / "paddle_model.py", old, new)
 
 
 def test_wrong_initial_weights_are_named_and_nothing_else(checkout, spoilt):

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from checkout import Checkout, change
 
 MODEL = "fastformer"
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
@@ -31,12 +31,6 @@ def times(checkout):
     """When each side's log was made."""
     folder = checkout.path("step1_forward/log") / MODEL
     return [(folder / f"forward_{side}.npy").stat().st_mtime_ns for side in ("torch", "paddle")]
-
-
-def change(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 def test_reuse_keeps_the_torch_side_until_something_it_needs_changes(checkout):

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from checkout import Checkout, change
 
 PAIRS = Path(__file__).parent / "pairs"
 
@@ -18,12 +18,6 @@ def checkout(tmp_path_factory):
 def pair(tmp_path):
     """A copy of the pair whose dropouts are layers on one side and functions on the other."""
     return shutil.copytree(PAIRS / "dropouts", tmp_path / "my pairs" / "dropouts")
-
-
-def change(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 def verdicts(report):
