@@ -37,7 +37,7 @@ check: install
 	@$(VENV_PYTHON) -m common.check_all
 
 test: install
-	@$(VENV_PYTHON) -m pytest
+	@$(VENV_PYTHON) -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 faults: install
 	@$(VENV_PYTHON) -m faults.run

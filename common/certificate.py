@@ -35,10 +35,9 @@ from common.cli import guarded, write_text
 from common.errors import UserError
 from common.judge import judge_logs
 from common.logs import read_sidecar
-from common.pairs import Pair, load_pairs
+from common.pairs import WORDS, Pair, load_pairs
 from common.runner import Process, interpreter
 from common.verdict import Row, exit_code, worst
-from common.weights import WORDS
 
 SIDES = ("torch", "paddle")
 NOT_REACHED = "not reached"

@@ -140,24 +140,6 @@ def pad_batch(documents: Sequence[np.ndarray], max_length: int) -> tuple[np.ndar
     return ids, mask
 
 
-def batch_indices(
-    n: int, batch_size: int, order: np.ndarray | None = None, drop_last: bool = False
-) -> list[np.ndarray]:
-    """The samples of each batch, int64: `order` (default 0 .. n-1) cut every `batch_size`.
-
-    The last batch may be smaller; `drop_last` then leaves it out. No batch is ever empty.
-    Raises ValueError where `order` is no permutation of 0 .. n-1.
-    """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-    order = np.arange(n) if order is None else np.asarray(order)
-    if order.shape != (n,) or not np.array_equal(np.sort(order), np.arange(n)):
-        raise ValueError(f"order must hold each of 0 .. {n - 1} once")
-    order = order.astype(np.int64)
-    stop = n - n % batch_size if drop_last else n
-    return [order[i : i + batch_size] for i in range(0, stop, batch_size)]
-
-
 # ---- scores -------------------------------------------------------------------------------------
 
 

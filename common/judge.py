@@ -256,7 +256,6 @@ def judge_logs(
     batch: int | Mapping[str, int | None] | None = None,
     step: object = "",
     model: str = "",
-    only_common: bool = False,
     until_off: bool = False,
 ) -> Judgement:
     """Judge a candidate's logs (paddle) against a reference's (torch).
@@ -266,7 +265,6 @@ def judge_logs(
                    a row is off, the rows after it take their verdict from it, so that what was only
                    passed on is CARRIED and every origin is found
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
-    only_common    pass over keys that only one side has
     until_off      end with the first row that is not HARMLESS: single-step logs will be wanted then
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
@@ -286,7 +284,7 @@ def judge_logs(
         if batch is None:
             batch = logs.notes_of("ref32", "batches") or logs.notes_of("ref64", "batches") or None
         judge = _Judge(logs, batch, step, model)
-        keys = _all_keys(logs.logs["ref32"], logs.logs["cand32"], only_common)
+        keys = _all_keys(logs.logs["ref32"], logs.logs["cand32"])
         alone = [
             key
             for key in keys
@@ -319,10 +317,8 @@ def judge_logs(
         return judgement
 
 
-def _all_keys(ref: Mapping, cand: Mapping, only_common: bool) -> list[str]:
+def _all_keys(ref: Mapping, cand: Mapping) -> list[str]:
     """The reference's keys in their order; those of the candidate alone where it made them."""
-    if only_common:
-        return [key for key in ref if key in cand]
     behind: dict[str | None, list[str]] = {}
     last = None
     for key in cand:

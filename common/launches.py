@@ -9,7 +9,7 @@ from common.errors import UserError
 from common.json_file import load_json
 from common.logs import read_sidecar
 from common.optional import TEXT, data_preset, make_data
-from common.pairs import Pair
+from common.pairs import WORDS, Pair
 from common.provenance import SIDES
 from common.reuse import (
     differing_reference,
@@ -20,7 +20,6 @@ from common.reuse import (
     write_key,
 )
 from common.runner import Process, how_it_ended
-from common.weights import WORDS
 
 
 class Twins:

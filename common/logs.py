@@ -371,10 +371,3 @@ def read_sidecar(log_path: str | os.PathLike) -> dict | None:
     except UserError as error:
         raise LogError(f"this sidecar cannot be read: {error}") from None
     return {entry: value for entry, value in sidecar.items() if value is not None}
-
-
-def guide_diff(a: np.ndarray, b: np.ndarray) -> float:
-    """The guide's number: mean |a - b| in the logs' dtype.  Shapes must be equal."""
-    if a.shape != b.shape:
-        raise ValueError(f"shapes {a.shape} and {b.shape} have no difference")
-    return float(np.mean(np.abs(a - b)))

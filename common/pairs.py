@@ -41,6 +41,7 @@ import numpy as np
 
 from common.errors import UserError
 
+TRAINED_LIKE, STIRRED = WORDS = ("trained-like", "stirred")  # of --weights: common/weights.py
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = Path(__file__).resolve().parent / "models"
 FAKE_DATA = ROOT / "fake_data"
@@ -54,7 +55,7 @@ class Case:
     name: str  # the first part of its keys in the logs; "" for a pair's only case
     config: dict
     inputs: dict = field(default_factory=dict)  # keywords for make_inputs
-    weights: str = "initial"  # "initial" state under the seed, or "stirred" with noise
+    weights: str = "initial"  # "initial" state under the seed, or STIRRED with noise
     train: bool = False  # run in train mode, with dropout from the tape
     stored: bool = True  # its inputs are those of fake_data/, where they are there
 
@@ -81,16 +82,22 @@ class Pair:
             )
         return dict(self.case.CONFIGS[preset])
 
-    def cases(self, preset: str, own_weights: bool = False, train: bool = False) -> list[Case]:
-        """What a step runs: the preset's CASES, or the preset alone where weights are given.
+    def cases(self, preset: str, weights: str | None = None, train: bool = False) -> list[Case]:
+        """What a step runs: the preset's CASES, or the preset alone where a file has its weights.
 
-        train  all in train mode, with what a row's `when_training` changes of config and inputs
+        weights  what --weights says: None, one of WORDS or a file
+        train    all in train mode, with what a row's `when_training` changes of config and inputs
+        A user's pair without CASES is run again with stirred weights: behind a bias or positions
+        that are zero at first, much that is wrong does not show.
         """
         config = self.config(preset)
         table = getattr(self.case, "CASES", {}).get(preset)
-        if own_weights or not table:
-            return [Case("", config, train=train)]
-        return [self._case(name, config, row, train) for name, row in table.items()]
+        if table and weights in (None, *WORDS):
+            return [self._case(name, config, row, train) for name, row in table.items()]
+        cases = [Case("", config, train=train)]
+        if weights is None and not self.built_in:
+            cases.append(Case(STIRRED, config, weights=STIRRED, train=train))
+        return cases
 
     @staticmethod
     def _case(name: str, config: dict, row: dict, train: bool) -> Case:

@@ -29,7 +29,7 @@ from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_
 from common.nested import joined, rebuilt
 from common.npz import read_npz
 from common.optional import data_preset
-from common.pairs import ROOT, Case, Pair, load_pairs
+from common.pairs import ROOT, STIRRED, WORDS, Case, Pair, load_pairs
 from common.parent import watch
 from common.provenance import (
     COMPAT,
@@ -267,10 +267,7 @@ def main(
         folder = Path(options.out) / pair.name
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            own = options.weights not in (None, *weights.WORDS)
-            chosen = (
-                cases(pair, options) if cases else pair.cases(options.preset, own, options.train)
-            )
+            chosen = (cases or _cases)(pair, options)
             _run_model(side, stem, function, pair, chosen, options, dtypes, folder)
         except Exception as error:
             status = 2
@@ -287,6 +284,11 @@ def main(
             if options.debug:
                 print(text, file=sys.stderr)
     return status
+
+
+def _cases(pair: Pair, options: argparse.Namespace) -> list[Case]:
+    """What steps 1, 3 and 4 run of a pair."""
+    return pair.cases(options.preset, options.weights, options.train)
 
 
 def _raised_by_pair(error: Exception, pair: Pair) -> bool:
@@ -412,9 +414,9 @@ def _make_weights(side, pair, cases, options, folder) -> None:
         side.set_up("float32", options.device, options.seed)
         model = module.build(dict(case.config))
         state, owners = side.state(model), side.owners(model)
-        if case.weights == "stirred" and options.weights != "stirred":
-            state = weights.made("stirred", state, owners, options.seed)
-        if options.weights in weights.WORDS:
+        if case.weights == STIRRED and options.weights != STIRRED:
+            state = weights.made(STIRRED, state, owners, options.seed)
+        if options.weights in WORDS:
             state = weights.made(options.weights, state, owners, options.seed)
         elif options.weights is not None:
             state = weights.load_state(Path(options.weights))

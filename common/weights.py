@@ -16,10 +16,10 @@ from common.layers import Owner
 from common.layout import Layout, SameLayout
 from common.logs import write_json
 from common.npz import read_npz
+from common.pairs import STIRRED, TRAINED_LIKE
 from common.tape import Tape
 from common.unpickle import printable
 
-WORDS = ("trained-like", "stirred")  # what --weights takes beside a file
 _MEAN, _VARIANCE = "running_mean", "running_var"
 
 
@@ -36,7 +36,7 @@ def made(
     The running statistics of both are no longer 0 and 1.  A padding row, which no gradient reaches,
     is not stirred: Paddle's Embedding gives zeros for it whatever it holds.
     """
-    draw = {"stirred": _stirred, "trained-like": _trained_like}[word]
+    draw = {STIRRED: _stirred, TRAINED_LIKE: _trained_like}[word]
     tape = Tape(seed)
     changed = {}
     for key, values in state.items():
@@ -105,7 +105,7 @@ def load_state(path: Path) -> dict[str, np.ndarray]:
         state = read_npz(path)
     except FileNotFoundError:
         raise UserError(
-            f"--weights {path}: there is no such file; give a .npz, or {WORDS[0]}"
+            f"--weights {path}: there is no such file; give a .npz, or {TRAINED_LIKE}"
         ) from None
     except (ValueError, UserError) as error:
         raise UserError(

@@ -284,7 +284,6 @@ FAULTS = [
         "paddle.where((input_ids == 0).unsqueeze(-1), words.detach(), words)",
         "words",
         "holes/grad_of/word_embedding",
-        passes=(1, 3),
         area="gradients",
     ),
     backward(
@@ -297,14 +296,6 @@ FAULTS = [
         area="gradients",
     ),
     backward(
-        "detached-weights",
-        "the pooling's weights cut off from the gradient",
-        'tap(self, "pooled", paddle.matmul(weights.moveaxis(1, 2), x).squeeze(1))',
-        'tap(self, "pooled", paddle.matmul(weights.detach().moveaxis(1, 2), x).squeeze(1))',
-        f"main/grad_of/{POOLER}.pooling_weights",
-        area="gradients",
-    ),
-    backward(
         "constant-gradient",
         "a loss of the right value whose gradient is constant",
         'return cross_entropy(outputs["logits"], inputs["labels"])\n\n\ndef losses',
@@ -312,7 +303,6 @@ FAULTS = [
         '    fixed = cross_entropy(outputs["logits"], inputs["labels"]).detach()\n'
         "    return fixed + mean - mean.detach()\n\n\ndef losses",
         "main/grad_of/dense_linear",
-        passes=(3,),
         area="gradients",
     ),
     backward(

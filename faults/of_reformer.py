@@ -269,7 +269,6 @@ FAULTS = [
         "logits, labels = logits[:, :-1], labels[:, 1:]  # a token's",
         "logits, labels = logits, labels  # a token's",
         "lm/loss",
-        passes=(1,),
         area="losses",
     ),
     of_loss(
@@ -313,7 +312,6 @@ FAULTS = [
         "return grads[0] + grads[1]",
         "return grads[1]",
         f"lm/grad_of/{TRUNK}.encoder:in/0",
-        passes=(1,),
         area="gradients",
     ),
     backward(
@@ -325,7 +323,6 @@ FAULTS = [
         "            current().step -= 1\n"
         "            paddle.autograd.backward",
         f"train/grad_of/{TRUNK}.encoder.layers.2.feed_forward.output.dense",
-        passes=(1,),
         area="gradients",
     ),
     backward(
@@ -334,7 +331,6 @@ FAULTS = [
         "hidden_states = hidden_states - change",
         "hidden_states = hidden_states - 0.0 * change",
         f"lm/grad_of/{TRUNK}.encoder.layers.2.attention.self_attention.merge_weights",
-        passes=(1,),
         area="gradients",
     ),
 ]

@@ -58,6 +58,14 @@ FAULTS = [
         area="masks",
     ),
     forward(
+        "own-positions-forgotten",
+        "positions, all zero at first, never added",
+        "self.words(input_ids) + self.positions[: input_ids.shape[1]]",
+        "self.words(input_ids)",
+        "stirred/dropout:in/0",
+        area="positions, padding",
+    ),
+    forward(
         "own-residual",
         "attention's residual left out",
         "x = x + attended",
@@ -136,15 +144,6 @@ FAULTS = [
         area="losses",
     ),
     backward(
-        "own-positions-forgotten",
-        "positions, all zero at first, never added",
-        "self.words(input_ids) + self.positions[: input_ids.shape[1]]",
-        "self.words(input_ids)",
-        "grad/positions",
-        passes=(1,),
-        area="gradients",
-    ),
-    backward(
         "own-weights-detached",
         "the mask's scores cut off from the gradient",
         "weights = self.dropout(F.softmax(scores, axis=-1))",
@@ -211,17 +210,12 @@ FAULTS = [
         "    model = run.draws.follow(run.module.build(dict(run.case.config))).train()\n",
         origin="train/000/loss",
     ),
-    Fault(
+    train(
         id="schedule-length",
         what="a schedule that ends with the last whole batch",
-        model="fastformer",
-        step=5,
-        file=TRAIN,
         old='-(-count(samples) // settings["batch_size"])',
         new='(count(samples) // settings["batch_size"])',
-        origin="train/lr",
-        arguments=("--epochs", "1"),
-        area="training",
+        origin="train/005/lr",
     ),
     # ---- initial weights
     initial(

@@ -46,6 +46,7 @@ class Worker:
     def __init__(self, folder: Path):
         self.checkout = Checkout(folder, pairs=PAIRS)
         self.scratch = folder / "scratch"
+        self.clean = folder / "clean"  # logs of correct runs, for faults that change logs
         self.reprod_log = peers.ReprodLog()
         self.controls: dict[Check, dict] = {}
         self.ignored: dict[Check, list[str]] = {}  # keys that one side alone has in a correct run
@@ -160,11 +161,13 @@ class Worker:
         shutil.rmtree(self.scratch, ignore_errors=True)
         step = Path(CHECKS[check.step]).parent.name
         folder = self.scratch / step / check.name
-        # The folder holds what the fault before this one left there.
-        done, _ = self.run(check)
-        if done.returncode != 0:
-            raise RuntimeError(f"{fault.id}: a correct run failed: {done.stderr[-300:]}")
-        shutil.copytree(self.logs(check), folder)
+        clean = self.clean / step / check.name
+        if not clean.exists():  # the check's own folder holds what the fault before left there
+            done, _ = self.run(check)
+            if done.returncode != 0:
+                raise RuntimeError(f"{fault.id}: a correct run failed: {done.stderr[-300:]}")
+            shutil.copytree(self.logs(check), clean)
+        shutil.copytree(clean, folder)
         other = self.scratch / "other" / step / check.name
         if fault.other is not None:
             out = str(self.scratch / "other")

@@ -16,8 +16,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
-# Small tensors gain nothing from many threads, and Paddle starts with one until told.
-os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
+# Small tensors gain nothing from many threads, and test files run side by side.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Paddle's MKL takes its slowest path on AMD processors without this; others ignore it.
 os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
 # Figures are written, never shown.

@@ -170,22 +170,6 @@ def test_pad_batch_cuts_and_pads_on_the_right():
         data.pad_batch([np.array([1])], 0)
 
 
-def test_batches_cover_every_sample_once():
-    order = np.array([3, 0, 6, 2, 5, 1, 4])
-    batches = data.batch_indices(7, 3, order)
-    assert [batch.tolist() for batch in batches] == [[3, 0, 6], [2, 5, 1], [4]]
-    assert [len(batch) for batch in data.batch_indices(7, 3, order, drop_last=True)] == [3, 3]
-    assert [len(batch) for batch in data.batch_indices(6, 3)] == [3, 3]  # no empty last batch
-    assert data.batch_indices(2, 3, drop_last=True) == []
-    assert data.batch_indices(0, 3) == []
-
-
-@pytest.mark.parametrize("order", [[0, 1, 1], [0, 1], [1, 2, 3], [[0, 1, 2]], [0.5, 1, 2]])
-def test_batches_refuse_an_order_that_is_no_permutation(order):
-    with pytest.raises(ValueError, match="order must hold each of 0 .. 2 once"):
-        data.batch_indices(3, 2, np.array(order))
-
-
 @pytest.mark.parametrize("offsets", [[0, 3], [1, 5], [0, 4, 2, 5], []])
 def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
     with pytest.raises(ValueError, match="offsets must"):

@@ -19,7 +19,15 @@ CONFIGS = {
 RENAME = {"classifier": "head"}
 
 # How step 5 trains; what is left out is as common/optional.py says.
-optimizer = {"epochs": 3, "batch_size": 16, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.125}
+optimizer = {
+    "epochs": 3,
+    "batch_size": 16,
+    "optimizer": "adamw",
+    "lr": 2e-3,
+    "weight_decay": 0.125,
+    "schedule": "linear",
+    "warmup_steps": 4,
+}
 
 
 def make_inputs(config, seed):
