@@ -70,14 +70,6 @@ FAULTS = [
         area="weights",
     ),
     forward(
-        "bias-subtracted",
-        "a Linear's bias taken out again behind it",
-        "logits = self.att_fc2(paddle.tanh(self.att_fc1(x)))",
-        "logits = self.att_fc2(paddle.tanh(self.att_fc1(x) - self.att_fc1.bias))",
-        f"padding/{POOLER}.att_fc2:in/0",
-        area="weights",
-    ),
-    forward(
         "linear-written-out",
         "a Linear written out as a product, its bias forgotten",
         'return {"logits": self.dense_linear(pooled)}',
@@ -120,27 +112,11 @@ FAULTS = [
         area="attention",
     ),
     forward(
-        "scale-on-the-mask-too",
-        "the mask's -10000 scaled with the logits",
-        "key_logits = self.key_att(key_mixed).moveaxis(1, 2) / scale + mask_bias",
-        "key_logits = (self.key_att(key_mixed).moveaxis(1, 2) + mask_bias) / scale",
-        f"{SELF}.key_logits",
-        area="masks",
-    ),
-    forward(
         "keys-not-mixed",
         "global key summed over the plain keys",
         "self.pool(key_weights, key_mixed)",
         "self.pool(key_weights, key)",
         f"{SELF}.global_key",
-        area="attention",
-    ),
-    forward(
-        "value-is-the-key",
-        "value taken from the keys instead of the query",
-        'tap(self, "value_mixed", query * global_key)',
-        'tap(self, "value_mixed", key * global_key)',
-        f"{SELF}.value_mixed",
         area="attention",
     ),
     # ---- masks, padding, positions
@@ -185,23 +161,6 @@ FAULTS = [
         area="masks",
     ),
     forward(
-        "pooling-softmax",
-        "pooling by a masked softmax: right but for rows of padding alone",
-        "weights = weights / (weights.sum(axis=1, keepdim=True) + 1e-8)",
-        "masked = logits + (1.0 - mask.unsqueeze(-1)) * -10000.0\n"
-        "        weights = F.softmax(masked, axis=1)",
-        f"masked_rows/{POOLER}.pooling_weights",
-        area="masks",
-    ),
-    forward(
-        "positions-from-the-end",
-        "the last positions for a short text, not the first",
-        "positions = self.position_embeddings.weight[: x.shape[1]]",
-        "positions = self.position_embeddings.weight[-x.shape[1] :]",
-        f"holes/{ENCODER}.embeddings",
-        area="positions, padding",
-    ),
-    forward(
         "positions-offset",
         "positions counted from one",
         "positions = self.position_embeddings.weight[: x.shape[1]]",
@@ -216,14 +175,6 @@ FAULTS = [
         'nn.Embedding(config["vocab_size"], config["hidden_size"], padding_idx=0)',
         "padding/word_embedding",
         area="positions, padding",
-    ),
-    forward(
-        "layers-reversed",
-        "layers run from the last to the first",
-        "for encoder in self.encoders:",
-        "for encoder in reversed(list(self.encoders)):",
-        f"main/{ENCODER}.encoders.0:in/0",
-        area="structure",
     ),
     forward(
         "output-in-half",
@@ -303,15 +254,6 @@ FAULTS = [
         '    fixed = cross_entropy(outputs["logits"], inputs["labels"]).detach()\n'
         "    return fixed + mean - mean.detach()\n\n\ndef losses",
         "main/grad_of/dense_linear",
-        area="gradients",
-    ),
-    backward(
-        "frozen-parameter",
-        "a parameter that is not trained",
-        'self.position_embeddings = nn.Embedding(config["max_position_embeddings"], width)',
-        'self.position_embeddings = nn.Embedding(config["max_position_embeddings"], width)\n'
-        "        self.position_embeddings.weight.stop_gradient = True",
-        f"main/grad/{ENCODER}.position_embeddings.weight",
         area="gradients",
     ),
 ]

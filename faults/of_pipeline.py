@@ -97,13 +97,6 @@ FAULTS = [
         origin="train/batch/000/input_ids",
     ),
     reader(
-        id="shuffled-again",
-        what="shuffled once more inside the reader",
-        old="self.order = [int(index) for index in order]",
-        new="self.order = [int(i) for i in np.random.default_rng(1).permutation(list(order))]",
-        origin="train/batch/000/input_ids",
-    ),
-    reader(
         id="off-by-one-sample",
         what="a sample read with the next one's label",
         old="return {name: np.asarray(values[index]) for name, values in self.arrays.items()}",
@@ -173,25 +166,11 @@ FAULTS = [
         origin="words/vocabulary",
     ),
     words(
-        id="ids-from-one",
-        what="ids without room for the unknown word",
-        old="self.ids.setdefault(word, UNKNOWN + 1 + len(self.ids))",
-        new="self.ids.setdefault(word, UNKNOWN + len(self.ids))",
-        origin="words/ids",
-    ),
-    words(
         id="unknown-dropped",
         what="unknown words left out",
         old="ids = [self.ids.get(word, UNKNOWN) for word in words_of(text)]",
         new="ids = [self.ids[word] for word in words_of(text) if word in self.ids]",
         origin="words/lengths",
-    ),
-    words(
-        id="unknown-is-padding",
-        what="unknown words given the padding's id",
-        old="ids = [self.ids.get(word, UNKNOWN)",
-        new="ids = [self.ids.get(word, PADDING)",
-        origin="words/batch/000/input_ids",
     ),
     # ---- scores
     score(

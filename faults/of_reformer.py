@@ -30,14 +30,6 @@ FAULTS = [
         area="hashing, chunks",
     ),
     forward(
-        "order-for-undo-order",
-        "sorted order used where its inverse is due",
-        "paddle.argsort(order, axis=-1))",
-        "order)",
-        f"lm/{LSH}.undo_order",
-        area="hashing, chunks",
-    ),
-    forward(
         "rounds-merged-unweighted",
         "hash rounds averaged without their weights",
         "(context * weights).sum(axis=2)",
@@ -46,36 +38,11 @@ FAULTS = [
         area="hashing, chunks",
     ),
     forward(
-        "bucket-factors",
-        "buckets of two factors added without the first one's size",
-        "buckets = buckets + product * choice",
-        "buckets = buckets + choice",
-        f"lm/{LSH}.buckets",
-        area="hashing, chunks",
-    ),
-    forward(
         "bucket-of-padding",
         "masked tokens put into the last bucket, not into one of their own",
         "paddle.full_like(buckets, product))",
         "paddle.full_like(buckets, product - 1))",
         f"lm/{LSH}.buckets",
-        area="hashing, chunks",
-    ),
-    forward(
-        "hash-half-order",
-        "negative half of the hash put first",
-        "paddle.concat([part, -part], axis=-1)",
-        "paddle.concat([-part, part], axis=-1)",
-        f"lm/{LSH}.bucket_choice:scores",
-        area="hashing, chunks",
-    ),
-    forward(
-        "rotations-per-round",
-        "every hash round turned like the first",
-        'rotations = tap(self, "hash_rotations", rotations.astype(vectors.dtype))',
-        "rotations = rotations[:, :, :1].expand(shape)\n"
-        '        rotations = tap(self, "hash_rotations", rotations.astype(vectors.dtype))',
-        f"lm/{LSH}.hash_rotations",
         area="hashing, chunks",
     ),
     # ---- chunks, masks
@@ -129,14 +96,6 @@ FAULTS = [
         area="masks",
     ),
     forward(
-        "mask-infinite",
-        "minus infinity as mask",
-        "MASKED = -1e9\n#",
-        'MASKED = -float("inf")\n#',
-        f"lm/{LSH}.dots_masked",
-        area="masks",
-    ),
-    forward(
         "mask-by-batch-of-one",
         "everyone's mask read from the first sample",
         "index = positions + paddle.arange(batch).reshape([batch, 1, 1, 1]) * tokens",
@@ -154,14 +113,6 @@ FAULTS = [
         area="attention",
     ),
     forward(
-        "merge-heads",
-        "heads merged without moving them back",
-        "return x.moveaxis(1, 2).reshape([batch, tokens, heads * width])",
-        "return x.reshape([batch, tokens, heads * width])",
-        f"lm/{LSH}.context_merged",
-        area="attention",
-    ),
-    forward(
         "key-scale",
         "keys divided by the head size, not by its root",
         "key / math.sqrt(self.head_size))",
@@ -176,14 +127,6 @@ FAULTS = [
         "paddle.rsqrt(mean_square)",
         f"lm/{LSH}.key_normalised",
         area="norms",
-    ),
-    forward(
-        "activation-relu",
-        "ReLU where the configuration says GELU",
-        '{"relu": F.relu, "gelu": F.gelu}',
-        '{"relu": F.relu, "gelu": F.relu}',
-        f"lm/{TRUNK}.encoder.layers.0.feed_forward.dense",
-        area="activations",
     ),
     # ---- embeddings, padding
     forward(
@@ -203,15 +146,6 @@ FAULTS = [
         area="positions, padding",
     ),
     forward(
-        "padding-kept",
-        "padded tokens left in the output",
-        "last[:, :tokens] if padding else last",
-        "last",
-        "allowed: 0, or a divisor of 40 tokens",
-        refused=True,
-        area="positions, padding",
-    ),
-    forward(
         "padding-seen",
         "tokens added to fill a chunk are not masked",
         "attention_mask = paddle.concat([attention_mask, filler], axis=1)",
@@ -227,14 +161,6 @@ FAULTS = [
         "return paddle.concat([hidden_states, attn_output], axis=-1)",
         f"lm/{TRUNK}.encoder.layer_norm:in/0",
         area="gradients",
-    ),
-    forward(
-        "encoder-norm-epsilon",
-        "the last LayerNorm's epsilon left at Paddle's default",
-        'nn.LayerNorm(size, epsilon=config["layer_norm_eps"])',
-        "nn.LayerNorm(size)",
-        f"lm/{TRUNK}.encoder.layer_norm",
-        area="norms",
     ),
     forward(
         "last-token-for-first",
@@ -323,14 +249,6 @@ FAULTS = [
         "            current().step -= 1\n"
         "            paddle.autograd.backward",
         f"train/grad_of/{TRUNK}.encoder.layers.2.feed_forward.output.dense",
-        area="gradients",
-    ),
-    backward(
-        "stream-not-undone",
-        "a stream not undone before the attention is recomputed",
-        "hidden_states = hidden_states - change",
-        "hidden_states = hidden_states - 0.0 * change",
-        f"lm/grad_of/{TRUNK}.encoder.layers.2.attention.self_attention.merge_weights",
         area="gradients",
     ),
 ]

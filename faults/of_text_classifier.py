@@ -34,14 +34,6 @@ FAULTS = [
         area="attention",
     ),
     forward(
-        "own-query-for-key",
-        "query and key swapped",
-        "q, k, v = self.qkv(x)",
-        "k, q, v = self.qkv(x)",
-        "blocks.0.attention.dropout:in/0",
-        area="attention",
-    ),
-    forward(
         "own-values-transposed",
         "heads joined without moving them back",
         "(weights @ v).transpose([0, 2, 1, 3])",
@@ -66,28 +58,12 @@ FAULTS = [
         area="positions, padding",
     ),
     forward(
-        "own-residual",
-        "attention's residual left out",
-        "x = x + attended",
-        "x = attended",
-        "blocks.0.norm2:in/0",
-        area="structure",
-    ),
-    forward(
         "own-norm-epsilon",
         "LayerNorm epsilon 1e-6 for 1e-5",
         "self.norm1 = nn.LayerNorm(width)",
         "self.norm1 = nn.LayerNorm(width, epsilon=1e-6)",
         "blocks.0.norm1",
         area="norms",
-    ),
-    forward(
-        "own-gelu",
-        "GELU's tanh form",
-        "nn.GELU()",
-        "nn.GELU(approximate=True)",
-        "blocks.0.mlp.1",
-        area="activations",
     ),
     forward(
         "own-mean-over-padding",
@@ -153,13 +129,6 @@ FAULTS = [
         area="gradients",
     ),
     # ---- training
-    train(
-        id="training-in-eval-mode",
-        what="training without dropout",
-        old="model = run.build(training=True)",
-        new="model = run.build()",
-        origin="train/000/dropout:p",
-    ),
     train(
         id="eval-mode-kept",
         what="a model left in eval mode behind the first epoch's test",

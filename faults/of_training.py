@@ -104,24 +104,10 @@ FAULTS = [
         origin=f"adamw/000/weight/{BIAS}",
     ),
     optimizer(
-        id="decay-of-nothing",
-        what="decay chosen by names that no parameter has",
-        old="decayed = {value.name for n, value in parameters if n in decayed}",
-        new="decayed = set(decayed)",
-        origin=f"adamw/000/weight/{FIRST}",
-    ),
-    optimizer(
         id="momentum-dampened",
         what="momentum's gradient multiplied by 1 - momentum",
         old="velocity = velocity * self.momentum + value.grad",
         new="velocity = velocity * self.momentum + (1 - self.momentum) * value.grad",
-        origin=f"sgd/000/weight/{FIRST}",
-    ),
-    optimizer(
-        id="nesterov",
-        what="Nesterov's momentum for the plain one",
-        old="value.copy_(value - velocity * self.lr(), False)",
-        new="value.copy_(value - (value.grad + velocity * self.momentum) * self.lr(), False)",
         origin=f"sgd/000/weight/{FIRST}",
     ),
     optimizer(
