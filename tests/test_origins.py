@@ -110,7 +110,7 @@ def line_of(side, text):
 
 def test_file_and_line_of_both_sides(reports):
     """Of a framework's layer and of code in between the call; of a user's module its forward."""
-    lines = [line.split() for line in reports[1][0].stdout.splitlines()]
+    lines = [line.split(maxsplit=1) for line in reports[1][0].stdout.splitlines()]
     for side in ("torch", "paddle"):
         path = PAIR / f"{side}_model.py"
         shown = {words[-1] for words in lines if words[:1] == [side]}
