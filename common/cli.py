@@ -14,18 +14,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from common import report
+from common.blame import Search
 from common.errors import UserError
 from common.files import fill_standard_streams, whole
 from common.launches import Twins
+from common.operators import SMALLEST, chosen
 from common.optional import data_preset
-from common.pairs import ROOT, load_pairs
+from common.pairs import ROOT, Pair, load_pairs
 from common.places import put_in_place, remove_abandoned, working_folder
 from common.provenance import SIDES
-from common.result import Result, judged, judged_in_place, shown
+from common.result import Result, judge_stem, judged, judged_in_place, shown
 from common.runner import interpreter
 from common.signals import Stopped, stoppable
 from common.steps import Step
-from common.verdict import worst
+from common.verdict import exit_code, worst
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -43,6 +45,11 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--out", type=Path, help="write logs to DIR/STEP/MODEL instead")
     options.add_argument(
         "--train", action="store_true", help="steps 1, 3, 4 in train mode, dropout from the tape"
+    )
+    options.add_argument(
+        "--transplant",
+        metavar="OP,OP…|all|smallest",
+        help="operators that torch computes on the Paddle side; smallest: search for the fewest",
     )
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
     options.add_argument(
@@ -169,6 +176,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     pairs = load_pairs(options.model or ["all"])
     base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
     alone = [name for name in ("compare_only", "reuse", "reference") if getattr(options, name)]
+    _check_transplant(step, options)
     if len(alone) > 1:
         told = " and ".join(f"--{name.replace('_', '-')}" for name in alone)
         raise UserError(f"{told} exclude each other: give one of them")
@@ -205,6 +213,8 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             result.folder = base / pair.name
             result.elapsed_s += twins.elapsed_s(pair.name)
             result.notes += twins.notes[pair.name]
+            if options.transplant == SMALLEST and not result.error:
+                result.notes += _search(twins, step, pair, result)
             results.append(result)
             if result.error:  # nothing was compared: the former result stays
                 result.error = result.error.replace(shown(work / pair.name), "the new logs")
@@ -212,6 +222,28 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
             put_in_place(work / pair.name, base / pair.name)
             (base / f"{pair.name}.error.txt").unlink(missing_ok=True)
     return results
+
+
+def _check_transplant(step: Step, options: argparse.Namespace) -> None:
+    """Raise UserError for operators that are not known, or that this run cannot use."""
+    if not options.transplant:
+        return
+    chosen(options.transplant)
+    if options.compare_only:
+        raise UserError("--transplant and --compare-only exclude each other: logs stay as they are")
+    if options.transplant == SMALLEST and step.data:
+        raise UserError("--transplant smallest: steps 1, 3 and 4 have this search")
+
+
+def _search(twins: Twins, step: Step, pair: Pair, result: Result) -> list[str]:
+    """What --transplant smallest finds."""
+
+    def judge(folder: Path) -> int:
+        judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
+        return exit_code([row.verdict for one in judgements for row in one.rows])
+
+    folder = twins.work / pair.name
+    return Search(twins, step, pair, folder, result.exit_code == 0, judge).notes()
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:

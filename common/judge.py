@@ -7,7 +7,7 @@ whether two frameworks really made them.  NumPy only.
 import os
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -240,6 +240,10 @@ class _Logs:
         found = [modules[name] for modules in has if name in modules]
         converted = self.sidecars.get("cand32", {}).get("converted") or []
         return len(found) == 1 and (found[0] == 0 or name in converted)
+
+    def transplanted(self) -> bool:
+        """True where one framework computed operators of the other side."""
+        return any(sidecar.get("transplanted") for sidecar in self.sidecars.values())
 
     def notes_of(self, name: str, entry: str) -> dict:
         found = self.sidecars.get(name, {}).get(entry)
@@ -655,7 +659,8 @@ def _notes(rows: Iterable[Row], logs: _Logs) -> list[str]:
     if "ref64" not in logs.logs:
         notes.append("float32 logs alone: a wrong port that is close cannot be told from rounding")
     measured = [row for row in rows if row.max_abs is not None and row.scale is not None]
-    if sum(row.size for row in measured) >= _MANY_FLOATS and not any(r.max_abs for r in measured):
+    alike = measured and not any(row.max_abs for row in measured)
+    if alike and sum(row.size for row in measured) >= _MANY_FLOATS and not logs.transplanted():
         notes.append(
             "every float is the same to the last bit on both sides: two frameworks seldom agree "
             "so; were both logs made by one?"
@@ -691,9 +696,11 @@ def check_independence(
     cand_path: str | os.PathLike,
     ref_sidecar: Mapping[str, object] | None,
     cand_sidecar: Mapping[str, object] | None,
+    fresh: Collection[str] = (),
 ) -> list[str]:
     """Sentences on why two logs do not show that two frameworks agree; none where they do.
 
+    fresh  sides whose log needs no hash, having just been made
     Transplanted operators, which a sidecar's `transplanted` lists, excuse two frameworks in one
     process and logs that are the same to the last bit.
     """
@@ -705,7 +712,7 @@ def check_independence(
     ):
         if sidecar:
             sidecars[side] = sidecar
-        problems += own_problems(path, sidecar, side)
+        problems += own_problems(path, sidecar, side, fresh)
     transplanted = any(sidecar.get("transplanted") for sidecar in sidecars.values())
     if len(sidecars) == 2:
         ref, cand = sidecars.values()
@@ -725,8 +732,13 @@ def check_independence(
     return problems
 
 
-def own_problems(path: Path, sidecar: Mapping[str, object] | None, side: str) -> list[str]:
-    """What a log's own sidecar says against it."""
+def own_problems(
+    path: Path,
+    sidecar: Mapping[str, object] | None,
+    side: str,
+    fresh: Collection[str] = (),
+) -> list[str]:
+    """What a log's own sidecar says against it; see check_independence for `fresh`."""
     problems = []
     if not sidecar:
         return [f"{path.name} has no sidecar: nobody knows what made it"]
@@ -747,7 +759,7 @@ def own_problems(path: Path, sidecar: Mapping[str, object] | None, side: str) ->
         problems.append(f"{path.name}: its process had not loaded {side}")
     elif len(loaded) > 1 and not sidecar.get("transplanted"):
         problems.append(f"{path.name}: its process had loaded {' and '.join(map(str, loaded))}")
-    if sidecar.get("log_sha256") != file_sha256(path):
+    if side not in fresh and sidecar.get("log_sha256") != file_sha256(path):
         problems.append(f"{path.name} is not the file that its sidecar describes: run it again")
     return problems
 

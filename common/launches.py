@@ -8,6 +8,7 @@ from common.data import save_arrays
 from common.errors import UserError
 from common.json_file import load_json
 from common.logs import read_sidecar
+from common.operators import SMALLEST
 from common.optional import TEXT, data_preset, make_data
 from common.pairs import WORDS, Pair
 from common.provenance import SIDES
@@ -112,14 +113,16 @@ class Twins:
     def _left(pairs, errors):
         return [pair for pair in pairs if pair.name not in errors]
 
-    def start(self, arguments, side: str, pairs, threads: int | None = None) -> Process:
-        """Start one side for some models."""
+    def start(
+        self, arguments, side: str, pairs, threads: int | None = None, out: Path | None = None
+    ) -> Process:
+        """Start one side for some models; its logs go to the working folder, or to `out`."""
         options = self.options
         command = [self.pythons[side], "-W", "ignore", "-m", self.step.module(side)]
         for pair in pairs:
             command += ["--model", str(pair.name if pair.built_in else pair.folder)]
         command += ["--preset", options.preset, "--seed", str(options.seed)]
-        command += ["--device", options.device, "--out", str(self.work), "--progress"]
+        command += ["--device", options.device, "--out", str(out or self.work), "--progress"]
         if options.weights:
             known = options.weights in WORDS
             command += ["--weights", options.weights if known else os.path.abspath(options.weights)]
@@ -129,6 +132,8 @@ class Twins:
             command += ["--epochs", str(options.epochs)]
         if options.train:
             command.append("--train")
+        if side == "paddle" and options.transplant and options.transplant != SMALLEST:
+            command += ["--transplant", options.transplant]
         return Process(command + list(arguments), self._show(side), threads)
 
     def _show(self, side: str):
@@ -152,6 +157,10 @@ class Twins:
                 sentence += f" (run by {self.pythons[side]})"
             for pair in pairs:
                 errors.setdefault(pair.name, (sentence, text))
+
+    def fresh_sides(self, pair: Pair) -> list[str]:
+        """Sides whose logs of a pair were made here, not brought."""
+        return [side for side in SIDES if side == "paddle" or pair.name not in self.brought]
 
     def single_step(self, pair: Pair) -> str:
         """Run the Paddle side once more, each module fed with the reference's values.

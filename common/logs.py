@@ -17,6 +17,7 @@ import os
 import struct
 import time
 import warnings
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -48,9 +49,13 @@ class LogError(UserError):
 
 # NumPy 1.26 and 2 both know the old name of this function, and neither warns about it.
 _RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"
-# Memo slots of what every array needs; no slot is used per array, so that a reader's memo stays
-# small however many arrays follow.  Slots from _FIRST_DTYPE on hold one dtype each.
+# Memo slots of what every array needs; slots from _FIRST_DTYPE on hold one dtype each, those from
+# _FIRST_ARRAY on a large array, which is stored once however many keys it has: a module's input is
+# mostly another's output.
 _FUNCTION, _NDARRAY, _ZERO, _B, _DTYPE_CLASS, _FIRST_DTYPE = range(6)
+_FIRST_ARRAY = 256
+_LARGE_BYTES = 1 << 16
+_KEPT_BYTES = 1 << 27  # of such arrays, while a log is read
 
 
 def _get(slot: int) -> bytes:
@@ -95,6 +100,7 @@ class LogWriter:
         self.skipped: list[str] = []
         self._keys: set[str] = set()
         self._slots: dict[str, int] = {}
+        self._large: dict[tuple, int] = {}  # what a large array is -> its memo slot
         self._file: io.BufferedWriter | None = None
 
     def __enter__(self) -> "LogWriter":
@@ -151,6 +157,12 @@ class LogWriter:
             self.skipped.append(key)
             return False
         array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+        what = None
+        if array.nbytes >= _LARGE_BYTES:
+            what = (code, array.shape, hashlib.sha256(array).digest())
+            if what in self._large:
+                self._write(_text(key) + b"j" + struct.pack("<I", self._large[what]) + b"s")
+                return True
         self._write(_text(key) + _NEW_ARRAY + b"(K\x01(")
         self._write(b"".join(_integer(size) for size in array.shape) + b"t")
         if code in self._slots:
@@ -160,7 +172,11 @@ class LogWriter:
             self._write(_new_dtype(code, array.dtype.str[0]) + _put(slot))
         self._write(b"\x89\x8e" + struct.pack("<Q", array.nbytes))
         self._write(memoryview(array.reshape(-1).view(np.uint8)))
-        self._write(b"tbs")
+        self._write(b"tb")
+        if what is not None:
+            slot = self._large[what] = _FIRST_ARRAY + len(self._large)
+            self._write(b"r" + struct.pack("<I", slot))
+        self._write(b"s")
         return True
 
     def _write(self, data: bytes | memoryview, file: io.BufferedWriter | None = None) -> None:
@@ -181,10 +197,15 @@ class Log(Mapping):
         self.path = path
         self._file = file
         self._arrays = arrays
+        counts = Counter(arrays.values())
+        self._shared = {array for array, count in counts.items() if count > 1}
         self._as_opened = os.fstat(file.fileno())
+        self._kept: OrderedDict[StoredArray, np.ndarray] = OrderedDict()  # those read last
 
     def __getitem__(self, key: str) -> np.ndarray:
         array = self._arrays[key]
+        if array in self._kept:
+            return self._kept[array].view()
         try:
             flat = self._read(array)
             if not array.dtype.isnative:
@@ -193,7 +214,18 @@ class Log(Mapping):
             raise self._error(key, f"{array.data.count:,} bytes do not fit into memory") from None
         if not same_file(self._as_opened, self._file):
             raise self._error(key, "the file was written to while it was read")
-        return flat.reshape(array.shape, order="F" if array.fortran else "C")
+        values = flat.reshape(array.shape, order="F" if array.fortran else "C")
+        self._keep(array, values)
+        return values
+
+    def _keep(self, array: StoredArray, values: np.ndarray) -> None:
+        """An array that has several keys is asked for again soon."""
+        if array not in self._shared:
+            return
+        values.flags.writeable = False
+        self._kept[array] = values
+        while sum(kept.nbytes for kept in self._kept.values()) > _KEPT_BYTES:
+            self._kept.popitem(last=False)
 
     def _read(self, array: StoredArray) -> np.ndarray:
         """An array's values, flat; what is not read in full is found out by the caller."""

@@ -56,6 +56,7 @@ class Case:
     config: dict
     inputs: dict = field(default_factory=dict)  # keywords for make_inputs
     weights: str = "initial"  # "initial" state under the seed, or STIRRED with noise
+    gain: float = 1.0  # of trained-like weights: matrices are that many times larger
     train: bool = False  # run in train mode, with dropout from the tape
     stored: bool = True  # its inputs are those of fake_data/, where they are there
 
@@ -107,6 +108,7 @@ class Pair:
             config | row.get("config", {}) | other.get("config", {}),
             row.get("inputs", {}) | other.get("inputs", {}),
             row.get("weights", "initial"),
+            row.get("gain", 1.0),
             train or row.get("train", False),
             stored="inputs" not in other,
         )

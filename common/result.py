@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.blame import transplant_notes
 from common.errors import UserError
 from common.interpreters import two_environments
 from common.judge import HARMLESS, Judgement, judge_logs
@@ -80,7 +81,8 @@ def judged(step, pair, folder, options, twins) -> Result:
         candidate = folder / f"{step.guide_stem}_paddle.npy"
         for stem in dict.fromkeys((*step.judged, step.guide_stem)):
             _refuse_missing(folder, stem)
-        problems = folder_problems(folder)
+        fresh = [] if twins is None else twins.fresh_sides(pair)
+        problems = folder_problems(folder, fresh)
         if problems:
             raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
         if options.compare_only:
@@ -102,6 +104,7 @@ def judged(step, pair, folder, options, twins) -> Result:
         for judgement in judgements:
             result.rows += judgement.rows
             result.notes += judgement.notes
+        result.notes += transplant_notes(folder, step.judged)
         if step.extra is not None:
             rows, notes = step.extra(folder, pair)
             result.rows += rows

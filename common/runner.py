@@ -127,19 +127,22 @@ def interpreter(side: str, given: str | None) -> str:
 
 
 # reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
-# here, and compared and reported on by reprod_log.
+# here, tensor by tensor, and compared and reported on by reprod_log.
 _REPORT = """
 import sys
 from common.logs import read_log
 from common.parent import watch
 watch()
 from reprod_log import ReprodDiffHelper
+
+class Common(dict):
+    def __getitem__(self, key):
+        return super().__getitem__(key)[key]
+
 helper = ReprodDiffHelper()
 logs = [read_log(path) for path in sys.argv[1:3]]
-reference, candidate = ({key: log[key] for key in log} for log in logs)
-for key in set(reference) ^ set(candidate):
-    reference.pop(key, None), candidate.pop(key, None)
-helper.compare_info(reference, candidate)
+common = [key for key in logs[0] if key in logs[1]]
+helper.compare_info(*(Common.fromkeys(common, log) for log in logs))
 helper.report(diff_method="mean", diff_threshold=float(sys.argv[3]), path=sys.argv[4])
 """
 

@@ -43,6 +43,17 @@ def _length(value: object) -> bool:
     return value is None or (_whole(value) and value > 0)
 
 
+_COUNTS = ("calls", "differed", "gradients", "gradients_differed")
+
+
+def _tally(value: object) -> bool:
+    """What common/transplant.py counts of one operator."""
+    if not isinstance(value, dict) or set(value) != {*_COUNTS, "largest", "where", "untaken"}:
+        return False
+    counts = all(_whole(value[name]) for name in _COUNTS) and _seconds(value["largest"])
+    return counts and _text(value["where"]) and _named(_whole)(value["untaken"])
+
+
 _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "text": (_text, "text"),
     "whole": (_whole, "a whole number"),
@@ -52,6 +63,7 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "names": (_named(_text), "texts by name"),
     "lengths": (_named(_length), "lengths from 1 by name"),
     "counts": (_named(_whole), "whole numbers by name"),
+    "tallies": (_named(_tally), "an operator's counts by name"),
     "ledger": (_named(_named(_text)), "texts by name, by name"),
 }
 
@@ -87,6 +99,7 @@ ENTRIES = {
     "single_step": "yes",
     "frameworks_loaded": "texts",
     "transplanted": "texts",
+    "operators": "tallies",
     "converted": "texts",
     "flips": "texts",
     "places": "names",

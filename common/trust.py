@@ -6,7 +6,7 @@ A log that is no file, or no log, is refused before anything of it is hashed or 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from common.judge import check_independence, own_problems
@@ -18,9 +18,10 @@ _ONE_RUN = {"model": "models", "preset": "presets", "seed": "seeds", "train": "m
 _ONE_START = {"inputs_sha256": "inputs", "weights_sha256": "weights"}
 
 
-def folder_problems(folder: Path) -> list[str]:
+def folder_problems(folder: Path, fresh: Collection[str] = ()) -> list[str]:
     """Sentences on why a folder's logs show nothing; none where they can be judged.
 
+    fresh  sides whose logs this very check has made: they are not hashed once more
     Raises LogError for a log or a sidecar that cannot be read.
     """
     found = {}
@@ -34,9 +35,9 @@ def folder_problems(folder: Path) -> list[str]:
     for path, (stem, side, rest) in found.items():
         other = folder / f"{stem}_paddle{rest}.npy"
         if side == "torch" and other in found:
-            problems += check_independence(path, other, sidecars[path], sidecars[other])
+            problems += check_independence(path, other, sidecars[path], sidecars[other], fresh)
         elif side == "torch" or folder / f"{stem}_torch{rest}.npy" not in found:
-            problems += own_problems(path, sidecars[path], side)
+            problems += own_problems(path, sidecars[path], side, fresh)
     if not problems:
         problems = _misplaced(found, sidecars) + _mixed(found, sidecars)
     return problems

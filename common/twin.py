@@ -20,7 +20,7 @@ from types import ModuleType
 
 import numpy as np
 
-from common import weights
+from common import operators, weights
 from common.data import load_arrays
 from common.errors import UserError
 from common.layers import own_parameters
@@ -83,6 +83,8 @@ class Run:
             self.inputs = pair.inputs(case, options.preset, options.seed)
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = _load_model_file(pair, side)
+        if options.transplant:
+            options.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
     def samples(self, part: str) -> dict[str, np.ndarray]:
@@ -255,6 +257,11 @@ def main(
     watch()
     options = _parse(stem)
     status = 0
+    try:
+        options.transplant = _transplant(side, options.transplant)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     for part in ("dropout", "choices"):
         importlib.import_module(f"common.{side.NAME}_{part}").patch()
     forbid_compat()
@@ -284,6 +291,21 @@ def main(
             if options.debug:
                 print(text, file=sys.stderr)
     return status
+
+
+def _transplant(side: ModuleType, text: str | None):
+    """What torch computes on the Paddle side, in place; None where it is nothing."""
+    if not text or side.NAME == "torch":
+        return None
+    names = operators.chosen(text)
+    try:
+        made = importlib.import_module("common.transplant").Transplant(names)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"
+        ) from None
+    made.install()
+    return made
 
 
 def _cases(pair: Pair, options: argparse.Namespace) -> list[Case]:
@@ -336,6 +358,9 @@ def _parse(stem: str) -> argparse.Namespace:
     parser.add_argument("--train", action="store_true", help="train mode, dropout from the tape")
     parser.add_argument("--phase", choices=PHASES, help="step 5: which part to run")
     parser.add_argument("--data-weights", choices=("initial", "stirred"), default="initial")
+    parser.add_argument("--transplant", help="operators that torch computes on the Paddle side")
+    parser.add_argument("--uncounted", action="store_true", help="without Paddle's own beside it")
+    parser.add_argument("--only-float32", action="store_true", help="leave out the float64 run")
     parser.add_argument("--progress", action="store_true", help="report progress on stdout")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args()
@@ -349,9 +374,11 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
     Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
     """
 
-    def write(name, dtype, forced, reference=None):
+    def write(name, dtype, forced, reference=None, probing=True):
         path = folder / f"{stem}_{side.NAME}{name}.npy"
-        return _write_log(side, function, pair, cases, options, dtype, path, forced, reference)
+        return _write_log(
+            side, function, pair, cases, options, dtype, path, forced, reference, probing
+        )
 
     aligned = "float64" in dtypes
     if side.NAME == "torch" and aligned:
@@ -363,7 +390,7 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
             write("_fp64_single_step", "float64", forced, reference)
         return
     no_float64 = ""
-    for dtype in dtypes:
+    for dtype in dtypes[-1:] if options.only_float32 else dtypes:
         try:
             session = write("_fp64" if dtype == "float64" else "", dtype, forced)
         except Exception as error:
@@ -380,7 +407,7 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
             forced = session.choices
             weights.save_state(choices_path, forced)
         if dtype == "float32" and session.flips:
-            write("_unforced", dtype, None)
+            write("_unforced", dtype, None, probing=False)
 
 
 def _load_model_file(pair: Pair, side: ModuleType) -> ModuleType:
@@ -417,7 +444,7 @@ def _make_weights(side, pair, cases, options, folder) -> None:
         if case.weights == STIRRED and options.weights != STIRRED:
             state = weights.made(STIRRED, state, owners, options.seed)
         if options.weights in WORDS:
-            state = weights.made(options.weights, state, owners, options.seed)
+            state = weights.made(options.weights, state, owners, options.seed, case.gain)
         elif options.weights is not None:
             state = weights.load_state(Path(options.weights))
             weights.check_state(options.weights, state, owners)
@@ -425,16 +452,20 @@ def _make_weights(side, pair, cases, options, folder) -> None:
 
 
 def _write_log(
-    side, function, pair, cases, options, dtype, path, forced, reference=None
+    side, function, pair, cases, options, dtype, path, forced, reference=None, probing=True
 ) -> Session:
     """One log with its sidecar: every case of a model in one precision."""
     start = time.perf_counter()
     notes: dict[str, object] = {}
+    if options.transplant:
+        counted = dtype == "float32" and reference is None and not options.uncounted
+        options.transplant.compare = counted
     inputs: dict[str, np.ndarray] = {}
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
     with LogWriter(path) as writer:
         session = Session(options.seed, record=writer.add, forced=forced, reference=reference)
+        session.probing = probing
         for case in cases:
             side.set_up(dtype, options.device, options.seed)
             session.begin(prefix=f"{case.name}/" if case.name else "")
@@ -491,6 +522,9 @@ def _write_log(
         "elapsed_s": round(time.perf_counter() - start, 3),
         **notes,
     }
+    if options.transplant:
+        sidecar["transplanted"] = options.transplant.names
+        sidecar["operators"] = options.transplant.told()
     write_sidecar(path, sidecar)
     for stem, arrays in run.extra.items():
         small = path.with_name(f"{stem}_{side.NAME}.npy")

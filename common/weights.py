@@ -24,15 +24,19 @@ _MEAN, _VARIANCE = "running_mean", "running_var"
 
 
 def made(
-    word: str, state: Mapping[str, np.ndarray], owners: Mapping[str, Owner], seed: int
+    word: str,
+    state: Mapping[str, np.ndarray],
+    owners: Mapping[str, Owner],
+    seed: int,
+    gain: float = 1.0,
 ) -> dict[str, np.ndarray]:
     """The initial state changed by noise from the tape; ties stay tied, other buffers as they are.
 
     stirred        no bias stays 0 and no gain 1, so that a loss or a swap of them would show:
                    vectors get 0.1 N(0, 1), weights 0.5 N(0, 1) / sqrt(last axis)
     trained-like   heavy rows and large gains, as training makes them, and with them large
-                   activations: a matrix's rows are scaled by exp(0.8 N(0, 1)), a norm's gains by
-                   exp(0.6 N(0, 1)), other vectors get 0.3 N(0, 1)
+                   activations: a matrix's rows are scaled by `gain` exp(0.8 N(0, 1)), a norm's
+                   gains by exp(0.6 N(0, 1)), other vectors get 0.3 N(0, 1)
     The running statistics of both are no longer 0 and 1.  A padding row, which no gradient reaches,
     is not stirred: Paddle's Embedding gives zeros for it whatever it holds.
     """
@@ -48,6 +52,8 @@ def made(
             changed[key] = changed[owner.same_as]
         else:
             changed[key] = draw(tape, key, values, owner)
+            if word == TRAINED_LIKE and values.ndim > 1:
+                changed[key] *= np.asarray(gain, values.dtype)
             if owner.padding is not None:
                 changed[key][owner.padding] = values[owner.padding]
     return changed

@@ -145,11 +145,33 @@ def test_the_writer_holds_one_tensor_at_most(tmp_path):
     tracemalloc.start()
     with LogWriter(tmp_path / "log.npy") as writer:
         for i in range(20):
+            tensor[0] = i
             writer.add(f"k{i}", tensor)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert os.path.getsize(tmp_path / "log.npy") > 20 * tensor.nbytes
     assert peak < tensor.nbytes
+
+
+def test_a_large_tensor_of_several_keys_is_stored_once(tmp_path):
+    """A module's input is mostly another's output; np.load and reprod_log find it under each."""
+    tensor = np.arange(1 << 16, dtype=np.float64)
+    with LogWriter(tmp_path / "log.npy") as writer:
+        writer.add("out", tensor)
+        writer.add("next:in/0", tensor.copy())
+        writer.add("other shape", tensor.reshape(2, -1))
+        writer.add("other type", tensor.view(np.int64))
+        writer.add("behind", tensor[:3])
+    assert 3 * tensor.nbytes < os.path.getsize(tmp_path / "log.npy") < 3.1 * tensor.nbytes
+    plain = np.load(tmp_path / "log.npy", allow_pickle=True).item()
+    with read_log(tmp_path / "log.npy") as log:
+        assert list(log) == list(plain)
+        for key in log:
+            assert np.array_equal(log[key], plain[key]) and log[key].dtype == plain[key].dtype
+        again = log["next:in/0"]
+        assert np.shares_memory(again, log["out"])
+        with pytest.raises(ValueError, match="read-only"):
+            again[0] = 1.0
 
 
 def test_the_reader_holds_one_tensor_at_most(tmp_path):

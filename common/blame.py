@@ -1,0 +1,247 @@
+"""Which operators make the two sides differ: what a transplant showed, and the smallest set.
+
+The check's process, neither framework imported.  A trial is one run of the Paddle side with some
+operators computed by torch (common/transplant.py), against the torch logs that are there.
+
+The goal is, where the check is green, that every tensor gets the same bits: those operators are the
+whole difference.  Where it is red, the goal is green: those operators are what is wrong.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import UserError
+from common.logs import read_log, read_sidecar
+from common.operators import ALL
+from common.pairs import Pair
+from common.reuse import take_over
+
+SHOWN = 8
+
+
+@dataclass
+class Bits:
+    """How a Paddle log's floats compare to torch's."""
+
+    same: set[str] = field(default_factory=set)
+    off: dict[str, float] = field(default_factory=dict)  # key -> mean |difference|, in log order
+
+
+def compare_bits(folder: Path, reference: Path, stems: Sequence[str]) -> Bits:
+    """The float32 logs of both sides, tensor by tensor; keys of one side alone are passed over."""
+    found = Bits()
+    for stem in stems:
+        with ExitStack() as stack:
+            torch = stack.enter_context(read_log(reference / f"{stem}_torch.npy"))
+            paddle = stack.enter_context(read_log(folder / f"{stem}_paddle.npy"))
+            for key in torch:
+                if key not in paddle:
+                    continue
+                a, b = torch[key], paddle[key]
+                if a.dtype.kind != "f" or a.shape != b.shape:
+                    continue
+                if np.array_equal(a, b, equal_nan=True):
+                    found.same.add(key)
+                else:
+                    found.off[key] = float(np.mean(np.abs(a.astype(np.float64) - b)))
+    return found
+
+
+# ---- after --transplant --------------------------------------------------------------------------
+
+
+def transplant_notes(folder: Path, stems: Sequence[str]) -> list[str]:
+    """What to say of a run whose Paddle side had operators computed by torch; [] for another."""
+    sidecar = read_sidecar(folder / f"{stems[0]}_paddle.npy") or {}
+    if not sidecar.get("transplanted"):
+        return []
+    tally = _tally(folder, stems)
+    called = [name for name, counts in tally.items() if counts["calls"]]
+    bits = compare_bits(folder, folder, stems)
+    total = len(bits.same) + len(bits.off)
+    notes = [
+        f"torch computed {len(called)} operators of the Paddle side: the logs are not independent",
+        f"{len(bits.same)} of {total} float32 tensors have the same bits on both sides",
+    ]
+    differing = _differing(tally)
+    if differing:
+        notes.append("Paddle's own results on the same inputs have other bits in:")
+        notes += [f"  {_counted(name, tally[name])}" for name in differing]
+        notes.append(f"of what was transplanted these alone are needed: {','.join(differing)}")
+    untaken = [name for name, counts in tally.items() if counts["untaken"]]
+    for name in untaken:
+        reason, calls = max(tally[name]["untaken"].items(), key=lambda item: item[1])
+        notes.append(f"{name} stayed Paddle's own in {calls} calls: {reason}")
+    if bits.off:
+        first = next(iter(bits.off))
+        place = (sidecar.get("places") or {}).get(first, "")
+        notes.append(
+            f"{len(bits.off)} tensors still differ, the first is {first}"
+            f"{f' at {place}' if place else ''}: {_reason(first)}"
+        )
+    return notes
+
+
+def _reason(key: str) -> str:
+    """What is left to make a tensor differ once its operators are the same."""
+    if "grad" in key:
+        return "Paddle adds up the parts of a gradient that come from several uses in another order"
+    return "an operator there was not transplanted, or the two models call different ones"
+
+
+def _counted(name: str, counts: dict) -> str:
+    text = f"{name}: {counts['differed']} of {counts['calls']} calls"
+    if counts["gradients"]:
+        text += f", {counts['gradients_differed']} of {counts['gradients']} gradients"
+    where = f", first in {counts['where']}" if counts["where"] else ""
+    return f"{text}; by up to {counts['largest']:.1e} of the result{where}"
+
+
+def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
+    """Operator -> its counts, from the float32 sidecars of a transplanted run."""
+    tally: dict[str, dict] = {}
+    for stem in stems:
+        sidecar = read_sidecar(folder / f"{stem}_paddle.npy") or {}
+        tally |= sidecar.get("operators") or {}
+    return tally
+
+
+def _differing(tally: dict[str, dict]) -> list[str]:
+    """Operators whose own results differ, by how much."""
+    names = [n for n, counts in tally.items() if counts["differed"] or counts["gradients_differed"]]
+    return sorted(names, key=lambda name: -tally[name]["largest"])
+
+
+# ---- --transplant smallest -----------------------------------------------------------------------
+
+
+class Search:
+    """The fewest operators that must be torch's for the goal, by one run of Paddle a trial.
+
+    twins   starts the Paddle side
+    folder  of the finished plain run: torch's logs, weights and choices
+    green   whether that run's verdict passed
+    judge   (folder) -> exit status of the logs in it
+    """
+
+    def __init__(self, twins, step, pair: Pair, folder: Path, green: bool, judge: Callable):
+        self.twins, self.step, self.pair, self.folder = twins, step, pair, folder
+        self.green, self.judge = green, judge
+        self.work = twins.work / "smallest"
+        self.runs = 0
+        self.wanted: set[str] = set()  # keys whose bits must be the same, where that is the goal
+
+    def notes(self) -> list[str]:
+        """Run the search; what it found, in sentences."""
+        take_over(self.folder, self._folder())
+        plain = compare_bits(self.folder, self.folder, self.step.judged)
+        if self.green and not plain.off:
+            return ["every float32 tensor has the same bits already: nothing to transplant"]
+        whole = self.trial([ALL], count=True)
+        tally = _tally(self._folder(), self.step.judged)
+        self._forget()
+        if self.green:
+            return self._for_bits(plain, whole, tally)
+        return self._for_green(whole, tally)
+
+    def _for_bits(self, plain: Bits, whole: Bits, tally: dict[str, dict]) -> list[str]:
+        self.wanted = whole.same
+        notes = []
+        if whole.off:
+            first = next(iter(whole.off))
+            notes.append(
+                f"{len(whole.off)} of {len(whole.off) + len(whole.same)} tensors differ even with "
+                f"every operator torch's, first {first}: {_reason(first)}; the search is for the "
+                "others"
+            )
+        chosen = _differing(tally)
+        if not self._alike(self.trial(chosen)):
+            chosen = [name for name, counts in tally.items() if counts["calls"]]
+        alone: dict[str, Bits] = {}
+        for name in list(chosen):
+            rest = [other for other in chosen if other != name]
+            found = self.trial(rest) if rest else plain
+            if self._alike(found):
+                chosen = rest
+            else:
+                alone[name] = found
+        blame = sorted(chosen, key=lambda name: -self._weight(alone[name]))
+        return [
+            *notes,
+            f"smallest set, found in {self.runs} runs: {','.join(blame)}",
+            f"with these computed by torch, {len(self.wanted)} float32 tensors have the same bits; "
+            "in order of blame, what each alone leaves different:",
+            *(f"  {name}: {self._left(alone[name], tally[name])}" for name in blame),
+        ]
+
+    def _for_green(self, whole: bool, tally: dict[str, dict]) -> list[str]:
+        if not whole:
+            return [
+                "no set of operators makes it green: with torch's in every place it is still red, "
+                "so look at the code where it starts"
+            ]
+        called = [name for name, counts in tally.items() if counts["calls"]]
+        ordered = sorted(called, key=lambda name: -tally[name]["largest"])
+        chosen = next(([name] for name in ordered if self.trial([name])), None)
+        if chosen is None:
+            chosen = ordered
+            for name in reversed(ordered):  # the least suspicious first
+                rest = [other for other in chosen if other != name]
+                if self.trial(rest):
+                    chosen = rest
+        return [
+            f"smallest set that makes it green, found in {self.runs} runs: {','.join(chosen)}",
+            *(f"  {_counted(name, tally[name])}" for name in chosen),
+        ]
+
+    def trial(self, names: list[str], count: bool = False):
+        """One run: Bits where equal bits are the goal, else whether it is green."""
+        self.runs += 1
+        arguments = ["--transplant", ",".join(names)]
+        arguments += [] if count else ["--uncounted"]
+        arguments += ["--only-float32"] if self.green else []
+        told = f"{self.pair.name}: trial {self.runs}, without {len(names)} of Paddle's operators"
+        self.twins.on_progress(f"step {self.step.number}: {told}")
+        for launch in self.step.launches:
+            errors: dict[str, tuple[str, str]] = {}
+            process = self.twins.start(
+                (*launch.arguments, *arguments), "paddle", [self.pair], out=self.work
+            )
+            self.twins.finish(process, "paddle", [self.pair], errors)
+            if errors:
+                raise UserError(f"with {','.join(names)} transplanted: {errors[self.pair.name][0]}")
+        if self.green:
+            found = compare_bits(self._folder(), self.folder, self.step.judged)
+        else:
+            found = self.judge(self._folder()) == 0
+        if not count:
+            self._forget()
+        return found
+
+    def _alike(self, found: Bits) -> bool:
+        return self.wanted <= found.same
+
+    def _weight(self, found: Bits) -> float:
+        """By how much the last tensor that should be the same differs."""
+        off = [value for key, value in found.off.items() if key in self.wanted]
+        return off[-1] if off else 0.0
+
+    def _left(self, found: Bits, counts: dict) -> str:
+        off = {key: value for key, value in found.off.items() if key in self.wanted}
+        last = list(off)[-1]
+        return (
+            f"{len(off)} tensors, from {next(iter(off))} on; the last of them, {last}, by "
+            f"{off[last]:.1e} (mean)"
+        )
+
+    def _folder(self) -> Path:
+        return self.work / self.pair.name
+
+    def _forget(self) -> None:
+        """Remove the Paddle side's logs of a trial: they may be large."""
+        for path in self._folder().glob("*_paddle*"):
+            path.unlink()

@@ -1,0 +1,197 @@
+"""Op transplant: torch's operators in the Paddle twin, and the search for the smallest set."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from checkout import ROOT, Checkout, change
+
+from common import operators
+from common.cli import parser
+from common.errors import UserError
+
+# Paddle's own results have other bits than torch's, on this processor at least in the first three.
+CALLS = {
+    "layer_norm": "F.layer_norm(x, [8], weight=w[0], bias=w[1], epsilon=1e-5)",
+    "softmax": "F.softmax(x, axis=-1)",
+    "gelu": "F.gelu(x)",
+    "linear": "F.linear(x, w, bias=w[0])",
+    "matmul": "paddle.matmul(x, x, transpose_y=True)",
+    "einsum": "paddle.einsum('btc,dc->btd', x, w)",
+    "logsumexp": "paddle.logsumexp(x, axis=-1, keepdim=True)",
+    "log_softmax": "F.log_softmax(x)",
+    "cross_entropy": "F.cross_entropy(x.reshape([-1, 8]), paddle.arange(6) % 8)",
+    "exp": "x.exp()",
+    "tanh": "paddle.tanh(x)",
+    "rsqrt": "(x * x + 1.0).rsqrt()",
+    "sum": "paddle.sum(x, axis=[0, 1])",
+    "mean": "x.mean(axis=-1, keepdim=True)",
+    "var": "x.var(axis=-1)",
+    "norm": "paddle.norm(x, axis=-1)",
+    "embedding": "F.embedding(paddle.to_tensor([1, 1, 2]), w)",
+    "gather": "paddle.index_select(x, paddle.to_tensor([0, 0, 2]), axis=1)",
+    "conv": "F.conv1d(x, w.reshape([8, 1, 8]).expand([8, 3, 8])[:, :, :3], padding=1)",
+    "batch_norm": "F.batch_norm(x.reshape([6, 8]), w[2].detach(), w[3].detach() ** 2 + 1.0)",
+    "attention": "F.scaled_dot_product_attention(*[x.unsqueeze(2)] * 3)",
+    "add": "x + w[0]",
+    "multiply": "w[0] * x",
+    "divide": "1.0 / (x * x + 2.0)",
+    "sort": "x.sort(axis=-1)",
+    "topk": "paddle.topk(x, 3)[0]",
+}
+# Runs every call with Paddle's own operator and with torch's: outputs and gradients of both.
+PROGRAM = """
+import json, sys
+import numpy as np, paddle
+import paddle.nn.functional as F
+rng = np.random.default_rng(0)
+start = [rng.normal(size=(2, 3, 8)), rng.normal(size=(8, 8))]
+
+def run(text):
+    x, w = (paddle.to_tensor(values, stop_gradient=False) for values in start)
+    y = eval(text)
+    (y * paddle.arange(y.size, dtype=y.dtype).reshape(y.shape)).sum().backward()
+    none = np.zeros(1)
+    return [y.numpy(), *(none if t.grad is None else t.grad.numpy() for t in (x, w))]
+
+calls = json.loads(sys.argv[1])
+own = {name: run(text) for name, text in calls.items()}
+from common.transplant import Transplant
+found = {}
+for name, text in calls.items():
+    transplant = Transplant([name])
+    transplant.install()
+    taken = run(text)
+    tally = transplant.told()[name]
+    off = max(float(np.abs(a - b).max()) for a, b in zip(own[name], taken))
+    found[name] = {"off": off, **tally}
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def calls():
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(CALLS)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_operator_and_its_gradient_are_taken_and_mean_the_same(calls, name):
+    """In float64: the same function, forward and backward; nothing was left to Paddle."""
+    tally = calls[name]
+    assert tally["calls"] >= 1 and tally["gradients"] >= 1, tally
+    assert tally["untaken"] == {}
+    assert tally["off"] < 1e-12 and tally["largest"] < 1e-12, tally
+
+
+def test_operators_are_named_and_unknown_ones_refused():
+    assert operators.chosen("softmax, gelu,softmax") == ["softmax", "gelu"]
+    assert set(operators.chosen("all")) == set(operators.TABLE)
+    seeds = {"linear", "layer_norm", "sum", "norm", "logsumexp"}
+    assert seeds <= set(operators.TABLE)
+    with pytest.raises(UserError, match="--transplant sotfmax: sotfmax is no operator that can be"):
+        operators.chosen("sotfmax,gelu")
+    with pytest.raises(UserError, match="nothing is no operator"):
+        operators.chosen(" ,")
+    assert parser("").parse_args(["--transplant", "all"]).transplant == "all"
+
+
+# ---- through the check ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("transplant"))
+
+
+@pytest.fixture(scope="module")
+def transplanted(checkout):
+    return checkout.rows(1, "--model", "reformer", "--transplant", "all", "--no-report")
+
+
+def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
+    done, report = transplanted
+    assert done.returncode == 0, done.stderr
+    assert {row["max_abs"] for row in report["rows"]} == {0.0}
+    assert report["verdict"] == "IDENTICAL" and len(report["rows"]) > 1000
+    text = done.stdout
+    assert "the logs are not independent" in text
+    assert "were both logs made by one?" not in text
+    needed = next(line for line in text.splitlines() if "these alone are needed" in line)
+    assert {"layer_norm", "linear", "exp"} <= set(needed.rsplit(" ", 1)[-1].split(","))
+    sidecar = json.loads((checkout.logs(1, "reformer") / "forward_paddle.json").read_text())
+    assert "softmax" in sidecar["transplanted"]
+
+
+def test_without_one_that_is_needed_a_tensor_differs(checkout):
+    done, report = checkout.rows(
+        1, "--model", "reformer", "--transplant", "layer_norm,linear", "--no-report"
+    )
+    assert done.returncode == 0, done.stderr
+    assert 0.0 < max(row["max_abs"] for row in report["rows"])
+    assert "tensors still differ, the first is " in done.stdout
+
+
+def test_gradients_have_the_same_bits_up_to_the_optimizers(checkout):
+    """Fastformer's gradients agree to the last bit; Adam itself is no operator."""
+    done, report = checkout.rows(4, "--model", "fastformer", "--transplant", "all", "--no-report")
+    assert done.returncode == 0, done.stderr
+    gradients = [row for row in report["rows"] if "/grad/" in row["key"] or "grad_of" in row["key"]]
+    first = [row for row in gradients if not any(c.isdigit() for c in row["key"].split("/")[1])]
+    assert len(first) > 100
+    assert {row["max_abs"] for row in first} == {0.0}
+
+
+def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
+    done, _ = checkout.rows(1, "--model", "fastformer", "--transplant", "smallest", "--no-report")
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if "smallest set, found in" in line)
+    names = line.rsplit(" ", 1)[-1]
+    assert len(names.split(",")) >= 3
+    again, report = checkout.rows(
+        1, "--model", "fastformer", "--transplant", names, "--no-report", "--reuse", "torch"
+    )
+    assert again.returncode == 0 and {row["max_abs"] for row in report["rows"]} == {0.0}
+
+
+PLANTED = """import paddle
+_exp = paddle.exp
+paddle.exp = lambda x: _exp(x) * (1.0 + 1e-4 * paddle.tanh(x))
+"""
+
+
+def test_a_planted_wrong_operator_is_named(tmp_path):
+    """An approximate exp that a port brings with it."""
+    copy = Checkout(tmp_path)
+    change(copy.path("common/models/fastformer/paddle_model.py"), "import paddle\n", PLANTED)
+    done, report = copy.rows(1, "--model", "fastformer", "--transplant", "smallest", "--no-report")
+    assert done.returncode == 1
+    line = next(line for line in done.stdout.splitlines() if "smallest set that makes" in line)
+    assert line.endswith(": exp"), line
+
+
+def test_a_wrong_model_is_not_blamed_on_an_operator(tmp_path):
+    copy = Checkout(tmp_path)
+    change(
+        copy.path("common/models/fastformer/paddle_model.py"),
+        "key * global_query)",
+        "key * global_query * 1.001)",
+    )
+    done, _ = copy.rows(1, "--model", "fastformer", "--transplant", "smallest", "--no-report")
+    assert done.returncode == 1
+    assert "no set of operators makes it green" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--transplant", "sotfmax"], "sotfmax is no operator that can be transplanted"),
+        (["--transplant", "all", "--compare-only"], "exclude each other"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(checkout, arguments, said):
+    done, _ = checkout.rows(1, "--model", "fastformer", *arguments)
+    assert done.returncode == 2 and said in done.stderr
