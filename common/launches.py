@@ -134,7 +134,7 @@ class Twins:
             command.append("--train")
         if side == "paddle" and options.transplant and options.transplant != SMALLEST:
             command += ["--transplant", options.transplant]
-        return Process(command + list(arguments), self._show(side), threads)
+        return Process(command + list(arguments), self._show(side), threads, options.device)
 
     def _show(self, side: str):
         return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")

@@ -53,6 +53,8 @@ def set_up(dtype, device_name, seed):
         raise UserError("--device gpu: paddle finds no GPU here; use --device cpu")
     # On CPU torch needs no default device, which would slow every call.
     paddle.set_device(device_name)  # twin: how to choose
+    if device_name == "gpu":
+        paddle.set_flags({"FLAGS_cudnn_deterministic": True})  # twin: a flag in Paddle
     paddle.set_default_dtype(dtype)  # twin: Paddle takes the dtype's name
     paddle.seed(seed)
     paddle.disable_static()  # twin: one way to run, with gradients or not

@@ -53,6 +53,8 @@ def set_up(dtype, device_name, seed):
         raise UserError("--device gpu: torch finds no GPU here; use --device cpu")
     # On CPU torch needs no default device, which would slow every call.
     torch.set_default_device("cuda") if device_name == "gpu" else None  # twin: how to choose
+    if device_name == "gpu":
+        torch.use_deterministic_algorithms(True, warn_only=True)  # twin: a flag in Paddle
     torch.set_default_dtype(getattr(torch, dtype))  # twin: Paddle takes the dtype's name
     torch.manual_seed(seed)
     torch.backends.mha.set_fastpath_enabled(False)  # twin: one way to run, with gradients or not

@@ -60,9 +60,7 @@ class Transplant:
                 for part in parts:
                     holder = getattr(holder, part, None)
                 own = getattr(holder, attribute, None)
-                # Our own, and the ledger's (paddle_choices), which has ours behind it.
-                ours = (getattr(own, "__module__", None) or "").startswith("common.")
-                if own is not None and not ours:
+                if own is not None and getattr(own, "__module__", None) not in _IN_PLACE:
                     instead = self._instead(name, own, function)
                     setattr(holder, attribute, instead)
                     _replace_in_layers(own, instead)
@@ -260,6 +258,8 @@ def _replace_in_layers(own: Callable, instead: Callable) -> None:
                 setattr(module, attribute, instead)
 
 
+# Whose functions have ours behind them: ours, the ledger's and the tape's.
+_IN_PLACE = (__name__, "common.paddle_choices", "common.paddle_dropout")
 _ALIASES = {"input": "x", "dim": "axis", "other": "y", "keepdims": "keepdim"}  # newer Paddle's
 
 

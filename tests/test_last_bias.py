@@ -1,4 +1,4 @@
-"""The screenshot of the first Fastformer port: a last bias's gradient of 1/64 at all five classes."""
+"""The screenshot of the first Fastformer port: a gradient of 1/64 at all five classes."""
 
 from checkout import Checkout, change
 

@@ -272,6 +272,31 @@ CASES = {
     },
 }
 
+_FULL_ROWS = {"mask": "none", "padded": False}
+# For weights that training made (examples/reformer_text).
+CONFIGS["text"] = CONFIGS["enwik8"] | {
+    "hidden_size": 256,
+    "num_attention_heads": 4,
+    "attention_head_size": 64,
+    "feed_forward_size": 512,
+    "local_attn_chunk_length": 32,
+    "lsh_attn_chunk_length": 32,
+    "num_buckets": 16,
+    "axial_pos_shape": [16, 16],
+    "axial_pos_embds_dim": [64, 192],
+    "max_position_embeddings": 256,
+}
+CASES["text"] = {"main": {"inputs": {"batch_size": 2, "length": 256} | _FULL_ROWS}}
+
+# For error against depth (python -m common.depth): each attention kind alone, in enwik8's shape.
+for _kind in ("local", "lsh"):
+    for _layers in (2, 12):
+        _name = f"enwik8-{_kind}-{_layers}"
+        CONFIGS[_name] = CONFIGS["enwik8"] | {"attn_layers": [_kind] * _layers}
+        CASES[_name] = {
+            "main": {"inputs": {"batch_size": 1, "length": 512} | _FULL_ROWS, "gain": 1.35}
+        }
+
 TRAIN = {
     # The head reads the first token alone (the reference's), so this learns slower than pooling.
     "digits": {
