@@ -1,6 +1,6 @@
 """Train a small byte-level Reformer on real text, for weights that training made.
 
-    python examples/reformer_text/train.py [--steps 300] [--out checkpoint.npz]
+    python examples/reformer_text/train.py [--steps 200] [--out checkpoint.npz]
     python -m common.depth --preset text --weights checkpoint.npz
 
 12 layers, local and LSH in enwik8's order, width 256, on the text of Python's own help.  Torch
@@ -42,7 +42,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("checkpoint.npz"))
     options = parser.parse_args()

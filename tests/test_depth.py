@@ -1,0 +1,95 @@
+"""Error against depth: the table, the picture, and weights that training made."""
+
+import csv
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from checkout import ROOT
+
+from common import depth
+from common.errors import UserError
+from common.logs import read_log
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """Two steps of training on real text."""
+    path = tmp_path_factory.mktemp("my weights") / "checkpoint.npz"
+    program = ROOT / "examples" / "reformer_text" / "train.py"
+    command = [sys.executable, str(program), "--steps", "2", "--out", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=path.parent, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert "bits a byte" in done.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows(checkpoint):
+    return depth.measured("text", str(checkpoint))
+
+
+def test_every_named_tensor_of_all_12_layers_is_measured(rows):
+    assert len(rows) > 297
+    for layer in range(12):
+        assert any(f".layers.{layer}." in row["key"] for row in rows)
+    assert {row["verdict"] for row in rows} <= {"IDENTICAL", "ROUNDING", "FLIP"}
+    last = [row for row in rows if row["key"].endswith(".hidden_states")][-1]
+    assert 0.0 < last["mean"] <= last["max"] and last["gap"] < 1e-6 * last["torch"]
+
+
+def test_distances_are_the_logs_own(tmp_path):
+    """Against plain NumPy, on logs that are made up."""
+    from common.logs import LogWriter
+
+    rng = np.random.default_rng(0)
+    exact = rng.normal(size=(4, 5))
+    values = {
+        "torch": np.float32(exact + 1e-3),
+        "paddle": np.float32(exact - 1e-3),
+        "torch_fp64": exact,
+        "paddle_fp64": exact + 1e-9,
+    }
+    for name, array in values.items():
+        with LogWriter(tmp_path / f"forward_{name}.npy") as writer:
+            writer.add("a", array)
+            writer.add("ids", np.arange(3))
+    (row,) = depth.distances(tmp_path)
+    assert row["key"] == "a"
+    assert row["mean"] == pytest.approx(2e-3, rel=1e-3) and row["max"] >= row["mean"]
+    assert row["torch"] == pytest.approx(1e-3, rel=1e-3)
+    assert row["paddle"] == pytest.approx(1e-3, rel=1e-3)
+    assert row["gap"] == pytest.approx(1e-9, rel=1e-3)
+    with read_log(tmp_path / "forward_torch.npy") as log:
+        assert list(log) == ["a", "ids"]
+
+
+def test_table_and_picture(rows, tmp_path):
+    depth._write_table(tmp_path / "a folder" / "text.csv", rows)
+    with open(tmp_path / "a folder" / "text.csv", newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [row["key"] for row in read] == [row["key"] for row in rows]
+    text = depth.as_markdown({"text, trained": rows})
+    assert f"| text, trained | {len(rows)} | " in text
+    depth.draw({"text, trained": rows}, tmp_path / "depth.png")
+    assert (tmp_path / "depth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_wrong_preset_is_one_sentence():
+    with pytest.raises(UserError, match="no such preset"):
+        depth.measured("enwik9", None)
+
+
+def test_the_matmul_example_shows_each_sides_own_error():
+    command = [sys.executable, "-W", "ignore", str(ROOT / "examples" / "matmul" / "compare.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("│") for line in done.stdout.splitlines() if "N(0" in line]
+    assert len(lines) == 3
+    for line in lines:
+        apart, torch, paddle, step = (float(cell) for cell in line[2:6])
+        assert apart <= 1.01 * (torch + paddle), "no further apart than both are from exact"
+        assert step < torch < 100 * step and step < paddle < 100 * step
+    done = subprocess.run([*command, "--device", "gpu"], capture_output=True, text=True)
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr
