@@ -300,6 +300,7 @@ ATTACKS = [
     ("sidecar:a list", raw(b"[]"), "not a JSON object"),
     ("sidecar:a later schema", sidecar(schema=2), "its schema is 2"),
     ("sidecar:text that drives a terminal", sidecar(seed="\x1b[2J"), r"'\x1b[2J'"),
+    ("sidecar:counts that are none", sidecar(operators={"exp": {"calls": -1}}), "counts by name"),
     # weights and data
     ("weights:empty", raw(b""), "not a readable .npz"),
     ("weights:cut off", changed(GOOD_NPZ, lambda content: content[:-9]), "not a readable .npz"),
