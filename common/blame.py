@@ -7,6 +7,9 @@ The goal is, where the check is green, that every tensor gets the same bits: tho
 whole difference.  Where it is red, the goal is green: those operators are what is wrong.
 """
 
+import functools
+import itertools
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -81,16 +84,59 @@ def transplant_notes(folder: Path, stems: Sequence[str]) -> list[str]:
         place = (sidecar.get("places") or {}).get(first, "")
         notes.append(
             f"{len(bits.off)} tensors still differ, the first is {first}"
-            f"{f' at {place}' if place else ''}: {_reason(first)}"
+            f"{f' at {place}' if place else ''}: {_reason(first, folder, stems)}"
         )
     return notes
 
 
-def _reason(key: str) -> str:
+def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
     """What is left to make a tensor differ once its operators are the same."""
-    if "grad" in key:
-        return "Paddle adds up the parts of a gradient that come from several uses in another order"
+    if _OF_OPTIMIZER.search(key):
+        return "the optimizers are each framework's own, and no operators"
+    for stem in stems:
+        orders = _orders_of_parts(folder, stem, key)
+        if orders:
+            return (
+                "its parts have the same bits, but a sum in float32 depends on its order: torch "
+                f"adds {orders[0]}, Paddle {orders[1]}"
+            )
     return "an operator there was not transplanted, or the two models call different ones"
+
+
+_OF_OPTIMIZER = re.compile(r"/\d{3}/")
+_MOST_PARTS = 5
+
+
+def _orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | None:
+    """The orders in which torch and Paddle added up the gradient at a module's input.
+
+    Its parts are the gradients at the inputs of the modules in it that take it.  None unless those
+    have the same bits on both sides and their sums, in two orders, are what both sides logged.
+    """
+    module, found, _ = key.partition(":in/")
+    if "grad_of/" not in key or not found:
+        return None
+    orders = []
+    with ExitStack() as stack:
+        paths = (folder / f"{stem}_{side}.npy" for side in ("torch", "paddle"))
+        logs = [stack.enter_context(read_log(path)) for path in paths]
+        inside = re.compile(re.escape(module) + r"\.([^.:#]+):in/0$")
+        parts = {m[1]: m[0] for m in map(inside.match, logs[0]) if m and m[0] in logs[1]}
+        parts = {
+            name: part
+            for name, part in parts.items()
+            if logs[0].shape(part) == logs[0].shape(key)
+            and np.array_equal(logs[0][part], logs[1][part])
+        }
+        if not 3 <= len(parts) <= _MOST_PARTS:
+            return None
+        for log in logs:
+            for names in itertools.permutations(parts):
+                total = functools.reduce(np.add, (log[parts[name]] for name in names))
+                if np.array_equal(total, log[key]):
+                    orders.append(" + ".join(names))
+                    break
+    return tuple(orders) if len(set(orders)) == 2 else None
 
 
 def _counted(name: str, counts: dict) -> str:
@@ -133,6 +179,7 @@ class Search:
         self.green, self.judge = green, judge
         self.work = twins.work / "smallest"
         self.runs = 0
+        self.first_reason = ""  # why a tensor differs with every operator torch's
         self.wanted: set[str] = set()  # keys whose bits must be the same, where that is the goal
 
     def notes(self) -> list[str]:
@@ -143,6 +190,9 @@ class Search:
             return ["every float32 tensor has the same bits already: nothing to transplant"]
         whole = self.trial([ALL], count=True)
         tally = _tally(self._folder(), self.step.judged)
+        if self.green and whole.off:
+            # Paddle's log of this trial, beside torch's.
+            self.first_reason = _reason(next(iter(whole.off)), self._folder(), self.step.judged)
         self._forget()
         if self.green:
             return self._for_bits(plain, whole, tally)
@@ -155,8 +205,8 @@ class Search:
             first = next(iter(whole.off))
             notes.append(
                 f"{len(whole.off)} of {len(whole.off) + len(whole.same)} tensors differ even with "
-                f"every operator torch's, first {first}: {_reason(first)}; the search is for the "
-                "others"
+                f"every operator torch's, first {first}: "
+                f"{self.first_reason}; the search is for the others"
             )
         chosen = _differing(tally)
         if not self._alike(self.trial(chosen)):

@@ -149,6 +149,17 @@ def test_gradients_have_the_same_bits_up_to_the_optimizers(checkout):
     assert {row["max_abs"] for row in first} == {0.0}
 
 
+def test_what_is_left_of_a_gradient_is_the_order_of_its_parts(checkout):
+    """The Reformer's local attention takes its input three times: the sum's order is shown."""
+    done, _ = checkout.rows(4, "--model", "reformer", "--transplant", "all", "--no-report")
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if "tensors still differ" in line]
+    assert "its parts have the same bits" in line
+    torch, paddle = re.search("torch adds (.*), Paddle (.*)", line).groups()
+    assert sorted(torch.split(" + ")) == sorted(paddle.split(" + ")) == ["key", "query", "value"]
+    assert torch != paddle
+
+
 def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
     done, _ = checkout.rows(1, "--model", "fastformer", "--transplant", "smallest", "--no-report")
     assert done.returncode == 0, done.stderr
