@@ -129,6 +129,29 @@ def _conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, dat
     return _conv(F.conv3d, x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
+@_operator("conv", "nn.functional.conv._conv_nd")  # what nn.Conv2D and Conv3D call
+def _conv_nd(
+    x,
+    weight,
+    bias=None,
+    stride=1,
+    padding=0,
+    padding_algorithm=None,
+    dilation=1,
+    groups=1,
+    data_format="NCHW",
+    channel_dim=1,
+    op_type="conv2d",
+    use_cudnn=True,
+    use_mkldnn=False,
+    name=None,
+):
+    if padding_algorithm not in (None, "EXPLICIT"):
+        raise Untaken(f"padding {padding_algorithm}")
+    function = F.conv2d if x.ndim == 4 else F.conv3d
+    return _conv(function, x, weight, bias, stride, padding, dilation, groups, data_format)
+
+
 def _conv(function, x, weight, bias, stride, padding, dilation, groups, data_format):
     channels_first(data_format)
     padding = padding.lower() if isinstance(padding, str) else _sizes(padding)
@@ -321,17 +344,31 @@ def _elu(x, alpha=1.0):
     return F.elu(x, alpha)
 
 
+def _unary(module, name):
+    """torch's function of this name in one of its modules, of one tensor."""
+    return lambda x: getattr(globals()[module], name)(x)
+
+
 def _enter_unary():
     """Functions of one tensor with the same name on both sides."""
     for name in ("exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "erf",
                  "tanh", "sigmoid", "square", "abs", "reciprocal"):  # fmt: skip
         paths = [name, f"Tensor.{name}"]
         paths += [f"nn.functional.{name}"] if name in ("tanh", "sigmoid") else []
-        _operator(name, *paths)(lambda x, name=name: getattr(torch, name)(x))
+        _operator(name, *paths)(_unary("torch", name))
     for name in ("relu", "silu", "selu", "mish", "relu6", "softsign", "tanhshrink"):
-        _operator(name, f"nn.functional.{name}")(lambda x, name=name: getattr(F, name)(x))
-    _operator("silu", "nn.functional.swish")(lambda x: F.silu(x))
-    _operator("log_sigmoid", "nn.functional.log_sigmoid")(lambda x: F.logsigmoid(x))
+        _operator(name, f"nn.functional.{name}")(_unary("F", name))
+    _operator("silu", "nn.functional.swish")(_unary("F", "silu"))
+    _operator("log_sigmoid", "nn.functional.log_sigmoid")(_unary("F", "logsigmoid"))
+
+
+def _binary(own):
+    return lambda x, y: own(x, y)
+
+
+def _reflected(own):
+    """torch divides a number by a tensor in its own way: what Python calls is what counts."""
+    return lambda x, y: own(y, x)
 
 
 def _enter_arithmetic():
@@ -343,12 +380,16 @@ def _enter_arithmetic():
         ("divide", operator.truediv, "truediv"),
         ("pow", operator.pow, "pow"),
     ):
-        paths = (name, f"Tensor.{name}", f"Tensor.__{symbol}__")
-        _operator(name, *paths)(lambda x, y, own=own: own(x, y))
-        # torch divides a number by a tensor in its own way: what Python calls is what counts.
-        _operator(name, f"Tensor.__r{symbol}__")(lambda x, y, own=own: own(y, x))
-    for name in ("maximum", "minimum"):
-        _operator(name, name, f"Tensor.{name}")(lambda x, y, name=name: getattr(torch, name)(x, y))
+        _operator(name, name, f"Tensor.{name}", f"Tensor.__{symbol}__")(_binary(own))
+        _operator(name, f"Tensor.__r{symbol}__")(_reflected(own))
+
+    @_operator("maximum", "maximum", "Tensor.maximum")
+    def maximum(x, y):
+        return torch.maximum(x, y)
+
+    @_operator("minimum", "minimum", "Tensor.minimum")
+    def minimum(x, y):
+        return torch.minimum(x, y)
 
 
 _enter_unary()

@@ -25,6 +25,8 @@ CALLS = {
     "cross_entropy": "F.cross_entropy(x.reshape([-1, 8]), paddle.arange(6) % 8)",
     "exp": "x.exp()",
     "tanh": "paddle.tanh(x)",
+    "relu": "paddle.nn.ReLU()(x)",
+    "maximum": "paddle.maximum(x, -x)",
     "rsqrt": "(x * x + 1.0).rsqrt()",
     "sum": "paddle.sum(x, axis=[0, 1])",
     "mean": "x.mean(axis=-1, keepdim=True)",
@@ -161,13 +163,14 @@ def test_what_is_left_of_a_gradient_is_the_order_of_its_parts(checkout):
 
 
 def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
-    done, _ = checkout.rows(1, "--model", "fastformer", "--transplant", "smallest", "--no-report")
+    pair = str(ROOT / "examples" / "text_classifier")
+    done, _ = checkout.rows(1, "--model", pair, "--transplant", "smallest", "--no-report")
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if "smallest set, found in" in line)
     names = line.rsplit(" ", 1)[-1]
     assert len(names.split(",")) >= 3
     again, report = checkout.rows(
-        1, "--model", "fastformer", "--transplant", names, "--no-report", "--reuse", "torch"
+        1, "--model", pair, "--transplant", names, "--no-report", "--reuse", "torch"
     )
     assert again.returncode == 0 and {row["max_abs"] for row in report["rows"]} == {0.0}
 
@@ -210,3 +213,12 @@ def test_a_wrong_model_is_not_blamed_on_an_operator(tmp_path):
 def test_what_cannot_be_is_refused_in_a_sentence(checkout, arguments, said):
     done, _ = checkout.rows(1, "--model", "fastformer", *arguments)
     assert done.returncode == 2 and said in done.stderr
+
+
+def test_a_users_pair_with_convolutions_has_the_same_bits(checkout):
+    """Layers that call Paddle's functions by other ways than their public names."""
+    pair = str(ROOT / "tests" / "pairs" / "small_cnn")
+    done, report = checkout.rows(1, "--model", pair, "--transplant", "all", "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert {row["max_abs"] for row in report["rows"]} == {0.0}
+    assert "stayed Paddle's own" not in done.stdout
