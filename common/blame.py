@@ -22,6 +22,7 @@ from common.logs import read_log, read_sidecar
 from common.operators import ALL
 from common.pairs import Pair
 from common.reuse import take_over
+from common.verdict import Row
 
 SHOWN = 8
 
@@ -57,18 +58,21 @@ def compare_bits(folder: Path, reference: Path, stems: Sequence[str]) -> Bits:
 # ---- after --transplant --------------------------------------------------------------------------
 
 
-def transplant_notes(folder: Path, stems: Sequence[str]) -> list[str]:
-    """What to say of a run whose Paddle side had operators computed by torch; [] for another."""
+def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """What to say of a run whose Paddle side had operators computed by torch; [] for another.
+
+    rows  of the judgement of its logs
+    """
     sidecar = read_sidecar(folder / f"{stems[0]}_paddle.npy") or {}
     if not sidecar.get("transplanted"):
         return []
     tally = _tally(folder, stems)
     called = [name for name, counts in tally.items() if counts["calls"]]
-    bits = compare_bits(folder, folder, stems)
-    total = len(bits.same) + len(bits.off)
+    measured = [row for row in rows if row.max_abs is not None]
+    off = [row.key for row in measured if row.max_abs]
     notes = [
         f"torch computed {len(called)} operators of the Paddle side: the logs are not independent",
-        f"{len(bits.same)} of {total} float32 tensors have the same bits on both sides",
+        f"{len(measured) - len(off)} of {len(measured)} tensors differ by exactly 0.0 in float32",
     ]
     differing = _differing(tally)
     if differing:
@@ -79,11 +83,11 @@ def transplant_notes(folder: Path, stems: Sequence[str]) -> list[str]:
     for name in untaken:
         reason, calls = max(tally[name]["untaken"].items(), key=lambda item: item[1])
         notes.append(f"{name} stayed Paddle's own in {calls} calls: {reason}")
-    if bits.off:
-        first = next(iter(bits.off))
+    if off:
+        first = off[0]
         place = (sidecar.get("places") or {}).get(first, "")
         notes.append(
-            f"{len(bits.off)} tensors still differ, the first is {first}"
+            f"{len(off)} tensors still differ, the first is {first}"
             f"{f' at {place}' if place else ''}: {_reason(first, folder, stems)}"
         )
     return notes

@@ -71,7 +71,9 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def _words(word: str | None) -> str:
-    return {None: "random weights", TRAINED_LIKE: "trained-like weights"}.get(word, Path(word).stem)
+    if word is None:
+        return "random weights"
+    return "trained-like weights" if word == TRAINED_LIKE else Path(word).stem
 
 
 def measured(preset: str, weights: str | None) -> list[dict]:

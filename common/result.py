@@ -104,7 +104,7 @@ def judged(step, pair, folder, options, twins) -> Result:
         for judgement in judgements:
             result.rows += judgement.rows
             result.notes += judgement.notes
-        result.notes += transplant_notes(folder, step.judged)
+        result.notes += transplant_notes(folder, step.judged, result.rows)
         if step.extra is not None:
             rows, notes = step.extra(folder, pair)
             result.rows += rows
