@@ -19,12 +19,11 @@ import numpy as np
 
 from common.errors import UserError
 from common.logs import read_log, read_sidecar
-from common.operators import ALL
+from common.operators import ALL, TABLE
 from common.pairs import Pair
 from common.reuse import take_over
+from common.unpickle import printable
 from common.verdict import Row
-
-SHOWN = 8
 
 
 @dataclass
@@ -82,10 +81,10 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
     untaken = [name for name, counts in tally.items() if counts["untaken"]]
     for name in untaken:
         reason, calls = max(tally[name]["untaken"].items(), key=lambda item: item[1])
-        notes.append(f"{name} stayed Paddle's own in {calls} calls: {reason}")
+        notes.append(f"{name} stayed Paddle's own in {calls} calls: {printable(reason)}")
     if off:
         first = off[0]
-        place = (sidecar.get("places") or {}).get(first, "")
+        place = printable((sidecar.get("places") or {}).get(first, ""))
         notes.append(
             f"{len(off)} tensors still differ, the first is {first}"
             f"{f' at {place}' if place else ''}: {_reason(first, folder, stems)}"
@@ -147,7 +146,7 @@ def _counted(name: str, counts: dict) -> str:
     text = f"{name}: {counts['differed']} of {counts['calls']} calls"
     if counts["gradients"]:
         text += f", {counts['gradients_differed']} of {counts['gradients']} gradients"
-    where = f", first in {counts['where']}" if counts["where"] else ""
+    where = f", first in {printable(counts['where'])}" if counts["where"] else ""
     return f"{text}; by up to {counts['largest']:.1e} of the result{where}"
 
 
@@ -157,7 +156,7 @@ def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     for stem in stems:
         sidecar = read_sidecar(folder / f"{stem}_paddle.npy") or {}
         tally |= sidecar.get("operators") or {}
-    return tally
+    return {name: counts for name, counts in tally.items() if name in TABLE}
 
 
 def _differing(tally: dict[str, dict]) -> list[str]:

@@ -183,7 +183,7 @@ class _Call:
             if not output.stop_gradient
         ]
         if pairs:
-            # paddle.grad does not end inside another backward pass (3.3.1).
+            # Into leaves that were made here: nobody else's .grad is touched.
             paddle.autograd.backward(*(list(values) for values in zip(*pairs, strict=True)))
         return [value.grad for value in tensors if not value.stop_gradient]
 
