@@ -266,12 +266,12 @@ def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, ca
     write_result(out / "newer" / "small_cnn", seed=5)
     real, calls = judging.folder_problems, []
 
-    def swapped(folder):
+    def swapped(folder, fresh=()):
         calls.append(folder)
         if len(calls) == 1:  # hashes of the former result, logs of the next
             put_in_place(out / "newer" / "small_cnn", folder)
             raise UserError("a mixture of two results")
-        return real(folder)
+        return real(folder, fresh)
 
     monkeypatch.setattr(judging, "folder_problems", swapped)
     assert judge(out) == 0 and len(calls) == 2

@@ -26,4 +26,5 @@ def test_a_bias_gradient_that_does_not_sum_to_zero_is_no_cross_entropys(tmp_path
 def test_both_sides_sum_to_zero(tmp_path):
     done, report = Checkout(tmp_path).rows(4, "--model", "fast_transformer", "--no-report")
     found = witnesses(report)
-    assert done.returncode == 0 and found and set(found.values()) == {"ROUNDING"}, found
+    assert done.returncode == 0 and found, done.stderr
+    assert set(found.values()) <= {"IDENTICAL", "ROUNDING"}, found
