@@ -171,14 +171,14 @@ def _differing(tally: dict[str, dict]) -> list[str]:
 class Search:
     """The fewest operators that must be torch's for the goal, by one run of Paddle a trial.
 
-    twins   starts the Paddle side
-    folder  of the finished plain run: torch's logs, weights and choices
+    twins   starts the Paddle side; its plain run is there, with torch's logs, weights and choices
     green   whether that run's verdict passed
     judge   (folder) -> exit status of the logs in it
     """
 
-    def __init__(self, twins, step, pair: Pair, folder: Path, green: bool, judge: Callable):
-        self.twins, self.step, self.pair, self.folder = twins, step, pair, folder
+    def __init__(self, twins, step, pair: Pair, green: bool, judge: Callable):
+        self.twins, self.step, self.pair = twins, step, pair
+        self.folder = twins.work / pair.name  # of the finished plain run
         self.green, self.judge = green, judge
         self.work = twins.work / "smallest"
         self.runs = 0
@@ -222,13 +222,14 @@ class Search:
                 chosen = rest
             else:
                 alone[name] = found
-        blame = sorted(chosen, key=lambda name: -self._weight(alone[name]))
+        left = {name: self._left(alone[name]) for name in chosen}
+        blame = sorted(chosen, key=lambda name: -list(left[name].values())[-1])
         return [
             *notes,
             f"smallest set, found in {self.runs} runs: {','.join(blame)}",
             f"with these computed by torch, {len(self.wanted)} float32 tensors have the same bits; "
             "in order of blame, what each alone leaves different:",
-            *(f"  {name}: {self._left(alone[name], tally[name])}" for name in blame),
+            *(f"  {name}: {_told_left(left[name])}" for name in blame),
         ]
 
     def _for_green(self, whole: bool, tally: dict[str, dict]) -> list[str]:
@@ -278,18 +279,9 @@ class Search:
     def _alike(self, found: Bits) -> bool:
         return self.wanted <= found.same
 
-    def _weight(self, found: Bits) -> float:
-        """By how much the last tensor that should be the same differs."""
-        off = [value for key, value in found.off.items() if key in self.wanted]
-        return off[-1] if off else 0.0
-
-    def _left(self, found: Bits, counts: dict) -> str:
-        off = {key: value for key, value in found.off.items() if key in self.wanted}
-        last = list(off)[-1]
-        return (
-            f"{len(off)} tensors, from {next(iter(off))} on; the last of them, {last}, by "
-            f"{off[last]:.1e} (mean)"
-        )
+    def _left(self, found: Bits) -> dict[str, float]:
+        """What differs although it should not: key -> mean |difference|, in log order."""
+        return {key: value for key, value in found.off.items() if key in self.wanted}
 
     def _folder(self) -> Path:
         return self.work / self.pair.name
@@ -298,3 +290,10 @@ class Search:
         """Remove the Paddle side's logs of a trial: they may be large."""
         for path in self._folder().glob("*_paddle*"):
             path.unlink()
+
+
+def _told_left(off: dict[str, float]) -> str:
+    first, last = next(iter(off)), list(off)[-1]
+    return (
+        f"{len(off)} tensors, from {first} on; the last of them, {last}, by {off[last]:.1e} (mean)"
+    )

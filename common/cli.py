@@ -242,8 +242,7 @@ def _search(twins: Twins, step: Step, pair: Pair, result: Result) -> list[str]:
         judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
         return exit_code([row.verdict for one in judgements for row in one.rows])
 
-    folder = twins.work / pair.name
-    return Search(twins, step, pair, folder, result.exit_code == 0, judge).notes()
+    return Search(twins, step, pair, result.exit_code == 0, judge).notes()
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:

@@ -243,7 +243,7 @@ class _Logs:
 
     def transplanted(self) -> bool:
         """True where one framework computed operators of the other side."""
-        return any(sidecar.get("transplanted") for sidecar in self.sidecars.values())
+        return _transplanted(self.sidecars)
 
     def notes_of(self, name: str, entry: str) -> dict:
         found = self.sidecars.get(name, {}).get(entry)
@@ -713,7 +713,6 @@ def check_independence(
         if sidecar:
             sidecars[side] = sidecar
         problems += own_problems(path, sidecar, side, fresh)
-    transplanted = any(sidecar.get("transplanted") for sidecar in sidecars.values())
     if len(sidecars) == 2:
         ref, cand = sidecars.values()
         for entry, name in _MUST_AGREE.items():
@@ -724,12 +723,16 @@ def check_independence(
                 problems.append(f"the two logs are from different {name}{told}")
         if ref.get("framework_file") and ref.get("framework_file") == cand.get("framework_file"):
             problems.append(f"both logs were made by {ref['framework_file']}")
-    if not transplanted and same_content(ref_path, cand_path):
+    if not _transplanted(sidecars) and same_content(ref_path, cand_path):
         problems.append(
             f"{Path(ref_path).name} and {Path(cand_path).name} hold the same bits: one side's log "
             "was given twice"
         )
     return problems
+
+
+def _transplanted(sidecars: Mapping[str, Mapping[str, object]]) -> bool:
+    return any(sidecar.get("transplanted") for sidecar in sidecars.values())
 
 
 def own_problems(

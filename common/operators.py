@@ -114,19 +114,16 @@ def _linear(x, weight, bias=None):
     return F.linear(x, weight.t().contiguous(), bias)
 
 
-@_operator("conv", "nn.functional.conv1d")
-def _conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCL"):
-    return _conv(F.conv1d, x, weight, bias, stride, padding, dilation, groups, data_format)
+def _enter_convolution(n):
+    """conv over n axes."""
+
+    @_operator("conv", f"nn.functional.conv{n}d")
+    def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCHW"):
+        return _conv(x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
-@_operator("conv", "nn.functional.conv2d")
-def _conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCHW"):
-    return _conv(F.conv2d, x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-@_operator("conv", "nn.functional.conv3d")
-def _conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCDHW"):
-    return _conv(F.conv3d, x, weight, bias, stride, padding, dilation, groups, data_format)
+for _n in (1, 2, 3):
+    _enter_convolution(_n)
 
 
 @_operator("conv", "nn.functional.conv._conv_nd")  # what nn.Conv2D and Conv3D call
@@ -148,15 +145,15 @@ def _conv_nd(
 ):
     if padding_algorithm not in (None, "EXPLICIT"):
         raise Untaken(f"padding {padding_algorithm}")
-    function = F.conv2d if x.ndim == 4 else F.conv3d
-    return _conv(function, x, weight, bias, stride, padding, dilation, groups, data_format)
+    return _conv(x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
-def _conv(function, x, weight, bias, stride, padding, dilation, groups, data_format):
+def _conv(x, weight, bias, stride, padding, dilation, groups, data_format):
     channels_first(data_format)
     padding = padding.lower() if isinstance(padding, str) else _sizes(padding)
     if not isinstance(padding, str | int) and len(padding) not in (1, x.ndim - 2):
         raise Untaken("a padding for each end")
+    function = getattr(F, f"conv{x.ndim - 2}d")
     return function(x, weight, bias, _sizes(stride), padding, _sizes(dilation), groups)
 
 

@@ -17,20 +17,13 @@ from pathlib import Path
 from common.interpreters import find_interpreter, installed
 from common.pairs import ROOT
 from common.parent import Child
+from common.provenance import ON_GPU
 
 _KEPT_LINES = 500  # of what a twin says on standard error
 _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 5.0
 
 _VARIABLES: dict[str, dict[str, str]] = {}  # a Python's path -> what its twins need
-
-
-# Of runs on a GPU, unless the user says otherwise: no TF32, and the same result every time.
-ON_GPU = {
-    "NVIDIA_TF32_OVERRIDE": "0",
-    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-    "FLAGS_use_accuracy_compatible_kernel": "1",
-}
 
 
 def environment(device: str = "cpu") -> dict[str, str]:

@@ -33,6 +33,7 @@ from common.pairs import ROOT, STIRRED, WORDS, Case, Pair, load_pairs
 from common.parent import watch
 from common.provenance import (
     COMPAT,
+    SETTINGS,
     forbid_compat,
     frameworks_loaded,
     model_sources,
@@ -42,14 +43,6 @@ from common.provenance import (
 from common.session import Session, of_framework_file, short_place, using
 
 DTYPES = ("float64", "float32")
-# Of the environment, what a result's last bits can depend on; a sidecar tells it.
-_SETTINGS = (
-    "OMP_NUM_THREADS",
-    "MKL_DEBUG_CPU_TYPE",
-    "NVIDIA_TF32_OVERRIDE",
-    "CUBLAS_WORKSPACE_CONFIG",
-    "FLAGS_use_accuracy_compatible_kernel",
-)
 PHASES = ("first", "full", "self")  # of step 5
 
 
@@ -522,7 +515,7 @@ def _write_log(
             "executable": sys.executable,
             "numpy": np.__version__,
             "platform": platform.platform(),
-            **{name: os.environ[name] for name in _SETTINGS if name in os.environ},
+            **{name: os.environ[name] for name in SETTINGS if name in os.environ},
         },
         "command": " ".join([sys.executable, "-m", _module_name(), *sys.argv[1:]]),
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

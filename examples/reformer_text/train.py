@@ -21,7 +21,6 @@ import torch  # noqa: E402
 from common import report, weights  # noqa: E402
 from common import torch_side as side  # noqa: E402
 from common.data import text  # noqa: E402
-from common.files import whole  # noqa: E402
 from common.pairs import load_pair  # noqa: E402
 
 BATCH, TOKENS = 4, 256
@@ -65,9 +64,7 @@ def main():
             on_progress(f"step {step + 1} of {options.steps}: {bits:.2f} bits a byte")
             if (step + 1) % 50 == 0 or step + 1 == options.steps:
                 print(f"step {step + 1}: {bits:.2f} bits a byte", flush=True)
-    with whole(options.out) as temporary:
-        weights.save_state(temporary.with_suffix(".npz"), side.state(model))
-        temporary.with_suffix(".npz").replace(temporary)
+    weights.save_state(options.out, side.state(model))
     return 0
 
 
