@@ -23,11 +23,11 @@ from common.optional import data_preset
 from common.pairs import ROOT, Pair, load_pairs
 from common.places import put_in_place, remove_abandoned, working_folder
 from common.provenance import SIDES
-from common.result import Result, judge_stem, judged, judged_in_place, shown
+from common.result import Result, judged, judged_in_place, shown
 from common.runner import interpreter
 from common.signals import Stopped, stoppable
 from common.steps import Step
-from common.verdict import exit_code, worst
+from common.verdict import worst
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -236,11 +236,11 @@ def _check_transplant(step: Step, options: argparse.Namespace) -> None:
 
 
 def _search(twins: Twins, step: Step, pair: Pair, result: Result) -> list[str]:
-    """What --transplant smallest finds."""
+    """What --transplant smallest finds; its trials are judged as the check's own run was."""
+    quiet = argparse.Namespace(**(vars(twins.options) | {"no_report": True}))
 
     def judge(folder: Path) -> int:
-        judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
-        return exit_code([row.verdict for one in judgements for row in one.rows])
+        return judged(step, pair, folder, quiet, None).exit_code
 
     return Search(twins, step, pair, result.exit_code == 0, judge).notes()
 

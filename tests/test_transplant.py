@@ -203,6 +203,22 @@ def test_a_wrong_model_is_not_blamed_on_an_operator(tmp_path):
     assert "no set of operators makes it green" in done.stdout
 
 
+def test_what_a_witness_alone_finds_is_not_blamed_on_an_operator(tmp_path):
+    """A trial is judged as the check judges: by its witnesses too."""
+    copy = Checkout(tmp_path)
+    change(
+        copy.path("step4_backward/check_step4.py"),
+        "BIAS_ALLOWED * size,",
+        'BIAS_ALLOWED * size - (side == "paddle"),',
+    )
+    pair = str(ROOT / "examples" / "text_classifier")
+    done, report = copy.rows(4, "--model", pair, "--transplant", "smallest", "--no-report")
+    red = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
+    assert done.returncode == 1 and red
+    assert all(key.endswith("/witness/last_bias_sum/paddle") for key in red)
+    assert "no set of operators makes it green" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
