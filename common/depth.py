@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(options: argparse.Namespace) -> int:
     presets = options.preset or (["enwik8"] if options.weights else PRESETS)
     weights = [str(options.weights)] if options.weights else WEIGHTS
+    of_the_page = not (options.weights or options.preset)
     runs = [(preset, word) for preset in presets for word in weights]
     found: dict[str, list[dict]] = {}
     with report.progress() as on_progress:
@@ -60,10 +61,10 @@ def _main(options: argparse.Namespace) -> int:
             found[name] = measured(preset, word)
             _write_table(TABLES / f"{name.replace(', ', '-').replace(' ', '-')}.csv", found[name])
     print(f"every tensor: {TABLES}")
-    draw(found, TABLES / "depth.png" if options.weights else PICS / "depth.png")
+    draw(found, (PICS if of_the_page else TABLES) / "depth.png")
     table = as_markdown(found)
     print(table)
-    if not (options.weights or options.preset):
+    if of_the_page:
         text = fill(PAGE.read_text(), {"depth": table})
         with whole(PAGE) as temporary:
             temporary.write_text(text)

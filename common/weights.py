@@ -5,6 +5,7 @@ over to Paddle.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def made(
     The running statistics of both are no longer 0 and 1.  A padding row, which no gradient reaches,
     is not stirred: Paddle's Embedding gives zeros for it whatever it holds.
     """
-    draw = {STIRRED: _stirred, TRAINED_LIKE: _trained_like}[word]
+    draw = {STIRRED: _stirred, TRAINED_LIKE: partial(_trained_like, gain=gain)}[word]
     tape = Tape(seed)
     changed = {}
     for key, values in state.items():
@@ -52,8 +53,6 @@ def made(
             changed[key] = changed[owner.same_as]
         else:
             changed[key] = draw(tape, key, values, owner)
-            if word == TRAINED_LIKE and values.ndim > 1:
-                changed[key] *= np.asarray(gain, values.dtype)
             if owner.padding is not None:
                 changed[key][owner.padding] = values[owner.padding]
     return changed
@@ -67,10 +66,12 @@ def _stirred(tape: Tape, key: str, values: np.ndarray, owner: Owner) -> np.ndarr
     return values + (size * noise).astype(values.dtype)
 
 
-def _trained_like(tape: Tape, key: str, values: np.ndarray, owner: Owner) -> np.ndarray:
+def _trained_like(
+    tape: Tape, key: str, values: np.ndarray, owner: Owner, gain: float
+) -> np.ndarray:
     noise = tape.normal(f"trained-like/{key}", 0, values.shape[:1] + (1,) * (values.ndim - 1))
     if values.ndim > 1:
-        return (values * np.exp(0.8 * noise)).astype(values.dtype)
+        return (values * np.exp(0.8 * noise)).astype(values.dtype) * values.dtype.type(gain)
     if owner.local == _VARIANCE or ("Norm" in owner.kind and owner.local == "weight"):
         return (values * np.exp(0.6 * noise)).astype(values.dtype)
     return (values + 0.3 * noise).astype(values.dtype)
