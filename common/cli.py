@@ -27,6 +27,7 @@ from common.result import Result, judged, judged_in_place, shown
 from common.runner import interpreter
 from common.signals import Stopped, stoppable
 from common.steps import Step
+from common.unfinished import Unfinished
 from common.verdict import worst
 
 
@@ -52,6 +53,19 @@ def parser(description: str) -> argparse.ArgumentParser:
         help="operators that torch computes on the Paddle side; smallest: search for the fewest",
     )
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
+    options.add_argument("--steps", type=_positive, help="step 5: steps of the whole training")
+    options.add_argument(
+        "--seeds", type=_positive, default=1, help="step 5: trainings of each side, from N seeds on"
+    )
+    options.add_argument(
+        "--resume", action="store_true", help="step 5: go on with a training that was stopped"
+    )
+    options.add_argument(
+        "--checkpoint-every",
+        type=_positive,
+        metavar="STEPS",
+        help="step 5: beside those after each epoch; by default one a minute",
+    )
     options.add_argument(
         "--reuse", choices=("torch",), help="keep that side's logs while nothing they need changed"
     )
@@ -155,6 +169,7 @@ def write_json(path: Path, results: Sequence[Result]) -> None:
         "guide_passed": all(guides) if guides else None,
         "reprod_log": all(reports) if reports else None,
         "first_diverged": first.key if first is not None else None,
+        "answers": {r.model: r.answers for r in results if r.answers},
         "errors": {r.model: r.error for r in results if r.error},
         "rows": [row.as_json() for result in results for row in result.rows],
     }
@@ -193,8 +208,8 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in needed}
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
-    with working_folder(base) as work:
-        twins = Twins(step, options, pythons, work, on_progress)
+    with working_folder(base) as work, Unfinished(base, work, options.resume) as unfinished:
+        twins = Twins(step, options, pythons, work, on_progress, unfinished)
         for pair in pairs:
             if twins.make_data(pair):
                 twins.bring_reference(pair, base / pair.name)
@@ -220,6 +235,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
                 result.error = result.error.replace(shown(work / pair.name), "the new logs")
                 continue
             put_in_place(work / pair.name, base / pair.name)
+            unfinished.forget(pair)
             (base / f"{pair.name}.error.txt").unlink(missing_ok=True)
     return results
 

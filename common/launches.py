@@ -26,12 +26,13 @@ from common.runner import Process, how_it_ended
 class Twins:
     """The processes of one step."""
 
-    def __init__(self, step, options, pythons, work, on_progress):
+    def __init__(self, step, options, pythons, work, on_progress, unfinished):
         self.step = step
         self.options = options
         self.pythons = pythons
         self.work = work
         self.on_progress = on_progress
+        self.unfinished = unfinished  # where checkpoints go
         self.brought: set[str] = set()  # models whose torch logs were taken over
         self.notes: dict[str, list[str]] = {}  # model -> what to say of that
         self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
@@ -65,7 +66,7 @@ class Twins:
         """
         folder = self.work / pair.name
         folder.mkdir()
-        notes = self.notes[pair.name] = []
+        notes = self.notes[pair.name] = self.unfinished.claim(pair) if self.step.trains else []
         if self.options.reference:
             found = find_reference(self.options.reference.absolute(), self.step, pair)
             notes += filter(None, [differing_reference(found, pair)])
@@ -128,8 +129,12 @@ class Twins:
             command += ["--weights", options.weights if known else os.path.abspath(options.weights)]
         if self.step.data:
             command += ["--data", str(self.data)]
-        if options.epochs:
-            command += ["--epochs", str(options.epochs)]
+        if self.step.trains:
+            for name in ("epochs", "steps", "seeds", "checkpoint_every"):
+                value = getattr(options, name)
+                command += [f"--{name.replace('_', '-')}", str(value)] if value else []
+            command += ["--checkpoints", str(self.unfinished.folder)]
+            command += ["--resume"] if options.resume else []
         if options.train:
             command.append("--train")
         if side == "paddle" and options.transplant and options.transplant != SMALLEST:

@@ -25,8 +25,10 @@ DEFAULTS = {
     "warmup_steps": 0,
     "weight_decay": 0.0,  # of adamw alone
     "clip_norm": None,  # the largest global norm of the gradients
+    "best": ("largest", "accuracy"),  # the score that the best epoch has; or ("smallest", NAME)
 }
 OPTIMIZERS = ("adam", "adamw", "sgd")
+BEST = ("largest", "smallest")
 CURVES = ("loss", "lr", "order")  # what step 5 logs of each step or epoch beside the scores
 TEXT = "text"  # a part of make_data that is no data set: documents that step 2 reads and pads
 
@@ -37,10 +39,13 @@ def data_preset(pair: Pair, preset: str) -> str:
 
 
 def data_cases(pair: Pair, options) -> list[Case]:
-    """What steps 2 and 5 run; raises UserError where the pair has no data for them."""
+    """What steps 2 and 5 run, once for each seed; raises UserError where the pair has no data."""
     demand_data(pair)
-    preset = data_preset(pair, options.preset)
-    return [Case("", pair.config(preset), weights=options.data_weights)]
+    config = pair.config(data_preset(pair, options.preset))
+    return [
+        Case(f"seed_{seed}" if seed else "", config, weights=options.data_weights, seed=seed)
+        for seed in range(options.seeds)
+    ]
 
 
 def demand_data(pair: Pair) -> None:
@@ -128,6 +133,45 @@ def score(
     return {name: float(value) for name, value in found.items()}
 
 
+class Evaluation:
+    """Scores over batches: of all outputs at the end, or sums that each batch adds to.
+
+    A case.py with `metric_sums(config, outputs, inputs) -> {name: (sum, weight)}` has the latter,
+    where it returns no None: outputs as long as a language model's do not fit into memory at once.
+    """
+
+    def __init__(self, pair: Pair, config: dict):
+        self._pair = pair
+        self._config = config
+        self._parts: dict[str, list[np.ndarray]] = {}
+        self._sums: dict[str, tuple[float, float]] = {}
+        self._batches = 0
+
+    def add(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        """One batch's outputs (B, ...) and inputs."""
+        rule = getattr(self._pair.case, "metric_sums", None)
+        sums = rule and _call(self._pair, "metric_sums", rule, self._config, outputs, batch)
+        for name, (total, weight) in (sums or {}).items():
+            before = self._sums.get(name, (0.0, 0.0))
+            self._sums[name] = before[0] + float(total), before[1] + float(weight)
+        if not sums or not self._batches:
+            for name, values in outputs.items():
+                self._parts.setdefault(name, []).append(values)
+        self._batches += 1
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Name -> array of all batches, or of the first; what some lack is left out."""
+        kept = 1 if self._sums else self._batches
+        parts = {name: arrays for name, arrays in self._parts.items() if len(arrays) == kept}
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+    def scores(self, samples: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """Name -> value over all samples, whose inputs (N, ...) are given."""
+        if self._sums:
+            return {name: total / weight for name, (total, weight) in self._sums.items()}
+        return score(self._pair, self.outputs(), samples)
+
+
 def default_score(pair, outputs, inputs) -> dict[str, float]:
     """Three scores of `logits` against `labels`, of which those below 0 do not count."""
     found = classification(outputs, inputs)
@@ -159,9 +203,12 @@ def classification(
 # ---- optimizer ----------------------------------------------------------------------------------
 
 
-def training(pair: Pair, config: dict) -> dict[str, object]:
-    """How step 5 trains: case.py's optimizer over DEFAULTS; raises UserError where that is none."""
-    given = getattr(pair.case, "optimizer", {})
+def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
+    """How step 5 trains: case.py's TRAIN[preset], or its optimizer, over DEFAULTS.
+
+    Raises UserError where that is no set-up.
+    """
+    given = getattr(pair.case, "TRAIN", {}).get(preset, getattr(pair.case, "optimizer", {}))
     if callable(given):
         given = _call(pair, "optimizer", given, dict(config))
     where = f"{pair.folder / 'case.py'}: optimizer"
@@ -179,6 +226,9 @@ def training(pair: Pair, config: dict) -> dict[str, object]:
             raise UserError(
                 f"{where}: {key} is {settings[key]!r}; allowed: an integer from {least}"
             )
+    best = settings["best"]
+    if not isinstance(best, tuple | list) or len(best) != 2 or best[0] not in BEST:
+        raise UserError(f'{where}: best is {best!r}; allowed: ("largest" or "smallest", NAME)')
     for key in ("lr", "weight_decay", "clip_norm"):
         value = settings[key]
         number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -9,6 +9,7 @@ from paddle.io import BatchSampler, DataLoader, Dataset, Sampler
 from common import paddle_side as side
 from common.data import PADDING, pad_batch
 from common.nested import joined, leaves
+from common.optional import Evaluation
 
 UNKNOWN = PADDING + 1  # the id of a word that the vocabulary lacks; known words follow
 
@@ -84,24 +85,25 @@ def words_of(text):
     return re.findall(r"\w+|[^\w\s]", text.lower())
 
 
-def predict(run, model, samples, batch_size):
-    """Outputs (N, ...) for the samples in their order, as arrays: those with the batch axis.
+def evaluate(run, model, samples, batch_size):
+    """Name -> score of the model on the samples, and its outputs as arrays (N, ...).
 
-    Nested outputs have their keys joined by '/'; a bare tensor is called output.
+    Nested outputs have their keys joined by '/'; a bare tensor is called output.  What has not the
+    batch axis is left out.  Where scores are sums over batches, only the first one's outputs come.
     """
     run.session.probing = False
-    found = {}
+    found = Evaluation(run.pair, run.case.config)
     loaded = batches(Samples(samples), range(count(samples)), batch_size)
     for i, batch in enumerate(loaded):
         run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")
         tensors = {key: side.tensor(values) for key, values in batch.items()}
         with paddle.no_grad():
             outputs = run.call(model, tensors)
-        for path, value in leaves(outputs, side.is_tensor):
-            if list(value.shape[:1]) == [count(batch)]:
-                found.setdefault(joined(path) or "output", []).append(side.array(value))
+        named = {joined(path) or "output": v for path, v in leaves(outputs, side.is_tensor)}
+        whole = {k: side.array(v) for k, v in named.items() if list(v.shape[:1]) == [count(batch)]}
+        found.add(whole, batch)
     run.session.begin(prefix=run.prefix)
-    return {name: np.concatenate(parts) for name, parts in found.items() if len(parts) == i + 1}
+    return found.scores(samples), found.outputs()
 
 
 def count(samples):

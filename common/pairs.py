@@ -58,6 +58,7 @@ class Case:
     weights: str = "initial"  # "initial" state under the seed, or STIRRED with noise
     gain: float = 1.0  # of trained-like weights: matrices are that many times larger
     train: bool = False  # run in train mode, with dropout from the tape
+    seed: int = 0  # added to --seed
     stored: bool = True  # its inputs are those of fake_data/, where they are there
 
 

@@ -27,7 +27,7 @@ _PAUSE_S = 0.05
 def working_folder(base: Path) -> Iterator[Path]:
     """A folder in `base` to work in, removed at the end, locked against other checks' tidying."""
     with tempfile.TemporaryDirectory(prefix=f".work-{os.getpid()}-", dir=base) as name:
-        lock = _lock(Path(name))
+        lock = lock_folder(Path(name))
         try:
             yield Path(name)
         finally:
@@ -50,7 +50,7 @@ def remove_abandoned(base: Path) -> None:
             continue
         except ProcessLookupError:
             pass
-        lock = _lock(path)
+        lock = lock_folder(path)
         if lock is None:
             continue
         try:
@@ -65,7 +65,7 @@ def remove_abandoned(base: Path) -> None:
             os.close(lock)
 
 
-def _lock(folder: Path) -> int | None:
+def lock_folder(folder: Path) -> int | None:
     """Hold a folder's lock till the descriptor is closed; None where another process holds it.
 
     Where the file system has no locks, every folder counts as free, and its number decides.
@@ -97,7 +97,7 @@ def put_in_place(made: Path, target: Path) -> None:
         )
     with put_off():
         old = Path(tempfile.mkdtemp(prefix=f".old-{os.getpid()}-", dir=target.parent))
-        lock = _lock(old)
+        lock = lock_folder(old)
         try:
             _swap(made, target, old / target.name)
         finally:

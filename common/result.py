@@ -36,6 +36,7 @@ class Result:
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
     elapsed_s: float = 0.0
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
+    answers: dict[str, object] = field(default_factory=dict)  # what is no verdict on the port
 
     @property
     def verdict(self) -> str:
@@ -108,6 +109,9 @@ def judged(step, pair, folder, options, twins) -> Result:
         if step.extra is not None:
             rows, notes = step.extra(folder, pair)
             result.rows += rows
+            result.notes += notes
+        if step.answer is not None:
+            result.answers, notes = step.answer(folder, pair)
             result.notes += notes
         for row in result.rows:
             row.step, row.model = step.number, pair.name

@@ -25,7 +25,16 @@ from common.runner import environment
 from common.steps import Step
 
 KEY_FILE = "reference.json"
-_PATTERNS = ("*_torch*.npy", "*_torch*.json", "*_choices.npz", "weights/*.npz", "weights/*.json")
+_PATTERNS = (
+    "*_torch*.npy",
+    "*_torch*.json",
+    "*_choices.npz",
+    "weights/*.npz",
+    "weights/*.json",
+    "train_torch*.log",
+    "best_torch*/*",
+)
+_OPTIONS = ("preset", "seed", "train", "epochs", "steps", "seeds", "device")
 _VERSIONS = (
     "import platform; from importlib.metadata import version; "
     "print(platform.python_version(), version('torch'), version('numpy'))"
@@ -35,7 +44,7 @@ _VERSIONS = (
 def reference_key(step: Step, pair: Pair, options, python: str, data: Path) -> dict[str, str]:
     """What the torch side's logs depend on, each part as a text; equal texts, equal logs."""
     chosen = vars(options)
-    configuration = {name: chosen[name] for name in ("preset", "seed", "train", "epochs", "device")}
+    configuration = {name: chosen.get(name) for name in _OPTIONS}
     values = environment()
     threads = {name: values.get(name) for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE")}
     return {

@@ -25,6 +25,7 @@ class Step:
     guide_…      stem of the logs that the guide's rule is applied to, its threshold, and what to
                  say where it fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
+    answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
     """
 
     number: int
@@ -35,8 +36,10 @@ class Step:
     guide_stem: str
     guide_threshold: float = 1e-6
     guide_failure: str = "both sides' float64 runs show that the difference is rounding"
-    data: bool = False  # reads the embedded data
+    data: bool = False  # reads data sets
+    trains: bool = False  # and can go on with a training that was stopped
     extra: Callable | None = None
+    answer: Callable | None = None
 
     @property
     def folder(self) -> Path:

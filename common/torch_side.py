@@ -620,3 +620,39 @@ class Optimizer:
             kept = {} if self.rule is None else self.rule.state.get(value, {})  # twin: where
             if own in kept:  # twin: where
                 yield name, array(kept[own])  # twin: where
+
+    def state(self):
+        """Name -> array of all that the next steps depend on, for `load_state`."""
+        found = {"steps": np.int64(self.step_count)}
+        found |= {f"velocity/{name}": array(value) for name, value in self.velocities.items()}
+        for name, value in self.parameters if self.rule is not None else ():
+            kept = _remembered(self.rule, value)
+            found |= {f"rule/{name}/{kind}": array(held) for kind, held in kept.items()}
+        return found
+
+    def load_state(self, arrays):
+        """Go on as the optimizer did whose `state` this is; the parameters are the caller's."""
+        self.step_count = int(arrays["steps"])
+        remembered = []
+        for name, value in self.parameters:
+            if f"velocity/{name}" in arrays:
+                self.velocities[name] = tensor(arrays[f"velocity/{name}"])
+            path = f"rule/{name}/"
+            kept = {k[len(path) :]: tensor(v) for k, v in arrays.items() if k.startswith(path)}
+            remembered += [(value, kept)] if kept else []
+        if self.rule is not None:
+            _remind(self.rule, remembered)
+
+
+def _remembered(rule, parameter):
+    """Kind -> tensor of what the framework's optimizer keeps for a parameter."""
+    own = rule.state.get(parameter, {})  # twin: its names
+    return dict(own)  # twin: its names
+
+
+def _remind(rule, remembered):
+    """Give the framework's optimizer back what it kept: (parameter, kind -> tensor) pairs."""
+    own = rule.state  # twin: itself, or a copy
+    for parameter, kept in remembered:
+        own[parameter] = kept  # twin: its names
+    rule.state = own  # twin: itself, or a copy

@@ -41,6 +41,7 @@ from common.provenance import (
     workbench_sha256,
 )
 from common.session import Session, of_framework_file, short_place, using
+from common.tape import Tape
 
 DTYPES = ("float64", "float32")
 PHASES = ("first", "full", "self")  # of step 5
@@ -88,9 +89,14 @@ class Run:
             options.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
+    @property
+    def data_preset(self) -> str:
+        """The preset that steps 2 and 5 run."""
+        return data_preset(self.pair, self.options.preset)
+
     def samples(self, part: str) -> dict[str, np.ndarray]:
-        """Name -> array (N, ...) of a part of the pair's data: train or test."""
-        arrays = self.data[data_preset(self.pair, self.options.preset)]
+        """Name -> array (N, ...) of a part of the pair's data: train, validation or test."""
+        arrays = self.data[self.data_preset]
         prefix = f"{part}/"
         return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
 
@@ -139,13 +145,21 @@ class Run:
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
         model = self.draws.follow(self.module.build(dict(self.case.config)))
-        state = weights.load_state(self.stored_weights)
-        self.load(model, state)
+        self.load(model, self.start())
         model.train() if training else model.eval()  # older Paddle's return None
         rates = self.side.settle(model, training)
         if rates:
             self.notes["recurrent_dropout_not_drawn"] = rates
         return model
+
+    def start(self) -> dict[str, np.ndarray]:
+        """The shared weights that the case starts from, under torch's names."""
+        return weights.load_state(self.stored_weights)
+
+    def torch_state(self, model) -> dict[str, np.ndarray]:
+        """A model's state under torch's names and in its layout."""
+        state = self.side.state(model)
+        return self.layout.to_torch(state) if isinstance(self.layout, Layout) else state
 
     def load(self, model, state: Mapping[str, np.ndarray]) -> None:
         """Put torch-named weights into a model of this side, through the layout.
@@ -353,6 +367,11 @@ def _parse(stem: str) -> argparse.Namespace:
     parser.add_argument("--out", default=f"log_{stem}", help="one folder a model is made in here")
     parser.add_argument("--data", help="folder of the embedded data (steps 2 and 5)")
     parser.add_argument("--epochs", type=int, help="step 5: instead of the preset's number")
+    parser.add_argument("--steps", type=int, help="step 5: of the whole training, instead of that")
+    parser.add_argument("--seeds", type=int, default=1, help="step 5: trainings, each its own seed")
+    parser.add_argument("--checkpoints", help="step 5: folder of the checkpoints")
+    parser.add_argument("--checkpoint-every", type=int, help="step 5: steps, instead of a minute")
+    parser.add_argument("--resume", action="store_true", help="step 5: go on from the checkpoints")
     parser.add_argument(
         "--single-step", action="store_true", help="feed probes the reference's values"
     )
@@ -439,7 +458,7 @@ def _make_weights(side, pair, cases, options, folder) -> None:
     (folder / "weights").mkdir(exist_ok=True)
     module = _load_model_file(pair, side)
     for case in cases:
-        side.set_up("float32", options.device, options.seed)
+        side.set_up("float32", options.device, options.seed + case.seed)
         model = module.build(dict(case.config))
         state, owners = side.state(model), side.owners(model)
         if case.weights == STIRRED and options.weights != STIRRED:
@@ -464,11 +483,13 @@ def _write_log(
     inputs: dict[str, np.ndarray] = {}
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
+    extra: dict[str, dict[str, np.ndarray]] = {}
     with LogWriter(path) as writer:
         session = Session(options.seed, record=writer.add, forced=forced, reference=reference)
         session.probing = probing
         for case in cases:
-            side.set_up(dtype, options.device, options.seed)
+            side.set_up(dtype, options.device, options.seed + case.seed)
+            session.tape = Tape(options.seed + case.seed)
             session.begin(prefix=f"{case.name}/" if case.name else "")
             run = Run(side, pair, case, options, dtype, path.parent, session, cases[0].name)
             run.progress(case.name or path.stem)
@@ -478,6 +499,7 @@ def _write_log(
             batches[run.prefix] = run.batch
             stored = path.parent / "weights" / f"{case.name or 'main'}.npz"
             states |= {run.prefix + key: v for key, v in weights.load_state(stored).items()}
+            extra |= run.extra
             for key, value in run.notes.items():
                 notes.setdefault(key, {})[case.name or "main"] = value
     sidecar = {
@@ -526,7 +548,7 @@ def _write_log(
         sidecar["transplanted"] = options.transplant.names
         sidecar["operators"] = options.transplant.told()
     write_sidecar(path, sidecar)
-    for stem, arrays in run.extra.items():
+    for stem, arrays in extra.items():
         small = path.with_name(f"{stem}_{side.NAME}.npy")
         with LogWriter(small) as writer:
             for key, values in arrays.items():

@@ -1,6 +1,6 @@
 """Step 5, train: do the twins train alike, from the same start, order and dropout?
 
-    python step5_train/check_step5.py --model fastformer
+    python step5_train/check_step5.py --model fastformer [--seeds 5] [--resume]
 
 The first steps must agree to rounding.  Later the two runs drift apart, as any two runs do that
 differ in the last bit: how far is judged against torch's own run from a start one ulp away.
@@ -17,8 +17,10 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common.cli import check_main  # noqa: E402
 from common.curves import draw_curves  # noqa: E402
+from common.equivalence import judge_seeds, reached, sentence  # noqa: E402
 from common.initial import judge_initial  # noqa: E402
-from common.logs import read_log  # noqa: E402
+from common.logs import read_log, read_sidecar  # noqa: E402
+from common.optional import CURVES, data_preset, training  # noqa: E402
 from common.steps import Launch, Step  # noqa: E402
 from common.verdict import Row, claim  # noqa: E402
 
@@ -48,12 +50,59 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         rows += _drift(*losses, epochs)
         if "predictions" in torch_log and "predictions" in paddle_log:
             rows.append(_predictions(torch_log, paddle_log))
+        of_seeds = _seeds(torch_log, paddle_log)
     draw_curves(folder, pair.name)
     with (
         read_log(folder / "train_init_torch.npy") as torch_init,
         read_log(folder / "train_init_paddle.npy") as paddle_init,
     ):
-        return judge_initial(torch_init, paddle_init) + rows, []
+        rows = judge_initial(torch_init, paddle_init) + rows + of_seeds
+    notes = [f"{row.key}: {row.note}" for row in of_seeds if row.key.startswith("seeds/")]
+    return rows, notes or [
+        "one seed: --seeds 5 says with an interval whether the twins train alike"
+    ]
+
+
+def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
+    """Whether each side reaches the published number, which says nothing about the port."""
+    path = folder / "train_full_torch.npy"
+    preset = data_preset(pair, (read_sidecar(path) or {}).get("preset", ""))
+    target = getattr(pair.case, "TARGETS", {}).get(preset)
+    if target is None:
+        return {}, [f"no published number is known for preset {preset}"]
+    scores = {}
+    for side in ("torch", "paddle"):
+        with read_log(folder / f"train_full_{side}.npy") as log:
+            scores[side] = _final_scores(log)
+    kind = training(pair, pair.config(preset), preset)["best"][0]
+    found = reached(target, scores, kind)
+    return {"targets": found}, [sentence(answer) for answer in found]
+
+
+def _final_scores(log) -> dict[str, list[float]]:
+    """Name -> final score of each seed, in the seeds' order."""
+    known = {f"curve/{name}" for name in CURVES}
+    names = [key.partition("/")[2] for key in log if key.startswith("curve/") and key not in known]
+    prefixes = [""] + sorted(
+        {key.partition("/")[0] + "/" for key in log if key.startswith("seed_")},
+        key=lambda prefix: int(prefix[len("seed_") : -1]),
+    )
+    return {name: [float(log[prefix + name]) for prefix in prefixes] for name in names}
+
+
+def _seeds(torch_log, paddle_log) -> list[Row]:
+    """Every seed's order and learning rates, then each score over the seeds."""
+    scores = [_final_scores(log) for log in (torch_log, paddle_log)]
+    count = min(len(values) for found in scores for values in found.values())
+    rows = []
+    for seed in range(1, count):
+        for judge, name in ((_order, "order"), (_lr, "lr")):
+            key = f"seed_{seed}/curve/{name}"
+            rows.append(judge(torch_log[key], paddle_log[key]))
+            rows[-1].key = f"seed_{seed}/train/{name}"
+    if count > 1:
+        rows += [judge_seeds(name, scores[0][name], scores[1].get(name, [])) for name in scores[0]]
+    return rows
 
 
 def _drift(torch_loss, paddle_loss, self_loss, epochs: int) -> list[Row]:
@@ -134,7 +183,9 @@ STEP = Step(
     guide_failure="the final scores differ by more than 0.15 %; train/final_predictions says "
     "whether by more than chance",
     data=True,
+    trains=True,
     extra=trained_alike,
+    answer=number_reached,
 )
 
 if __name__ == "__main__":

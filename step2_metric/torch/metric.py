@@ -10,8 +10,8 @@ import numpy as np
 
 from common import torch_side as side
 from common.data import BYTE_OFFSET, split_documents
-from common.optional import TEXT, classification, data_cases, score
-from common.torch_loader import Documents, Samples, Vocabulary, batches, count, predict
+from common.optional import TEXT, classification, data_cases
+from common.torch_loader import Documents, Samples, Vocabulary, batches, count, evaluate
 from common.twin import main
 
 SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes
@@ -34,14 +34,14 @@ def metric(run):
         log_batches(run, "text", padded)
         words(run, texts)
 
-    outputs = predict(run, run.build(), test, BATCH_SIZE)
+    scores, outputs = evaluate(run, run.build(), test, BATCH_SIZE)
     if "labels" in test:
         run.log("test/labels", test["labels"])
     for name, values in outputs.items():
         run.log(f"test/{name}", values)
     if classification(outputs, test) is not None:
         run.log_choice("test/predictions", outputs["logits"])
-    for name, value in score(run.pair, outputs, test).items():
+    for name, value in scores.items():
         run.log(name, np.float64(value))
 
 

@@ -2,29 +2,33 @@
 
     python -m step5_train.paddle.train --phase first --model fastformer --data FOLDER --out FOLDER
 
-Phases: `first`, the first steps in both precisions; `full`, the whole training in float32; `self`,
-the same from a start one ulp away, which shows how far rounding alone drives a run.
+Phases: `first`, the first steps in both precisions; `full`, the whole training in float32 under
+each seed; `self`, the first of these from a start one ulp away, which shows how far rounding alone
+drives a run.  --resume goes on from the checkpoints of a training that was stopped.
 """
 
-import hashlib
 import sys
+import time
 
 import numpy as np
 
 from common import paddle_side as side
 from common.initial import initial_weights
-from common.optional import classification, data_cases, score, training
+from common.optional import classification, data_cases, training
 from common.setups import STEPS, schedule
-from common.paddle_loader import Samples, batches, count, predict
+from common.paddle_loader import Samples, batches, count, evaluate
+from common.training import Training
 from common.twin import DTYPES, main, phase
 
 
 def train(run):
-    """Train one model; log the loss of each step and the scores of each epoch."""
-    samples, test = run.samples("train"), run.samples("test")
-    settings = training(run.pair, run.case.config)
-    epochs = run.options.epochs or settings["epochs"]
-    steps = epochs * -(-count(samples) // settings["batch_size"])
+    """Train one model from one seed; log the loss of each step and the scores of each epoch."""
+    if phase() != "full" and run.case.seed:
+        return
+    samples = run.samples("train")
+    settings = training(run.pair, run.case.config, run.data_preset)
+    per_epoch = -(-count(samples) // settings["batch_size"])
+    steps = run.options.steps or per_epoch * (run.options.epochs or settings["epochs"])
     model = run.build(training=True)
     if phase() == "self":
         for _, value in run.parameters(model):
@@ -46,34 +50,53 @@ def train(run):
         return
 
     run.session.record, record = None, run.session.record
-    losses, rates, scores, orders = [], [], [], []
-    for epoch in range(epochs):
-        digest = hashlib.sha256()
-        for batch in shuffled(run, samples, settings, epoch):
-            for values in batch.values():
-                digest.update(values.tobytes())
-            run.session.begin(len(losses), prefix=run.prefix)
-            rates.append(optimizer.lr())
-            losses.append(float(one_step(run, model, optimizer, batch)))
-        model.eval()
-        outputs = predict(run, model, test, settings["batch_size"])
-        model.train()
-        orders.append(int.from_bytes(digest.digest()[:7], "little"))
-        scores.append(score(run.pair, outputs, test))
-        run.progress(f"epoch {epoch + 1}/{epochs}")
+    progress = Training(run, model, optimizer, settings, per_epoch, steps)
+    judging = run.samples("validation") or run.samples("test")
+    while not progress.ended:
+        one_epoch(run, model, optimizer, samples, settings, progress)
+        progress.end_epoch(scored(run, model, judging, settings)[0])
+    test = run.samples("test")
+    if run.samples("validation"):
+        progress.take_best()
+    scores, outputs = scored(run, model, test, settings)
+    progress.finish(scores)
     run.session.record = record
-    final = {name: np.float64(value) for name, value in scores[-1].items()}
+    final = {name: np.float64(value) for name, value in scores.items()}
     for name, value in final.items():
         run.log(name, value)
-        run.log(f"curve/{name}", np.array([epoch[name] for epoch in scores]))
-    run.log("curve/loss", np.array(losses))
-    run.log("curve/lr", np.array(rates))
-    run.log("curve/order", np.array(orders, dtype=np.int64))
+        run.log(f"curve/{name}", np.array([epoch[name] for epoch in progress.scores]))
+    run.log("curve/loss", np.array(progress.losses))
+    run.log("curve/lr", np.array(progress.rates))
+    run.log("curve/order", np.array(progress.orders, dtype=np.int64))
     if classification(outputs, test) is not None:
         run.log("labels", test["labels"])
         run.log("predictions", outputs["logits"].argmax(-1))
-    if phase() == "full":
+    if phase() == "full" and not run.case.seed:
         run.extra["train_align"] = final
+
+
+def one_epoch(run, model, optimizer, samples, settings, progress):
+    """Train to the end of the epoch, or of the training, from where it stands."""
+    loaded = shuffled(run, samples, settings, progress.epoch, skip=progress.step_of_epoch)
+    started = time.perf_counter()
+    for batch in loaded:
+        read = time.perf_counter()
+        run.session.begin(progress.step, prefix=run.prefix)
+        rate = optimizer.lr()
+        loss = float(one_step(run, model, optimizer, batch))
+        ended = time.perf_counter()
+        progress.took(batch, rate, loss, read - started, ended - started)
+        started = ended
+        if progress.step == progress.steps:
+            return
+
+
+def scored(run, model, samples, settings):
+    """Name -> score of the model on the samples in eval mode, and its outputs."""
+    model.eval()
+    found = evaluate(run, model, samples, settings["batch_size"])
+    model.train()
+    return found
 
 
 def first_steps(run, model, optimizer, samples, settings):
@@ -88,10 +111,10 @@ def first_steps(run, model, optimizer, samples, settings):
         run.log(f"trained/weight/{name}", values)
 
 
-def shuffled(run, samples, settings, epoch):
-    """One epoch's batches in the tape's order; the last one may be smaller."""
+def shuffled(run, samples, settings, epoch, skip=0):
+    """One epoch's batches in the tape's order, after `skip` of them; the last may be smaller."""
     order = run.session.tape.permutation("shuffle", epoch, count(samples))
-    return batches(Samples(samples), order, settings["batch_size"])
+    return batches(Samples(samples), order[skip * settings["batch_size"] :], settings["batch_size"])
 
 
 def one_step(run, model, optimizer, batch):

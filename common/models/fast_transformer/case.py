@@ -145,10 +145,20 @@ TRAIN = {
     },
 }
 
+# The numbers to reach, each with its deviation; preset -> where they are from, and what they are.
+TARGETS = {
+    # No paper trains on these: this is the workbench's own aim.
+    "digits": {"source": "the aim for the digits", "scores": {"accuracy": (0.95, 0.0)}},
+    # Seed 001 trained on as many reviews of each class, and compared with the paper's figure.
+    "seed001_cls": {
+        "source": "Fastformer's paper, Table 4, Amazon",
+        "scores": {"macro_f_seed": (0.4323, 0.0030)},
+    },
+}
+
 # Steps 2 and 5 train and score on the digits, whatever the preset of the others.
 DATA_PRESET = "digits"
 make_data = embedded_data
-optimizer = TRAIN[DATA_PRESET]
 
 
 def complete(config):
