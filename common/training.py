@@ -54,8 +54,9 @@ class Training:
         self.scores: list[dict[str, float]] = []  # of each epoch
         self.best: float | None = None
         self._digest = b""  # of the samples of this epoch so far
-        name = f"{run.side.NAME}-{run.options.phase}-{run.options.seed + run.case.seed}"
-        self.folder = Path(run.options.checkpoints or run.folder / "checkpoints") / name
+        name = f"{run.side.NAME}-{run.options.phase}-{run.case.seed}"
+        base = Path(run.options.checkpoints or run.folder / "checkpoints")
+        self.folder = base / run.pair.name / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.folder / "train.log"
         self._saved_at = time.monotonic()
@@ -159,7 +160,7 @@ class Training:
         self._saved_at = time.monotonic()
 
     def _load(self) -> None:
-        path = self.folder / "last.npz"
+        path = (self.folder / "last.npz").resolve()  # not the check's working folder's name for it
         try:
             arrays = read_npz(path, text=(_KEY, _SCORES))
             former, scores = (json.loads(str(arrays.pop(name))) for name in (_KEY, _SCORES))

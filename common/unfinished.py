@@ -23,7 +23,7 @@ class Unfinished:
 
     def __init__(self, base: Path, work: Path, resume: bool):
         """`base` is where results are, `work` this check's own folder."""
-        self.folder = work / ".checkpoints"  # what the twins are given: MODEL/SIDE-PHASE-SEED in it
+        self.folder = work / ".checkpoints"  # what the twins are given: MODEL/SIDE-PHASE-SEED
         self._kept = base / ".checkpoints"
         self._resume = resume
         self._locks: dict[str, int] = {}

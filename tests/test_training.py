@@ -1,0 +1,225 @@
+"""Step 5's trainings: stopped and gone on with, their log, the best epoch, several seeds."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from checkout import CHECKS, ROOT, Checkout
+
+from common.equivalence import interval, judge_seeds, reached, sentence
+from common.logs import read_log
+
+EXAMPLE = ROOT / "examples" / "text_classifier"
+STEPS = "120"
+LINE = re.compile(
+    r"\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] root INFO: \[Train\]\[Epoch \d+/\d+\]\[Iter: \d+/\d+\]"
+    r"lr: [\d.]+, loss: [\d.]+, batch_cost: [\d.]+ s, reader_cost: [\d.]+ s, avg_samples: [\d.]+, "
+    r"ips: [\d.]+ samples/s, eta: \d+:\d\d:\d\d"
+)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("training"))
+
+
+def run_to_the_end(checkout, out, *more):
+    options = ["--model", str(EXAMPLE), "--steps", STEPS, "--no-report", "--out", str(out)]
+    return checkout.check(5, *options, "--checkpoint-every", "7", *more)
+
+
+def interrupted(checkout, out, at_least=20):
+    """Start the same check and kill it within both sides' trainings; how far they got."""
+    options = ["--model", str(EXAMPLE), "--steps", STEPS, "--no-report", "--out", str(out)]
+    command = [sys.executable, str(checkout.path(CHECKS[5])), *options, "--checkpoint-every", "7"]
+    check = subprocess.Popen(
+        command, cwd=checkout.elsewhere, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    kept = out / "step5_train" / ".checkpoints" / EXAMPLE.name
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and check.poll() is None:
+        done = steps_done(kept)
+        if len(done) >= 2 and min(done.values()) >= at_least:
+            break
+        time.sleep(0.02)
+    check.send_signal(signal.SIGKILL)
+    check.wait()
+    time.sleep(1.0)  # the twins see that their check is gone
+    return steps_done(kept)
+
+
+def steps_done(kept):
+    """Side and phase -> steps of its checkpoint."""
+    done = {}
+    for path in kept.glob("*/last.npz"):
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                done[path.parent.name] = len(file["losses"])
+        except (OSError, ValueError, KeyError):
+            continue  # replaced at this moment
+    return done
+
+
+def arrays(folder):
+    """Everything that the trainings left: logs of all phases, and the best weights."""
+    found = {}
+    for path in sorted(folder.glob("train_*.npy")):
+        with read_log(path) as log:
+            found |= {f"{path.name}:{key}": log[key] for key in log}
+    for path in sorted(folder.glob("best_*/weights.npz")):
+        with np.load(path) as file:
+            found |= {f"{path.parent.name}:{key}": file[key] for key in file.files}
+    return found
+
+
+def different(a, b):
+    """Keys whose arrays are not the same, bit for bit."""
+    assert set(a) == set(b)
+    return [key for key in a if a[key].tobytes() != b[key].tobytes()]
+
+
+@pytest.fixture(scope="module")
+def whole(checkout):
+    out = checkout.elsewhere / "whole"
+    done = run_to_the_end(checkout, out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out / "step5_train" / EXAMPLE.name
+
+
+def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(checkout, whole):
+    out = checkout.elsewhere / "stopped"
+    done = interrupted(checkout, out)
+    assert done and min(done.values()) < int(STEPS), done
+    resumed = run_to_the_end(checkout, out, "--resume")
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    folder = out / "step5_train" / EXAMPLE.name
+    assert different(arrays(whole), arrays(folder)) == []
+    side = min(done, key=done.get).partition("-")[0]
+    log = (folder / f"train_{side}.log").read_text()
+    assert "goes on from step" in log
+    steps = [int(n) for n in re.findall(r"Iter: (\d+)/", log)]
+    assert len(steps) == int(STEPS) // 10  # no line twice, none missing
+    assert not (out / "step5_train" / ".checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    "forgotten",
+    [
+        'self.optimizer.load_state(parts["optimizer/"])',
+        'self._digest = arrays["digest"].tobytes()',
+    ],
+)
+def test_what_a_checkpoint_forgets_shows(checkout, whole, forgotten):
+    name = "common/training.py"
+    original = checkout.path(name).read_text()
+    out = checkout.elsewhere / f"forgetful {len(forgotten)}"
+    checkout.replace(name, f"        {forgotten}\n", "")
+    try:
+        done = interrupted(checkout, out)
+        assert min(done.values()) < int(STEPS), done
+        resumed = run_to_the_end(checkout, out, "--resume")
+    finally:
+        checkout.path(name).write_text(original)
+    assert resumed.returncode in (0, 1), resumed.stderr
+    assert different(arrays(whole), arrays(out / "step5_train" / EXAMPLE.name))
+
+
+def test_a_checkpoint_of_another_training_is_refused(checkout):
+    out = checkout.elsewhere / "another"
+    assert interrupted(checkout, out)
+    done = run_to_the_end(checkout, out, "--resume", "--seed", "1")
+    assert done.returncode == 2
+    assert re.search(r"begun with another .*\brun\b.*without --resume", done.stderr), done.stderr
+    kept = out / "step5_train" / ".checkpoints" / EXAMPLE.name
+    for path in kept.glob("*/last.npz"):
+        os.truncate(path, path.stat().st_size // 2)
+    done = run_to_the_end(checkout, out, "--resume")
+    assert done.returncode == 2 and "not a checkpoint" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = run_to_the_end(checkout, out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "set aside" in done.stdout
+
+
+def test_the_log_is_in_the_guides_form_and_the_best_epoch_is_kept(whole):
+    for side in ("torch", "paddle"):
+        lines = (whole / f"train_{side}.log").read_text().splitlines()
+        trained = [line for line in lines if "[Train]" in line]
+        assert len(trained) == int(STEPS) // 10
+        assert all(LINE.fullmatch(line) for line in trained), trained[0]
+        assert sum("[Eval]" in line for line in lines) == len(lines) - len(trained) - 1
+        with read_log(whole / f"train_full_{side}.npy") as log:
+            assert abs(float(re.search(r"\[Test\]accuracy: ([\d.]+)", lines[-1])[1])
+                       - float(log["accuracy"])) < 1e-5  # fmt: skip
+        config = json.loads((whole / f"best_{side}" / "config.json").read_text())
+        assert config["vocabulary"] == 40
+
+
+@pytest.mark.parametrize("side", ["torch", "paddle"])
+def test_an_optimizer_goes_on_as_if_it_had_not_been_stopped(side):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "tests" / "optimizer_state.py"), side],
+        cwd=ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {kind: [True, False] for kind in ("adam", "adamw", "sgd")}
+
+
+# ---- several seeds ------------------------------------------------------------------------------
+
+SCORES = [0.90, 0.92, 0.91, 0.93, 0.89]
+
+
+def test_an_interval_is_students():
+    found = interval(SCORES)
+    assert abs(found.mean - 0.91) < 1e-12
+    assert abs((found.high - found.low) / 2 - 2.7764451 * 0.0158113883 / 5**0.5) < 1e-8
+    with pytest.raises(ValueError, match="at least two"):
+        interval([0.9])
+
+
+def test_seeds_that_agree_are_alike_and_a_shift_is_not():
+    near = [score + off for score, off in zip(SCORES, (1e-3, -2e-3, 1e-3, 0, 2e-3), strict=True)]
+    row = judge_seeds("accuracy", SCORES, near)
+    assert row.verdict == "ROUNDING" and "alike" in row.note and "5" in str(row.size)
+    shifted = judge_seeds("accuracy", SCORES, [score - 0.05 for score in near])
+    assert shifted.verdict == "DIVERGED" and "not alike" in shifted.note
+    wild = judge_seeds("accuracy", SCORES, [0.95, 0.86, 0.97, 0.88, 0.90])
+    assert wild.verdict == "CLOSE" and "do not decide" in wild.note
+    assert judge_seeds("accuracy", SCORES, SCORES).verdict == "ROUNDING" or (
+        judge_seeds("accuracy", SCORES, SCORES).gap == 0.0
+    )
+    assert judge_seeds("accuracy", SCORES, SCORES[:4]).verdict == "INVALID"
+    assert judge_seeds("accuracy", SCORES, [*SCORES[:4], float("nan")]).verdict == "INVALID"
+
+
+def test_the_published_number_is_another_question():
+    target = {"source": "a paper", "scores": {"accuracy": (0.92, 0.005)}}
+    scores = {"torch": {"accuracy": SCORES}, "paddle": {"accuracy": [0.95] * 5}}
+    found = reached(target, scores, "largest")
+    assert [answer["reached"] for answer in found] == [False, True]
+    assert "not reached by torch" in sentence(found[0]) and "interval" in sentence(found[0])
+    assert [answer["reached"] for answer in reached(target, scores, "smallest")] == [True, False]
+
+
+def test_seeds_are_trained_each_for_itself(checkout):
+    out = checkout.elsewhere / "seeds"
+    options = ["--model", str(EXAMPLE), "--epochs", "2", "--seeds", "3", "--out", str(out)]
+    done, report = checkout.rows(5, *options, "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {row["key"]: row for row in report["rows"]}
+    assert {"seeds/accuracy", "seed_1/train/order", "seed_2/train/lr"} <= set(rows)
+    folder = out / "step5_train" / EXAMPLE.name
+    with read_log(folder / "train_full_torch.npy") as log:
+        curves = [log[f"{prefix}curve/loss"] for prefix in ("", "seed_1/", "seed_2/")]
+    assert not np.array_equal(curves[0], curves[1])
+    assert not np.array_equal(curves[1], curves[2])
+    assert (folder / "best_paddle_seed_2" / "weights.npz").is_file()
+    assert "95 % interval" in done.stdout
