@@ -10,7 +10,7 @@ from common.json_file import load_json
 from common.logs import read_sidecar
 from common.operators import SMALLEST
 from common.optional import TEXT, data_preset, make_data
-from common.pairs import WORDS, Pair
+from common.pairs import ROOT, WORDS, Pair
 from common.provenance import SIDES
 from common.reuse import (
     differing_reference,
@@ -107,7 +107,8 @@ class Twins:
                 if side == "torch":
                     left = [pair for pair in left if pair.name not in self.brought]
                 if left:
-                    self.finish(self.start(launch.arguments, side, left), side, left, errors)
+                    process = self.start(launch.arguments, side, left, processes=launch.processes)
+                    self.finish(process, side, left, errors)
         return errors
 
     @staticmethod
@@ -115,11 +116,22 @@ class Twins:
         return [pair for pair in pairs if pair.name not in errors]
 
     def start(
-        self, arguments, side: str, pairs, threads: int | None = None, out: Path | None = None
+        self,
+        arguments,
+        side: str,
+        pairs,
+        threads: int | None = None,
+        out: Path | None = None,
+        processes: int = 1,
     ) -> Process:
         """Start one side for some models; its logs go to the working folder, or to `out`."""
         options = self.options
-        command = [self.pythons[side], "-W", "ignore", "-m", self.step.module(side)]
+        command = [self.pythons[side], "-W", "ignore", "-m"]
+        if processes > 1:
+            command += self._launcher(side, processes)
+            threads = 1
+        else:
+            command.append(self.step.module(side))
         for pair in pairs:
             command += ["--model", str(pair.name if pair.built_in else pair.folder)]
         command += ["--preset", options.preset, "--seed", str(options.seed)]
@@ -140,6 +152,16 @@ class Twins:
         if side == "paddle" and options.transplant and options.transplant != SMALLEST:
             command += ["--transplant", options.transplant]
         return Process(command + list(arguments), self._show(side), threads, options.device)
+
+    def _launcher(self, side: str, processes: int) -> list[str]:
+        """What starts several processes of a side behind `python -m`, the script included."""
+        module = self.step.module(side)
+        if side == "torch":
+            count = ["--nproc-per-node", str(processes)]
+            return ["torch.distributed.run", "--standalone", *count, "-m", module]
+        script = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+        count = ["--nproc_per_node", str(processes), "--log_dir", str(self.work / ".launch")]
+        return ["paddle.distributed.launch", *count, str(script)]
 
     def _show(self, side: str):
         return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")

@@ -15,6 +15,7 @@ class Launch:
     single_step: bool = True  # a difference can be judged locally
     side_by_side: bool = False  # the Paddle side needs nothing from the torch side
     torch_then: tuple[str, ...] = ()  # arguments of a second torch run, while Paddle goes on
+    processes: int = 1  # of each side, started by its framework's own launcher
 
 
 @dataclass(frozen=True)

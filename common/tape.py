@@ -32,3 +32,22 @@ class Tape:
     def permutation(self, site: str, step: int, count: int) -> np.ndarray:
         """A shuffled order of `range(count)`, int64."""
         return self.generator(site, step).permutation(count).astype(np.int64)
+
+
+class PartOfTape(Tape):
+    """The draws of one process among several that share a batch: its own rows of the batch's.
+
+    A mask whose first axis has as many entries as the process has samples is taken to be by sample.
+    """
+
+    def __init__(self, seed: int, rank: int, count: int, rows: int):
+        """`rank` of `count` processes, each with `rows` samples."""
+        super().__init__(seed)
+        self._rank, self._count, self._rows = rank, count, rows
+
+    def keep_mask(self, site: str, step: int, shape: tuple[int, ...], p: float) -> np.ndarray:
+        """As of a Tape; by sample, the rows that are this process's."""
+        if not shape or shape[0] != self._rows:
+            return super().keep_mask(site, step, shape, p)
+        whole = super().keep_mask(site, step, (self._count * self._rows, *shape[1:]), p)
+        return whole[self._rank * self._rows :][: self._rows]

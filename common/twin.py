@@ -263,11 +263,13 @@ def main(
     function: Callable[[Run], None],
     dtypes: tuple[str, ...] = DTYPES,
     cases: Callable[[Pair, argparse.Namespace], list[Case]] | None = None,
+    part: str = "",
 ) -> int:
     """Run a twin script for every model asked for; returns the exit status (0, or 2 on errors).
 
     stem     names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
     cases    what to run for a pair; by default the preset's cases
+    part     a folder in the model's for the logs of a process that is one of several
     """
     watch()
     options = _parse(stem)
@@ -286,7 +288,7 @@ def main(
         print(f"error: {error}", file=sys.stderr)
         return 2
     for pair in pairs:
-        folder = Path(options.out) / pair.name
+        folder = Path(options.out) / pair.name / part
         folder.mkdir(parents=True, exist_ok=True)
         try:
             chosen = (cases or _cases)(pair, options)
@@ -378,6 +380,7 @@ def _parse(stem: str) -> argparse.Namespace:
     parser.add_argument("--train", action="store_true", help="train mode, dropout from the tape")
     parser.add_argument("--phase", choices=PHASES, help="step 5: which part to run")
     parser.add_argument("--data-weights", choices=("initial", "stirred"), default="initial")
+    parser.add_argument("--processes", type=int, default=1, help="parts of a batch (parallel.py)")
     parser.add_argument("--transplant", help="operators that torch computes on the Paddle side")
     parser.add_argument("--uncounted", action="store_true", help="without Paddle's own beside it")
     parser.add_argument("--only-float32", action="store_true", help="leave out the float64 run")

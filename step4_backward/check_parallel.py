@@ -1,0 +1,86 @@
+"""Step 4, in parallel: do two processes with half a batch each give one process's gradients?
+
+    python step4_backward/check_parallel.py --model fastformer [--processes 2]
+
+Each side by its framework's own launcher and data parallelism (torchrun and DistributedDataParallel,
+paddle.distributed.launch and DataParallel; gloo on CPU, nccl on GPU), on the data of step 5 with
+dropout on: the masks are rows of the whole batch's.  Three steps of Adam; the first step's gradients
+and the weights after the last are judged as everywhere, one process being the reference.
+"""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from common import cli, report  # noqa: E402
+from common.judge import judge_logs  # noqa: E402
+from common.logs import read_log  # noqa: E402
+from common.provenance import SIDES  # noqa: E402
+from common.steps import Launch, Step  # noqa: E402
+from common.verdict import Row, claim  # noqa: E402
+
+
+def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:
+    """Each side's several processes against its one; and the processes against each other."""
+    rows = []
+    for side in SIDES:
+        logs = [folder / f"{stem}_{side}{p}.npy" for p in ("", "_fp64") for stem in _STEMS]
+        found = judge_logs(*logs, step=4, model=pair.name).rows
+        for row in found:
+            row.key = f"{side}/{row.key}"
+        rows += [row for row in found if not row.key.endswith("/spread")]
+        with read_log(folder / f"several_{side}.npy") as log:
+            apart = float(log["spread"].max())
+        note = "all processes hold the same weights after the last step"
+        rows.append(claim(f"{side}/spread", apart, 0.0, note))
+    return rows, []
+
+
+_STEMS = ("parallel", "several")
+
+STEP = Step(
+    number=4,
+    title="backward",
+    script="parallel",
+    launches=(),
+    judged=("parallel",),
+    guide_stem="parallel",
+    data=True,
+    extra=same_as_one,
+    other="parallel",
+)
+
+
+def main() -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = cli.parser(__doc__)
+    parser.add_argument("--processes", type=_several, default=2, help="of each side; default 2")
+    options = parser.parse_args()
+    return cli.guarded(options, lambda: check(options))
+
+
+def check(options) -> int:
+    """Run both sides, by one process and by several, and judge; returns the exit status."""
+    told = ("--data-weights", "stirred", "--processes", str(options.processes))
+    alone = Launch(told, single_step=False)
+    step = replace(STEP, launches=(alone, replace(alone, processes=options.processes)))
+    with report.progress() as on_progress:
+        results = cli.run_step(step, options, on_progress)
+    report.show_step(step, results)
+    if options.json:
+        cli.write_json(options.json, results)
+    return cli.overall_exit(results)
+
+
+def _several(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 2")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Step 4, torch side: the first steps of a training, by one process or by several that share it.
+
+    python -m step4_backward.torch.parallel --processes 2 --model fastformer --data DIR --out DIR
+    LAUNCHER -m step4_backward.torch.parallel --processes 2 … (common/launches.py)
+
+Either way --processes says into how many parts a batch is cut: alone, one process takes them all.
+"""
+
+import inspect
+import sys
+
+import numpy as np
+
+from common import torch_side as side
+from common.optional import data_cases, training
+from common.setups import constant
+from common.tape import PartOfTape
+from common.torch_loader import Samples, batches, count
+from common.torch_parallel import averaged, join_group, mean, replicate, spread
+from common.twin import main
+
+STEPS = 3
+PART = 8  # samples of one process; so a whole batch has that many times the processes
+
+RANK, PROCESSES = join_group()
+
+
+def parallel(run):
+    """Log losses, the first step's gradients, and the weights after the last one."""
+    samples = run.samples("train")
+    rows = PART * run.options.processes // PROCESSES
+    run.session.tape = PartOfTape(run.options.seed, RANK, PROCESSES, rows)
+    run.session.probing = False
+    model = run.build(training=True)
+    replica = replicate(model, PROCESSES)
+    settings = training(run.pair, run.case.config, run.data_preset)
+    rule = side.Optimizer(run.parameters(model), "adam", settings["lr"], constant)
+    accepted = inspect.signature(model.forward).parameters
+    for step, batch in enumerate(shared(run, samples, rows)):
+        run.session.begin(step, prefix=f"{run.prefix}{step}/")
+        tensors = {key: side.tensor(values) for key, values in batch.items()}
+        with averaged(replica, PROCESSES):
+            outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})
+            loss = run.loss(outputs, tensors)
+            loss.backward()
+        run.log(f"{step}/loss", mean(loss, PROCESSES))
+        if step == 0:
+            found = ((name, side.gradient(value)) for name, value in run.parameters(model))
+            for name, values in run.as_reference(found):
+                run.log(f"{step}/grad/{name}", values)
+        rule.step()
+        side.clear_gradients(model)
+        run.progress(f"step {step + 1}/{STEPS}")
+    apart = [spread(value, PROCESSES) for _, value in run.parameters(model)]
+    run.log("spread", np.array([float(value) for value in apart]))
+    found = ((name, side.array(value)) for name, value in run.parameters(model))
+    for name, values in run.as_reference(found):
+        run.log(f"weight/{name}", values)
+
+
+def shared(run, samples, rows):
+    """The batches of the first steps in the tape's order: this process's rows of each."""
+    order = run.session.tape.permutation("shuffle", 0, count(samples))
+    whole = rows * PROCESSES
+    for step in range(STEPS):
+        first = step * whole + RANK * rows
+        yield from batches(Samples(samples), order[first : first + rows], rows)
+
+
+if __name__ == "__main__":
+    stem = "several" if PROCESSES > 1 else "parallel"
+    sys.exit(main(side, stem, parallel, cases=data_cases, part=f"rank_{RANK}" if RANK else ""))
