@@ -378,15 +378,16 @@ def _reject(key, value, allowed, verb="is"):
 # ---- arithmetic on lengths ----------------------------------------------------------------------
 
 
-def padding_length(config, length, training):
+def padding_length(config, length, training, earlier=0):
     """How many tokens to add so that chunks come out even; 0 up to the shortest chunk.
 
+    earlier  tokens that a cache stands for; nothing is padded behind them
     Raises ValueError in training, where the reference pads nothing either, and for more tokens
     than there are positions.
     """
     chunks = [config[f"{kind}_attn_chunk_length"] for kind in sorted(set(config["attn_layers"]))]
     multiple = math.lcm(*chunks)
-    padding = -length % multiple if length > min(chunks) else 0
+    padding = -length % multiple if length > min(chunks) and not earlier else 0
     if padding and training:
         raise ValueError(
             f"reformer: input_ids has {length} tokens; allowed in training: a multiple of "
@@ -401,10 +402,11 @@ def padding_length(config, length, training):
                 f"reformer: input_ids has {length} tokens; allowed in training: {places}, the "
                 f"product of axial_pos_shape, which is {list(config['axial_pos_shape'])}."
             )
-    if length + padding > longest:
-        padded = f", {length + padding} when padded" if padding else ""
+    if earlier + length + padding > longest:
+        told = f", {length + padding} when padded" if padding else ""
+        told = f" behind {earlier} in the cache" if earlier else told
         raise ValueError(
-            f"reformer: input_ids has {length} tokens{padded}; allowed: up to {longest}, the "
+            f"reformer: input_ids has {length} tokens{told}; allowed: up to {longest}, the "
             "number of positions."
         )
     return padding
