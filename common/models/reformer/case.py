@@ -262,6 +262,12 @@ CASES = {
             "when_training": {"config": {"axial_pos_embds": False}},
             "weights": "stirred",
         },
+        # A prompt that is padded inside, then past the ends of chunks of both kinds.
+        "decode": {
+            "inputs": {"length": 27, "mask": "none"},
+            "weights": "stirred",
+            "decode": 5,
+        },
     },
     "enwik8": {
         "main": {
