@@ -25,6 +25,8 @@ class Step:
     guide_…      stem of the logs that the guide's rule is applied to, its threshold, and what to
                  say where it fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
+    other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
+                 the folder of its logs beside the step's own
     """
 
     number: int
@@ -37,6 +39,7 @@ class Step:
     guide_failure: str = "both sides' float64 runs show that the difference is rounding"
     data: bool = False  # reads the embedded data
     extra: Callable | None = None
+    other: str = ""
 
     @property
     def folder(self) -> Path:
@@ -47,6 +50,11 @@ class Step:
     def name(self) -> str:
         """The name of the step's folder."""
         return self.folder.name
+
+    @property
+    def check(self) -> str:
+        """The check's script, from the checkout's root."""
+        return f"{self.name}/check_{self.other or f'step{self.number}'}.py"
 
     def module(self, side: str) -> str:
         """What `python -m` runs for a side."""
