@@ -5,7 +5,8 @@
     inputs["input_ids"].shape  # (3, 36)
 
 The keys of a configuration are those of the published config.json files, plus `head`.  Keys that
-are not in DEFAULTS are ignored, since the published files hold many (`architectures`, …).
+are not in DEFAULTS are ignored, since the published files hold many (`architectures`, …); but
+generation ends behind `eos_token_id`, where there is one.
 """
 
 import math
@@ -155,6 +156,7 @@ CONFIGS = {
         "local_attention_probs_dropout_prob": 0.2,
         "lsh_attention_probs_dropout_prob": 0.1,
         "head": "lm",
+        "eos_token_id": 2,
     },
     # google/reformer-crime-and-punishment
     "crime-and-punishment": {
@@ -178,6 +180,7 @@ CONFIGS = {
         "local_attention_probs_dropout_prob": 0.05,
         "lsh_attention_probs_dropout_prob": 0.0,
         "head": "lm",
+        "eos_token_id": 2,
     },
 }
 
@@ -293,6 +296,7 @@ CONFIGS["text"] = CONFIGS["enwik8"] | {
     "axial_pos_shape": [16, 16],
     "axial_pos_embds_dim": [64, 192],
     "max_position_embeddings": 256,
+    "eos_token_id": None,  # text is cut anywhere: nothing ends it
 }
 CASES["text"] = {"main": {"inputs": {"batch_size": 2, "length": 256} | _FULL_ROWS}}
 
