@@ -99,9 +99,7 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=64, help="how many more")
     parser.add_argument("--sample", action="store_true", help="draw tokens, by the tape")
     parser.add_argument("--temperature", type=float, metavar="T", help="of --sample, 1 by default")
-    parser.add_argument(
-        "--top-k", type=int, metavar="K", help="of --sample: among so many"
-    )
+    parser.add_argument("--top-k", type=int, metavar="K", help="of --sample: among so many")
     parser.add_argument("--no-cache", action="store_true", help="read the whole text each time")
     parser.add_argument(
         "--tokenizer", default=prompts.BYTES, metavar="bytes|FILE.model", help="or SentencePiece's"
@@ -202,8 +200,11 @@ def positions(config) -> float:
     return found
 
 
-def texts_of(folder: Path, coder) -> dict[str, str]:
-    """The prompt, and what each side wrote behind it; raises UserError for ids without text."""
+def texts_of(folder: Path, coder) -> dict[str, str | bool]:
+    """The prompt, what each side wrote behind it, and whether that is the same, token by token.
+
+    Raises UserError for ids without text.
+    """
     with read_log(folder / "generate_torch.npy") as log:
         prompt = log["prompt"]
     written = {side: own_ids(folder, side)[prompt.size :] for side in SIDES}
@@ -213,13 +214,15 @@ def texts_of(folder: Path, coder) -> dict[str, str]:
                 f"{folder}: these logs hold token {ids.max()}, and tokenizer {coder.name} has "
                 f"{coder.size}: give the --tokenizer that belongs to them"
             )
-    return {"prompt": coder.decode(prompt)} | {s: coder.decode(i) for s, i in written.items()}
+    texts = {"prompt": coder.decode(prompt), **{s: coder.decode(i) for s, i in written.items()}}
+    # Tokens that are no UTF-8 are shown alike.
+    return texts | {"same": bool(np.array_equal(*written.values()))}
 
 
-def show_texts(model: str, texts: dict[str, str]) -> None:
+def show_texts(model: str, texts: dict[str, str | bool]) -> None:
     """Print what was written, once where both sides wrote the same."""
     report.say(f"{model}, prompt: {prompts.shown(texts['prompt'])}")
-    if texts["torch"] == texts["paddle"]:
+    if texts["same"]:
         report.say(f"both sides: {prompts.shown(texts['torch'])}")
         return
     for side in SIDES:

@@ -49,6 +49,8 @@ def next_logits(run, model, ids, cache, use_cache):
     for name in ("logits", "past_buckets_states") if use_cache else ("logits",):
         if not isinstance(outputs, dict) or name not in outputs:
             raise UserError(f"--model {run.pair.name}: its outputs have no {name}")
+    if outputs["logits"].ndim != 3:
+        raise UserError(f"--model {run.pair.name}: its logits are not one row a token, (B, T, V)")
     return side.array(outputs["logits"])[0, -1], outputs.get("past_buckets_states")
 
 
