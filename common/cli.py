@@ -158,8 +158,8 @@ def overall_exit(results: Sequence[Result]) -> int:
     return max((result.exit_code for result in results), default=2)
 
 
-def write_json(path: Path, results: Sequence[Result]) -> None:
-    """Write every row and what they come to as JSON; all or nothing."""
+def write_json(path: Path, results: Sequence[Result], **more: object) -> None:
+    """Write every row and what they come to as JSON, and what else is given; all or nothing."""
     first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
     reports = [r.reprod_log for r in results if r.reprod_log is not None]
@@ -172,6 +172,7 @@ def write_json(path: Path, results: Sequence[Result]) -> None:
         "answers": {r.model: r.answers for r in results if r.answers},
         "errors": {r.model: r.error for r in results if r.error},
         "rows": [row.as_json() for result in results for row in result.rows],
+        **more,
     }
     write_text(path, json.dumps(document, indent=1, allow_nan=False))
 
@@ -190,6 +191,7 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     """Run both sides of a step (unless --compare-only), judge, and put the logs in their place."""
     pairs = load_pairs(options.model or ["all"])
     base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
+    base = base / step.other  # itself, where there is no other
     alone = [name for name in ("compare_only", "reuse", "reference") if getattr(options, name)]
     _check_transplant(step, options)
     if len(alone) > 1:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 
 import paddle
 import paddle.distributed as dist
-from paddle.distributed.fleet.utils.hybrid_parallel_util import fused_allreduce_gradients  # twin: name
+from paddle.distributed.fleet.utils import hybrid_parallel_util  # twin: what averages
 
 
 def join_group():
@@ -36,7 +36,7 @@ def averaged(replica, count):
     with alone:
         yield
     if count > 1:
-        fused_allreduce_gradients(list(replica.parameters()), None)  # twin: torch does it by itself
+        hybrid_parallel_util.fused_allreduce_gradients(list(replica.parameters()), None)  # twin: torch does it by itself
 
 
 def mean(value, count):

@@ -59,6 +59,7 @@ class Case:
     gain: float = 1.0  # of trained-like weights: matrices are that many times larger
     train: bool = False  # run in train mode, with dropout from the tape
     seed: int = 0  # added to --seed
+    decode: int = 0  # so many of the last tokens come one by one, with a cache: step 1 alone
     stored: bool = True  # its inputs are those of fake_data/, where they are there
 
 
@@ -84,18 +85,23 @@ class Pair:
             )
         return dict(self.case.CONFIGS[preset])
 
-    def cases(self, preset: str, weights: str | None = None, train: bool = False) -> list[Case]:
+    def cases(
+        self, preset: str, weights: str | None = None, train: bool = False, decode: bool = False
+    ) -> list[Case]:
         """What a step runs: the preset's CASES, or the preset alone where a file has its weights.
 
         weights  what --weights says: None, one of WORDS or a file
         train    all in train mode, with what a row's `when_training` changes of config and inputs
+        decode   rows that decode with a cache too, which no step but 1 does, and none in train mode
         A user's pair without CASES is run again with stirred weights: behind a bias or positions
         that are zero at first, much that is wrong does not show.
         """
         config = self.config(preset)
         table = getattr(self.case, "CASES", {}).get(preset)
         if table and weights in (None, *WORDS):
-            return [self._case(name, config, row, train) for name, row in table.items()]
+            left_out = {n for n, row in table.items() if "decode" in row and (train or not decode)}
+            kept = {name: row for name, row in table.items() if name not in left_out}
+            return [self._case(name, config, row, train) for name, row in kept.items()]
         cases = [Case("", config, train=train)]
         if weights is None and not self.built_in:
             cases.append(Case(STIRRED, config, weights=STIRRED, train=train))
@@ -111,6 +117,7 @@ class Pair:
             row.get("weights", "initial"),
             row.get("gain", 1.0),
             train or row.get("train", False),
+            row.get("decode", 0),
             stored="inputs" not in other,
         )
 

@@ -91,7 +91,8 @@ def guide_word(passed: bool | None) -> str:
 
 def show_step(step, results) -> None:
     """The table of one step, a row a model, then the details of what is red."""
-    table = Table(title=f"step {step.number}: {step.title}", title_justify="left")
+    title = f"step {step.number}: {step.other or step.title}"
+    table = Table(title=title, title_justify="left")
     for heading in (
         "model",
         "verdict",
@@ -234,11 +235,10 @@ def _show_origins(console: Console, name: str, result) -> None:
     if len(origins) > SHOWN_ORIGINS:
         console.print(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
     model = shlex.quote(result.asked_for or result.model)
-    folder = result.step.name
-    tensors = [row for row in origins if row.measure != "claim"]
+    tensors = [row for row in origins if row.measure != "claim" and not result.step.other]
     if tensors:
         console.print(f"  look: {escape(look(result, tensors[0].key))}", soft_wrap=True)
-    command = f"python {folder}/check_step{result.step.number}.py --model {model}"
+    command = f"python {result.step.check} --model {model}"
     if result.step.number > 1 and not result.step.data:
         console.print(f"  next: python step1_forward/check_step1.py --model {model}")
     console.print(f"  again: {command} --json rows.json", soft_wrap=True)

@@ -27,6 +27,8 @@ class Step:
                  say where it fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
     answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
+    other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
+                 the folder of its logs beside the step's own
     """
 
     number: int
@@ -41,6 +43,7 @@ class Step:
     trains: bool = False  # and can go on with a training that was stopped
     extra: Callable | None = None
     answer: Callable | None = None
+    other: str = ""
 
     @property
     def folder(self) -> Path:
@@ -51,6 +54,11 @@ class Step:
     def name(self) -> str:
         """The name of the step's folder."""
         return self.folder.name
+
+    @property
+    def check(self) -> str:
+        """The check's script, from the checkout's root."""
+        return f"{self.name}/check_{self.other or f'step{self.number}'}.py"
 
     def module(self, side: str) -> str:
         """What `python -m` runs for a side."""

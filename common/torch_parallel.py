@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel  # twin: name
+from torch.nn.parallel import DistributedDataParallel  # twin: what averages
 
 
 def join_group():

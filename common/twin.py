@@ -330,6 +330,11 @@ def _cases(pair: Pair, options: argparse.Namespace) -> list[Case]:
     return pair.cases(options.preset, options.weights, options.train)
 
 
+def cases_with_decoding(pair: Pair, options: argparse.Namespace) -> list[Case]:
+    """The same, and the cases that decode with a cache."""
+    return pair.cases(options.preset, options.weights, options.train, decode=True)
+
+
 def _raised_by_pair(error: Exception, pair: Pair) -> bool:
     """True for a ValueError that the pair itself raised: a sentence about a configuration."""
     frames = traceback.extract_tb(error.__traceback__)

@@ -8,16 +8,33 @@ import sys
 import torch
 
 from common import torch_side as side
-from common.twin import main
+from common.twin import cases_with_decoding, main
 
 
 def forward(run):
     """Log one case's inputs and outputs of every module, named intermediates and outputs."""
     model = run.build()
     with torch.no_grad(), side.probing(model):
+        if run.case.decode:
+            decode(run, model, run.tensors()["input_ids"])
+            return
         outputs = run.call(model, run.tensors())
     run.log_nested("", outputs)
 
 
+def decode(run, model, ids):
+    """Log the same of a prompt, then of each token behind it, with a cache of those before it.
+
+    ids (B, T) int64, of which the last `run.case.decode` come one by one.
+    """
+    cache = None
+    for end in range(ids.shape[1] - run.case.decode, ids.shape[1] + 1):
+        run.session.begin(prefix=f"{run.prefix}token_{end}/")
+        tokens = ids[:, :end] if cache is None else ids[:, end - 1 : end]
+        inputs = {"input_ids": tokens, "past_buckets_states": cache, "use_cache": True}
+        outputs = run.log_nested(f"token_{end}", run.call(model, inputs))
+        cache = outputs["past_buckets_states"]
+
+
 if __name__ == "__main__":
-    sys.exit(main(side, "forward", forward))
+    sys.exit(main(side, "forward", forward, cases=cases_with_decoding))

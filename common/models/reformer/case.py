@@ -5,7 +5,8 @@
     inputs["input_ids"].shape  # (3, 36)
 
 The keys of a configuration are those of the published config.json files, plus `head`.  Keys that
-are not in DEFAULTS are ignored, since the published files hold many (`architectures`, …).
+are not in DEFAULTS are ignored, since the published files hold many (`architectures`, …); but
+generation ends behind `eos_token_id`, where there is one.
 """
 
 import math
@@ -155,6 +156,7 @@ CONFIGS = {
         "local_attention_probs_dropout_prob": 0.2,
         "lsh_attention_probs_dropout_prob": 0.1,
         "head": "lm",
+        "eos_token_id": 2,
     },
     # google/reformer-crime-and-punishment
     "crime-and-punishment": {
@@ -178,6 +180,7 @@ CONFIGS = {
         "local_attention_probs_dropout_prob": 0.05,
         "lsh_attention_probs_dropout_prob": 0.0,
         "head": "lm",
+        "eos_token_id": 2,
     },
 }
 
@@ -262,6 +265,12 @@ CASES = {
             "when_training": {"config": {"axial_pos_embds": False}},
             "weights": "stirred",
         },
+        # A prompt that is padded inside, then past the ends of chunks of both kinds.
+        "decode": {
+            "inputs": {"length": 27, "mask": "none"},
+            "weights": "stirred",
+            "decode": 5,
+        },
     },
     "enwik8": {
         "main": {
@@ -287,6 +296,7 @@ CONFIGS["text"] = CONFIGS["enwik8"] | {
     "axial_pos_shape": [16, 16],
     "axial_pos_embds_dim": [64, 192],
     "max_position_embeddings": 256,
+    "eos_token_id": None,  # text is cut anywhere: nothing ends it
 }
 CASES["text"] = {"main": {"inputs": {"batch_size": 2, "length": 256} | _FULL_ROWS}}
 
@@ -385,15 +395,16 @@ def _reject(key, value, allowed, verb="is"):
 # ---- arithmetic on lengths ----------------------------------------------------------------------
 
 
-def padding_length(config, length, training):
+def padding_length(config, length, training, earlier=0):
     """How many tokens to add so that chunks come out even; 0 up to the shortest chunk.
 
+    earlier  tokens that a cache stands for; nothing is padded behind them
     Raises ValueError in training, where the reference pads nothing either, and for more tokens
     than there are positions.
     """
     chunks = [config[f"{kind}_attn_chunk_length"] for kind in sorted(set(config["attn_layers"]))]
     multiple = math.lcm(*chunks)
-    padding = -length % multiple if length > min(chunks) else 0
+    padding = -length % multiple if length > min(chunks) and not earlier else 0
     if padding and training:
         raise ValueError(
             f"reformer: input_ids has {length} tokens; allowed in training: a multiple of "
@@ -408,10 +419,11 @@ def padding_length(config, length, training):
                 f"reformer: input_ids has {length} tokens; allowed in training: {places}, the "
                 f"product of axial_pos_shape, which is {list(config['axial_pos_shape'])}."
             )
-    if length + padding > longest:
-        padded = f", {length + padding} when padded" if padding else ""
+    if earlier + length + padding > longest:
+        told = f", {length + padding} when padded" if padding else ""
+        told = f" behind {earlier} in the cache" if earlier else told
         raise ValueError(
-            f"reformer: input_ids has {length} tokens{padded}; allowed: up to {longest}, the "
+            f"reformer: input_ids has {length} tokens{told}; allowed: up to {longest}, the "
             "number of positions."
         )
     return padding

@@ -184,11 +184,14 @@ class LocalSelfAttention(nn.Layer):
         self.key = nn.Linear(config["hidden_size"], width, bias_attr=False)
         self.value = nn.Linear(config["hidden_size"], width, bias_attr=False)
 
-    def forward(self, hidden_states, attention_mask, rotations=None, buckets=None):
+    def forward(self, hidden_states, attention_mask, rotations=None, buckets=None, cache=None):
         """hidden_states (B, T, C), attention_mask (B, T) int64 or None -> (B, T, H * D), None
 
-        The last two arguments, and the last result, are for the other kind of attention.
+        The third and fourth arguments, and the last result, are for the other kind of attention.
+        A cache (LayerCache) that holds earlier tokens is attended to: see `decode`.
         """
+        if cache is not None and cache.filled:
+            return self.decode(hidden_states, cache), None
         batch, tokens, _ = hidden_states.shape
         query = tap(self, "query_heads", split_heads(self.query(hidden_states), self.heads))
         key = tap(self, "key_heads", split_heads(self.key(hidden_states), self.heads))
@@ -221,6 +224,25 @@ class LocalSelfAttention(nn.Layer):
         context, _ = attend(self, dots, value, self.dropout_prob)
         context = context.reshape([batch, self.heads, tokens, self.head_size])
         return tap(self, "context_merged", merge_heads(context)), None
+
+    def decode(self, hidden_states, cache):
+        """The newest token (B, 1, C), which is the cache's last state too -> (B, 1, H * D).
+
+        It sees its own chunk so far and `before` chunks more, as it does without a cache.  With two
+        chunks before or more and fewer in the cache, the first chunk to see has a negative number;
+        the reference then counts from the end and sees fewer tokens, and so does this.
+        """
+        earlier = cache.states.shape[1] - 1
+        first = (earlier // self.chunk_length - self.before) * self.chunk_length
+        first = first if first >= 0 else max(0, earlier + first)
+        seen = cache.states[:, first:]  # (B, M, C)
+        query = tap(self, "query_heads", split_heads(self.query(hidden_states), self.heads))
+        key = tap(self, "key_heads", split_heads(self.key(seen), self.heads))  # (B, H, M, D)
+        value = tap(self, "value_heads", split_heads(self.value(seen), self.heads))
+        key = tap(self, "key_scaled", key / math.sqrt(self.head_size))
+        dots = tap(self, "query_key_dots", paddle.matmul(query, key.moveaxis(2, 3)))  # (B, H, 1, M)
+        context, _ = attend(self, dots, value, self.dropout_prob)
+        return tap(self, "context_merged", merge_heads(context))
 
 
 class LSHSelfAttention(nn.Layer):
@@ -278,12 +300,15 @@ class LSHSelfAttention(nn.Layer):
         mean_square = (vectors * vectors).mean(axis=-1, keepdim=True)
         return vectors * paddle.rsqrt(mean_square + 1e-6) / math.sqrt(self.head_size)
 
-    def forward(self, hidden_states, attention_mask, rotations=None, buckets=None):
+    def forward(self, hidden_states, attention_mask, rotations=None, buckets=None, cache=None):
         """hidden_states (B, T, C), attention_mask (B, T) int64 or None, rotations: see hash.
 
         Returns (B, T, H * D) and the buckets (B, H, R, T), None where nothing was hashed.  Buckets
         that are given are used: a recomputation's vectors differ by rounding, and so could they.
+        A cache (LayerCache) gets this pass's buckets; one that holds earlier tokens: see `decode`.
         """
+        if cache is not None and cache.filled:
+            return self.decode(hidden_states, rotations, cache), None
         batch, tokens, _ = hidden_states.shape
         query_key = split_heads(self.query_key(hidden_states), self.heads)
         query_key = tap(self, "query_key_heads", query_key)
@@ -297,6 +322,9 @@ class LSHSelfAttention(nn.Layer):
 
         if buckets is None:
             buckets = self.hash(query_key, attention_mask, rotations)
+        if cache is not None:
+            hidden = attention_mask is not None and bool((attention_mask == 0).any())
+            cache.buckets = self.number_by_round(buckets, hidden)[:, :, :, : cache.tokens]
         # By bucket within each round, equal buckets in the tokens' order, however it sorts.
         order = paddle.argsort(buckets * tokens + paddle.arange(tokens), axis=-1)
         order = tap(self, "sorted_order", order)  # (B, H, R, T), the tokens' positions
@@ -357,6 +385,91 @@ class LSHSelfAttention(nn.Layer):
         context, logits = attend(self, dots, value, self.dropout_prob)
         return context.reshape([batch, heads, rows, width]), logits.reshape([batch, heads, rows, 1])
 
+    def number_by_round(self, buckets, hidden):
+        """Buckets (B, H, R, T) -> the same, so numbered that no two rounds have one in common.
+
+        hidden: True where there is one bucket more, of tokens that the mask hides.  A cache holds
+        them so, as the reference's does.
+        """
+        count = math.prod(self.factors) + int(hidden)
+        return buckets + paddle.arange(self.rounds).reshape([1, 1, self.rounds, 1]) * count
+
+    def decode(self, hidden_states, rotations, cache):
+        """The newest token (B, 1, C), which is the cache's last state too -> (B, 1, H * D).
+
+        This is the reference's rule, and not what the whole sequence without a cache would give.
+        Until as many tokens are there as a chunk has, the newest sees all others, and nothing is
+        hashed.  With the token that fills the chunk (or the next, after a prompt of just a chunk)
+        all are hashed at once.  From then on the newest alone is hashed; in each round all tokens
+        are sorted by bucket, and it sees the chunk of that order which it falls in, with that
+        chunk's neighbours.  The ends are joined: where fewer tokens are there than it looks at,
+        some count twice.  It sees itself only where it is alone.
+        """
+        batch, tokens, _ = cache.states.shape
+        query = split_heads(self.query_key(hidden_states), self.heads)
+        query = tap(self, "query_key_heads", query)  # (B, H, 1, D)
+        if cache.buckets is None:
+            vectors = split_heads(self.query_key(cache.states), self.heads)
+            value = split_heads(self.value(cache.states), self.heads)
+            if tokens >= self.chunk_length:
+                buckets = self.hash(vectors, None, rotations)
+                cache.buckets = self.number_by_round(buckets, False)
+            groups = [batch, self.heads, 1, tokens, self.head_size]
+            positions = paddle.arange(tokens).reshape([1, 1, 1, tokens])
+        else:
+            positions = self.find_neighbours(query, rotations, cache)  # (B, H, R, M)
+            groups = [batch, self.heads, self.rounds, positions.shape[3], self.head_size]
+            # The first sample's states for all of them: the reference's offset for the others
+            # comes to 0, so that a cached batch has its own queries and buckets only.
+            rows = paddle.index_select(cache.states[0], axis=0, index=positions.reshape([-1]))
+            rows = rows.reshape([batch, self.heads, self.rounds * groups[3], rows.shape[1]])
+            vectors = self.project(self.query_key, rows)
+            value = self.project(self.value, rows)
+        positions = tap(self, "position_indices", positions)
+        value = tap(self, "value_heads", value).reshape(groups)
+        key = tap(self, "key_normalised", self.norm_key(vectors)).reshape(groups)
+        query = query.reshape([batch, self.heads, 1, 1, self.head_size])
+        dots = paddle.matmul(query, key.moveaxis(3, 4))
+        dots = tap(self, "query_key_dots", dots)  # (B, H, R or 1, 1, M)
+        self_mask = tap(self, "self_mask", positions != tokens - 1).unsqueeze(3)
+        dots = tap(self, "dots_self_masked", dots.masked_fill(~self_mask, SELF_MASKED))
+        context, logits = attend(self, dots, value, self.dropout_prob)
+        if groups[2] > 1:
+            weights = tap(self, "merge_weights", paddle.exp(logits - log_sum_exp(logits, 2)))
+            context = tap(self, "context_rounds_merged", (context * weights).sum(axis=2))
+        context = context.reshape([batch, self.heads, 1, self.head_size])
+        return tap(self, "context_merged", merge_heads(context))
+
+    def find_neighbours(self, query, rotations, cache):
+        """Enter the newest token's buckets in the cache; query (B, H, 1, D) is its own.
+
+        Returns positions (B, H, R, M) int64 of the tokens that it sees in each round, itself among
+        them: M is the length of a chunk and its neighbours.
+        """
+        # Rounds are numbered with the bucket of hidden tokens where the cache's largest number
+        # tells that there was one.  With few buckets seen it may not, and the newest token's number
+        # is then lower than theirs: the reference's rule.
+        hidden = int(cache.buckets.max()) > self.rounds * math.prod(self.factors) - 1
+        buckets = self.number_by_round(self.hash(query, None, rotations), hidden)  # (B, H, R, 1)
+        # It comes last among its equals.
+        rank = (cache.buckets <= buckets).astype(paddle.int64).sum(axis=-1)  # (B, H, R)
+        cache.buckets = paddle.concat([cache.buckets, buckets], axis=-1)
+        tokens = cache.buckets.shape[3]
+        order = paddle.argsort(cache.buckets * tokens + paddle.arange(tokens), axis=-1)
+        order = tap(self, "sorted_order", order)
+        first = (rank // self.chunk_length - self.before) * self.chunk_length
+        seen = paddle.arange((self.before + 1 + self.after) * self.chunk_length)
+        return paddle.take_along_axis(order, (first.unsqueeze(3) + seen) % tokens, axis=-1)
+
+    def project(self, linear, rows):
+        """rows (B, H, J, C), of each head its own, through that head's part of a linear layer.
+
+        Returns (B, H, J, D).
+        """
+        shape = [rows.shape[3], self.heads, self.head_size]  # twin: Paddle's weight is transposed
+        weight = linear.weight.reshape(shape).moveaxis(0, 1)  # twin: Paddle's weight is transposed
+        return paddle.matmul(rows, weight)  # by weight (H, C, D)
+
     def take_mask(self, attention_mask, positions):
         """attention_mask (B, T) at positions (B or 1, H or 1, N, M) -> (B, H or 1, N, M) bool"""
         batch, tokens = attention_mask.shape
@@ -390,11 +503,35 @@ class Attention(nn.Layer):
         self.self_attention = (LocalSelfAttention if kind == "local" else LSHSelfAttention)(config)
         self.output = AttentionOutput(config)
 
-    def forward(self, hidden_states, attention_mask, rotations=None, buckets=None):
+    def forward(self, hidden_states, attention_mask, rotations=None, buckets=None, cache=None):
         """hidden_states (B, T, C) -> (B, T, C) and the buckets; see LSHSelfAttention"""
         normed = self.layer_norm(hidden_states)
-        context, buckets = self.self_attention(normed, attention_mask, rotations, buckets)
+        if cache is not None:
+            cache.keep(normed)
+        context, buckets = self.self_attention(normed, attention_mask, rotations, buckets, cache)
         return self.output(context), buckets
+
+
+class LayerCache:
+    """What one layer keeps of the tokens that it has seen, for those to come.
+
+    buckets  (B, H, R, T) int64, numbered through all rounds; None in local attention, and while
+             nothing is hashed
+    states   (B, T, C), the stream behind the attention's layer norm
+    tokens   of this pass, without padding inside
+    filled   True where there were tokens before this pass
+    """
+
+    def __init__(self, tokens, buckets=None, states=None):
+        self.tokens = tokens
+        self.buckets = buckets
+        self.states = states
+        self.filled = states is not None
+
+    def keep(self, states):
+        """Add this pass's states (B, T, C), without those of padding."""
+        states = states[:, : self.tokens]
+        self.states = paddle.concat([self.states, states], axis=1) if self.filled else states
 
 
 # ---- feed-forward -------------------------------------------------------------------------------
@@ -464,10 +601,10 @@ class Layer(nn.Layer):
         self.attention = Attention(config, kind)
         self.feed_forward = FeedForward(config)
 
-    def forward(self, attn_output, hidden_states, attention_mask, rotations, number):
+    def forward(self, attn_output, hidden_states, attention_mask, rotations, number, cache=None):
         """Both streams (B, T, C), `number` of the encoder's run -> both streams, buckets or None"""
         with current().scope(number):
-            change, buckets = self.attention(hidden_states, attention_mask, rotations)
+            change, buckets = self.attention(hidden_states, attention_mask, rotations, cache=cache)
         attn_output = tap(self, "prev_attn_output", attn_output)
         attn_output = tap(self, "attn_output", attn_output + change)
         with current().scope(number):
@@ -504,11 +641,12 @@ class Layer(nn.Layer):
 class EncoderRun:
     """What one run of the layers is given, and what it keeps: buckets, no activations."""
 
-    def __init__(self, number, attention_mask, rotations, hidden_states):
+    def __init__(self, number, attention_mask, rotations, hidden_states, caches):
         self.number = number  # of this run in the step
         self.attention_mask = attention_mask
         self.rotations = rotations  # of each LSH layer, or None
         self.hidden_states = hidden_states  # a list to fill, or None
+        self.caches = caches  # of each layer, or None
         self.buckets = []  # of each layer
 
 
@@ -542,10 +680,18 @@ class Encoder(nn.Layer):
         size = 2 * config["hidden_size"]
         self.layer_norm = nn.LayerNorm(size, epsilon=config["layer_norm_eps"])
 
-    def forward(self, embeddings, attention_mask, rotations=None, hidden_states=None):
-        """embeddings (B, T, C) -> (B, T, 2C); fills the list hidden_states, unless None."""
+    def forward(self, embeddings, attention_mask, rotations=None, hidden_states=None, caches=None):
+        """embeddings (B, T, C) -> (B, T, 2C); fills the list hidden_states, unless None.
+
+        Layers with caches, a list of LayerCache, give no gradient: undoing them would need what the
+        caches held before.
+        """
         number = current().next_call(self._site)
-        run = EncoderRun(number, attention_mask, rotations, hidden_states)
+        run = EncoderRun(number, attention_mask, rotations, hidden_states, caches)
+        if caches is not None:
+            with paddle.no_grad():
+                streams = self.run_layers(embeddings, run)
+            return dropout(self, "dropout", self.layer_norm(streams), self.dropout_prob)
         # Frozen embeddings must not keep the layers from their gradients.
         trained = embeddings if not embeddings.stop_gradient else watch(embeddings.detach())
         streams = ReversibleLayers.apply(trained, self, run)
@@ -555,16 +701,17 @@ class Encoder(nn.Layer):
         """embeddings (B, T, C), which both streams start from -> both streams (B, T, 2C)"""
         attn_output, hidden_states = embeddings, embeddings
         hashed = 0
-        for layer in self.layers:
+        for index, layer in enumerate(self.layers):
             if run.hidden_states is not None:
                 run.hidden_states.append(hidden_states)
+            cache = None if run.caches is None else run.caches[index]
             rotations = None
             if layer.kind == "lsh" and run.rotations is not None:
                 shared = run.rotations.ndim == 4
                 rotations = run.rotations if shared else run.rotations[hashed]
                 hashed += 1
             attn_output, hidden_states, buckets = layer(
-                attn_output, hidden_states, run.attention_mask, rotations, run.number
+                attn_output, hidden_states, run.attention_mask, rotations, run.number, cache
             )
             run.buckets.append(buckets)
         if run.hidden_states is not None:
@@ -599,6 +746,8 @@ class ReformerModel(nn.Layer):
         position_ids=None,
         rotations=None,
         output_hidden_states=False,
+        past_buckets_states=None,
+        use_cache=False,
     ):
         """input_ids (B, T) int64, attention_mask (B, T) bool or integer, position_ids (B, T) int64.
 
@@ -606,11 +755,25 @@ class ReformerModel(nn.Layer):
         from the tape.  In training positions are 0, 1, …, whatever position_ids says, as in the
         reference.  Returns {"last_hidden_state": (B, T, 2C)} and, where asked, "hidden_states":
         the second stream before each layer and after the last, padded tokens included, no gradient.
-        Raises ValueError for a length that does not fit (case.padding_length).
+
+        use_cache: also return "past_buckets_states", a tuple of (buckets, states) of each layer:
+        int64 (B, H, R, T), or None where nothing was hashed, and (B, T, C).  Given back with the
+        next token, T = 1, they stand for all tokens before it, and positions go on behind them.
+        In local attention a cache changes nothing but the time; LSHSelfAttention.decode says what
+        it changes there.  The first pass is padded inside as it is without; its padding is not
+        kept.  No gradient reaches below the encoder's norm.  Every pass of one step of the session
+        draws rotations of its own, as in the reference without its hash_seed; where the session
+        begins anew before each pass, or rotations are given, all passes can have the same.
+
+        Raises ValueError for a length that does not fit (case.padding_length), and for a cache in
+        training, with more than one token, or with a mask that hides a token.
         """
         batch, tokens = input_ids.shape
-        padding = padding_length(self.config, tokens, self.training)
-        positions = paddle.arange(tokens + padding).reshape([1, tokens + padding])
+        caches = self.open_caches(input_ids, attention_mask, past_buckets_states, use_cache)
+        earlier = 0 if past_buckets_states is None else past_buckets_states[0][1].shape[1]
+        attention_mask = attention_mask if earlier == 0 else None
+        padding = padding_length(self.config, tokens, self.training, earlier)
+        positions = paddle.arange(tokens + padding).reshape([1, tokens + padding]) + earlier
         positions = positions.expand([batch, tokens + padding])
         if position_ids is not None and not self.training:
             given = position_ids.expand([batch, tokens])
@@ -627,11 +790,41 @@ class ReformerModel(nn.Layer):
             self.check_rotations(rotations)
         hidden_states = [] if output_hidden_states else None
         embeddings = self.embeddings(input_ids, positions)
-        last = self.encoder(embeddings, attention_mask, rotations, hidden_states)
+        last = self.encoder(embeddings, attention_mask, rotations, hidden_states, caches)
         outputs = {"last_hidden_state": last[:, :tokens] if padding else last}
+        if use_cache:
+            outputs["past_buckets_states"] = tuple((c.buckets, c.states) for c in caches)
         if output_hidden_states:
             outputs["hidden_states"] = tuple(hidden_states)
         return outputs
+
+    def open_caches(self, input_ids, attention_mask, past, use_cache):
+        """One LayerCache for each layer, with what `past` holds of it; None where none is wanted.
+
+        Raises ValueError for what no cache can be used with.
+        """
+        if past is None and not use_cache:
+            return None
+        if self.training:
+            raise ValueError("reformer: a cache in training; allowed: in eval mode alone.")
+        layers = self.config["attn_layers"]
+        tokens = input_ids.shape[1]
+        if past is None:
+            return [LayerCache(tokens) for _ in layers]
+        if len(past) != len(layers):
+            raise ValueError(
+                f"reformer: past_buckets_states is of {len(past)} layers; allowed: {len(layers)}."
+            )
+        if tokens != 1 or input_ids.shape[0] != past[0][1].shape[0]:
+            raise ValueError(
+                f"reformer: input_ids has shape {list(input_ids.shape)}; allowed with a cache: "
+                f"{[past[0][1].shape[0], 1]}, the newest token of each sample."
+            )
+        if attention_mask is not None and bool((attention_mask == 0).any()):
+            raise ValueError(
+                "reformer: attention_mask hides a token; allowed with a cache: none or all ones."
+            )
+        return [LayerCache(tokens, buckets, states) for buckets, states in past]
 
     def check_rotations(self, rotations):
         """Raise ValueError unless there is one for each LSH layer, or one for all."""
@@ -700,14 +893,29 @@ class ReformerWithHead(nn.Layer):
         position_ids=None,
         rotations=None,
         output_hidden_states=False,
+        past_buckets_states=None,
+        use_cache=False,
     ):
         """As ReformerModel; in place of last_hidden_state it returns
 
         {"logits": (B, T, V)} of the lm heads, {"logits": (B, num_labels)} of classification, or
         {"start_logits": (B, T), "end_logits": (B, T)} of question answering.
+        Raises ValueError for a cache with another head than "lm": they read the whole sequence.
         """
+        if self.head != "lm" and (use_cache or past_buckets_states is not None):
+            raise ValueError(
+                f"reformer: a cache with head {self.head!r}; allowed: with 'lm' and 'none'."
+            )
         outputs = Outputs(
-            self.reformer(input_ids, attention_mask, position_ids, rotations, output_hidden_states)
+            self.reformer(
+                input_ids,
+                attention_mask,
+                position_ids,
+                rotations,
+                output_hidden_states,
+                past_buckets_states,
+                use_cache,
+            )
         )
         outputs.head = self.head
         last = outputs.pop("last_hidden_state")
@@ -760,17 +968,20 @@ def targets(outputs, inputs):
             labels = labels.masked_fill(labels == tokens, -100)
             pairs.append((outputs[f"{name}_logits"], labels))
         return pairs
-    logits, labels = outputs["logits"], inputs["labels"]
+    logits = outputs["logits"]
     if logits.ndim == 3 and getattr(outputs, "head", "lm") == "lm":
-        logits, labels = logits[:, :-1], labels[:, 1:]  # a token's logits are for the next one
-    return [(logits, labels)]
+        # A language model's data need not hold its ids twice.
+        labels = inputs["labels"] if "labels" in inputs else inputs["input_ids"]
+        return [(logits[:, :-1], labels[:, 1:])]  # a token's logits are for the next one
+    return [(logits, inputs["labels"])]
 
 
 def loss(outputs, inputs):
     """Mean cross-entropy of the head's logits; head "none": mean square distance from the target.
 
-    inputs: labels int64, (B, T) of the lm heads (shifted here for "lm"), (B) of classification;
-    or start_positions and end_positions (B); or target (B, T, 2C).
+    inputs: labels int64, (B, T) of the lm heads (shifted here for "lm", where input_ids stand for
+    labels that are not there), (B) of classification; or start_positions and end_positions (B);
+    or target (B, T, 2C).
     """
     if "last_hidden_state" in outputs:
         return ((outputs["last_hidden_state"] - inputs["target"]) ** 2).mean()

@@ -1,0 +1,241 @@
+"""Step 5, generate: do both sides write the same text from one checkpoint?
+
+    python step5_train/check_generate.py --model reformer --weights checkpoint.npz --prompt "The "
+
+Token by token, the most likely one, or with --sample one drawn by the tape, which draws the same on
+both sides; with a cache of what was read before, or with --no-cache the whole text anew for each
+token (hashing attention with a cache is another function, so the text may be another).  Every
+choice is in the ledger with its margin.  Exit status 0: the same text.
+"""
+
+import math
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from common import cli, prompts, report  # noqa: E402
+from common.errors import UserError  # noqa: E402
+from common.generation import Request  # noqa: E402
+from common.logs import read_log  # noqa: E402
+from common.pairs import load_pairs  # noqa: E402
+from common.provenance import SIDES  # noqa: E402
+from common.steps import Launch, Step  # noqa: E402
+from common.verdict import Row, claim  # noqa: E402
+
+PROMPT = "The "
+_NOT_HERE = (
+    "train",
+    "reuse",
+    "reference",
+    "epochs",
+    "steps",
+    "resume",
+    "checkpoint_every",
+)  # options that other checks have
+
+
+def same_text(folder: Path, pair) -> tuple[list[Row], list[str]]:
+    """One row: are the float32 texts the same, each side going its own way?"""
+    torch_ids, paddle_ids = (own_ids(folder, side) for side in SIDES)
+    shorter = min(torch_ids.size, paddle_ids.size)
+    differing = np.flatnonzero(torch_ids[:shorter] != paddle_ids[:shorter])
+    longer = max(torch_ids.size, paddle_ids.size)
+    wrong = differing.size + longer - shorter
+    if not wrong:
+        return [claim("text", 0.0, 0.0)], []
+    first = int(differing[0]) if differing.size else shorter
+    return [claim("text", wrong, 0.0, _first_difference(folder, torch_ids, paddle_ids, first))], []
+
+
+def own_ids(folder: Path, side: str) -> np.ndarray:
+    """Prompt and text of a side's float32 run that went on with its own choices, (T,) int64.
+
+    There is such a log where one of them fell otherwise; else the one with forced choices is it.
+    """
+    path = folder / f"generate_{side}_unforced.npy"
+    with read_log(path if path.is_file() else folder / f"generate_{side}.npy") as log:
+        return log["ids"]
+
+
+def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
+    """Names the first token that differs: its margin, and how far apart the float64 logits are."""
+    with (
+        read_log(folder / "generate_torch_fp64.npy") as torch_log,
+        read_log(folder / "generate_paddle_fp64.npy") as paddle_log,
+    ):
+        number = first - torch_log["prompt"].size
+        told = [str(ids[first]) if first < ids.size else "none" for ids in (torch_ids, paddle_ids)]
+        sentence = f"token {number} differs first: torch {told[0]}, paddle {told[1]}"
+        if not np.array_equal(torch_log["ids"][:first], torch_ids[:first]):
+            return f"{sentence}; torch's float64 text is another even before it"
+        key = f"token_{number}/logits"
+        if key not in torch_log or key not in paddle_log:
+            return sentence
+        margin = float(torch_log[f"token_{number}/choice:margin"].item())
+        gap = float(np.abs(torch_log[key] - paddle_log[key]).max())
+        return (
+            f"{sentence}; torch's float64 choice {torch_log[f'token_{number}/choice'].item()} has "
+            f"the margin {margin:.2e}, and the sides' float64 logits differ by {gap:.2e} at most"
+        )
+
+
+STEP = Step(
+    number=5,
+    title="train",
+    script="generate",
+    launches=(),
+    judged=("generate",),
+    guide_stem="generate",
+    extra=same_text,
+    other="generate",
+)
+
+
+def main() -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = cli.parser(__doc__)
+    parser.set_defaults(preset="text")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--prompt", help=f"the text to go on with; by default {PROMPT!r}")
+    group.add_argument("--prompt-file", type=Path, metavar="FILE", help="a file that holds it")
+    parser.add_argument("--tokens", type=int, default=64, help="how many more")
+    parser.add_argument("--sample", action="store_true", help="draw tokens, by the tape")
+    parser.add_argument("--temperature", type=float, metavar="T", help="of --sample, 1 by default")
+    parser.add_argument("--top-k", type=int, metavar="K", help="of --sample: among so many")
+    parser.add_argument("--no-cache", action="store_true", help="read the whole text each time")
+    parser.add_argument(
+        "--tokenizer", default=prompts.BYTES, metavar="bytes|FILE.model", help="or SentencePiece's"
+    )
+    options = parser.parse_args()
+    options.model = options.model or ["reformer"]
+    return cli.guarded(options, lambda: check(options))
+
+
+def check(options) -> int:
+    """Run both sides, show their texts and judge; returns the exit status."""
+    for name in _NOT_HERE:
+        if getattr(options, name):
+            raise UserError(f"--{name}: generation has no such option")
+    coder = prompts.tokenizer(options.tokenizer)
+    with tempfile.TemporaryDirectory(prefix="generate-") as name:
+        if not options.compare_only:
+            content = prompt_of(options)
+            for pair in load_pairs(options.model):
+                request_of(options, pair.config(options.preset), coder, content).save(
+                    Path(name) / pair.name
+                )
+        step = replace(STEP, launches=(Launch(("--data", name), single_step=False),))
+        with report.progress() as on_progress:
+            results = cli.run_step(step, options, on_progress)
+    texts = {result.model: texts_of(result.folder, coder) for result in results if not result.error}
+    for model, found in texts.items():
+        show_texts(model, found)
+    report.show_step(step, results)
+    if options.json:
+        cli.write_json(options.json, results, texts=texts)
+    return cli.overall_exit(results)
+
+
+def prompt_of(options) -> bytes:
+    """The prompt's bytes; raises UserError for a file that cannot be read."""
+    if options.prompt_file is None:
+        text = PROMPT if options.prompt is None else options.prompt
+        return text.encode(errors="surrogateescape")
+    try:
+        return options.prompt_file.read_bytes()
+    except OSError as error:
+        raise UserError(f"--prompt-file {options.prompt_file}: {error.strerror}") from None
+
+
+def request_of(options, config, coder, content: bytes) -> Request:
+    """What both sides are asked for; raises UserError for what a model cannot do."""
+    temperature = 1.0 if options.temperature is None else options.temperature
+    if not options.sample and (options.temperature is not None or options.top_k is not None):
+        raise UserError("--temperature and --top-k say how to draw: give --sample too")
+    for name in ("tokens", "top_k"):
+        given = getattr(options, name)
+        if given is not None and given < 1:
+            raise UserError(f"--{name.replace('_', '-')} {given}: allowed: a number from 1")
+    if not (math.isfinite(temperature) and temperature > 0.0):
+        raise UserError(f"--temperature {temperature}: allowed: a number above 0")
+    if config.get("head", "lm") != "lm":
+        raise UserError(
+            f"--preset {options.preset}: its head is {config['head']!r}; text is generated by 'lm'"
+        )
+    ids = coder.encode(content)
+    if ids.size == 0:
+        raise UserError("the prompt is empty: give at least one token to go on with")
+    vocabulary = config.get("vocab_size", coder.size)
+    if int(ids.max()) >= vocabulary:
+        raise UserError(
+            f"the prompt holds token {ids.max()}, and preset {options.preset} has {vocabulary}: "
+            "another --tokenizer belongs to it"
+        )
+    if vocabulary > coder.size:
+        raise UserError(
+            f"preset {options.preset} has {vocabulary} tokens, and tokenizer {coder.name} "
+            f"{coder.size}: give the --tokenizer that belongs to it"
+        )
+    places = positions(config)
+    if ids.size + options.tokens > places:
+        raise UserError(
+            f"a prompt of {ids.size} tokens and {options.tokens} more: preset {options.preset} has "
+            f"{places} positions; shorten the prompt, or give fewer --tokens"
+        )
+    end = config.get("eos_token_id")
+    return Request(
+        ids[None],
+        options.tokens,
+        options.sample,
+        temperature,
+        options.top_k or 0,
+        not options.no_cache,
+        -1 if end is None else int(end),
+    )
+
+
+def positions(config) -> float:
+    """How many tokens a model has positions for; infinity where its configuration does not say."""
+    found = config.get("max_position_embeddings", math.inf)
+    if config.get("axial_pos_embds", False):
+        found = min(found, math.prod(config.get("axial_pos_shape", [found])))
+    return found
+
+
+def texts_of(folder: Path, coder) -> dict[str, str | bool]:
+    """The prompt, what each side wrote behind it, and whether that is the same, token by token.
+
+    Raises UserError for ids without text.
+    """
+    with read_log(folder / "generate_torch.npy") as log:
+        prompt = log["prompt"]
+    written = {side: own_ids(folder, side)[prompt.size :] for side in SIDES}
+    for ids in (prompt, *written.values()):
+        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < coder.size:
+            raise UserError(
+                f"{folder}: these logs hold token {ids.max()}, and tokenizer {coder.name} has "
+                f"{coder.size}: give the --tokenizer that belongs to them"
+            )
+    texts = {"prompt": coder.decode(prompt), **{s: coder.decode(i) for s, i in written.items()}}
+    # Tokens that are no UTF-8 are shown alike.
+    return texts | {"same": bool(np.array_equal(*written.values()))}
+
+
+def show_texts(model: str, texts: dict[str, str | bool]) -> None:
+    """Print what was written, once where both sides wrote the same."""
+    report.say(f"{model}, prompt: {prompts.shown(texts['prompt'])}")
+    if texts["same"]:
+        report.say(f"both sides: {prompts.shown(texts['torch'])}")
+        return
+    for side in SIDES:
+        report.say(f"{side}: {prompts.shown(texts[side])}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Step 5, torch side: generate tokens behind a prompt.
+
+    python -m step5_train.torch.generate --model reformer --preset text --data FOLDER --out FOLDER
+
+Each token is a discrete choice: the reference's float64 run chooses, the others go on with its
+tokens and log what they would have chosen.  check_generate.py writes the request.
+"""
+
+import sys
+
+import numpy as np
+import torch
+
+from common import torch_side as side
+from common.errors import UserError
+from common.generation import SITE, Request, draw_scores, order_of
+from common.pairs import Case
+from common.session import current
+from common.twin import main
+
+
+def generate(run):
+    """Log each step's logits and choice, and at the end all ids."""
+    request = Request.of(run.data)
+    model = run.build()
+    run.session.probing = False
+    ids, cache = request.prompt, None  # (1, T)
+    for number in range(request.tokens):
+        # Each pass begins anew, so that all draw the same rotations.
+        run.session.begin(prefix=f"{run.prefix}token_{number}/")
+        logits, cache = next_logits(run, model, ids, cache, request.cache)
+        run.log(f"token_{number}/logits", logits)
+        token = next_token(run, logits, request, number)
+        ids = np.concatenate([ids, token.reshape([1, 1])], axis=1)
+        run.progress(f"token {number + 1}/{request.tokens}")
+        if token == request.end:
+            break
+    run.log("prompt", request.prompt[0])
+    run.log("ids", ids[0])
+
+
+def next_logits(run, model, ids, cache, use_cache):
+    """Logits (V) behind the ids (1, T), and the cache for the next token; None without one."""
+    inputs = {"input_ids": side.tensor(ids if cache is None else ids[:, -1:])}
+    if use_cache:
+        inputs |= {"past_buckets_states": cache, "use_cache": True}
+    with torch.no_grad():
+        outputs = run.call(model, inputs)
+    for name in ("logits", "past_buckets_states") if use_cache else ("logits",):
+        if not isinstance(outputs, dict) or name not in outputs:
+            raise UserError(f"--model {run.pair.name}: its outputs have no {name}")
+    if outputs["logits"].ndim != 3:
+        raise UserError(f"--model {run.pair.name}: its logits are not one row a token, (B, T, V)")
+    return side.array(outputs["logits"])[0, -1], outputs.get("past_buckets_states")
+
+
+def next_token(run, logits, request, number):
+    """The token (1,) int64 to go on with, chosen from logits (V)."""
+    if not request.sample:
+        return settle("choice", logits, logits.argmax(keepdims=True))
+    count = request.top_k or logits.size
+    kept = order_of(logits, count)
+    if count < logits.size:
+        kept = settle("kept", logits, kept[None])[0]
+    draw = run.session.tape.generator(SITE, number).random()
+    scores = draw_scores(logits, kept, request.temperature, draw)
+    return settle("choice", scores, scores.argmax(keepdims=True))
+
+
+def settle(name, scores, choice):
+    """Enter a choice (1,) or (1, K) among scores (V) in the ledger; what to go on with."""
+    label = current().label(name)
+    return side.array(side.enter_choice(label, side.tensor(scores[None]), side.tensor(choice)))
+
+
+def cases(pair, options):
+    """The preset alone."""
+    return [Case("", pair.config(options.preset))]
+
+
+if __name__ == "__main__":
+    sys.exit(main(side, "generate", generate, cases=cases))
