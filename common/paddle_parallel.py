@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 
 import paddle
 import paddle.distributed as dist
-from paddle.distributed.fleet.utils import hybrid_parallel_util  # twin: what averages
+from paddle.distributed.fleet.utils import hybrid_parallel_util as hybrid  # twin: what averages
 
 
 def join_group():
@@ -32,11 +32,11 @@ def averaged(replica, count):
     Paddle's own hooks miss what a PyLayer's backward gives parameters, as reversible layers do; its
     documentation then asks for no_sync and fused_allreduce_gradients.
     """
-    alone = replica.no_sync() if count > 1 else nullcontext()  # twin: torch does it by itself
+    alone = replica.no_sync() if count > 1 else nullcontext()  # twin: torch does it
     with alone:
         yield
     if count > 1:
-        hybrid_parallel_util.fused_allreduce_gradients(list(replica.parameters()), None)  # twin: torch does it by itself
+        hybrid.fused_allreduce_gradients(list(replica.parameters()), None)  # twin: torch does it
 
 
 def mean(value, count):

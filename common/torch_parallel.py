@@ -32,11 +32,11 @@ def averaged(replica, count):
     Paddle's own hooks miss what a PyLayer's backward gives parameters, as reversible layers do; its
     documentation then asks for no_sync and fused_allreduce_gradients.
     """
-    alone = nullcontext()  # twin: torch does it by itself
+    alone = nullcontext()  # twin: torch does it
     with alone:
         yield
     if count > 1:
-        dist.barrier()  # twin: torch does it by itself
+        dist.barrier()  # twin: torch does it
 
 
 def mean(value, count):

@@ -279,8 +279,8 @@ def main(
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    for part in ("dropout", "choices"):
-        importlib.import_module(f"common.{side.NAME}_{part}").patch()
+    for draws in ("dropout", "choices"):
+        importlib.import_module(f"common.{side.NAME}_{draws}").patch()
     forbid_compat()
     try:
         pairs = load_pairs(options.model)

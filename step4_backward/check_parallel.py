@@ -2,10 +2,10 @@
 
     python step4_backward/check_parallel.py --model fastformer [--processes 2]
 
-Each side by its framework's own launcher and data parallelism (torchrun and DistributedDataParallel,
-paddle.distributed.launch and DataParallel; gloo on CPU, nccl on GPU), on the data of step 5 with
-dropout on: the masks are rows of the whole batch's.  Three steps of Adam; the first step's gradients
-and the weights after the last are judged as everywhere, one process being the reference.
+Each side by its framework's own launcher and data parallelism (torchrun, DistributedDataParallel;
+paddle.distributed.launch, DataParallel; gloo on CPU, nccl on GPU), on step 5's data with dropout:
+the masks are rows of the whole batch's.  Three steps of Adam; the first step's gradients and the
+weights after the last are judged as everywhere, one process being the reference.
 """
 
 import argparse

@@ -39,10 +39,13 @@ def parallel(run):
     for step, batch in enumerate(shared(run, samples, rows)):
         run.session.begin(step, prefix=f"{run.prefix}{step}/")
         tensors = {key: side.tensor(values) for key, values in batch.items()}
+        # Choices are each process's own: of another shape than one process's.
+        run.session.record, record = None, run.session.record
         with averaged(replica, PROCESSES):
             outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})
             loss = run.loss(outputs, tensors)
             loss.backward()
+        run.session.record = record
         run.log(f"{step}/loss", mean(loss, PROCESSES))
         if step == 0:
             found = ((name, side.gradient(value)) for name, value in run.parameters(model))
