@@ -117,7 +117,7 @@ class Pair:
             row.get("weights", "initial"),
             row.get("gain", 1.0),
             train or row.get("train", False),
-            row.get("decode", 0),
+            decode=row.get("decode", 0),
             stored="inputs" not in other,
         )
 

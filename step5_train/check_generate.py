@@ -121,7 +121,7 @@ def check(options) -> int:
     """Run both sides, show their texts and judge; returns the exit status."""
     for name in _NOT_HERE:
         if getattr(options, name):
-            raise UserError(f"--{name}: generation has no such option")
+            raise UserError(f"--{name.replace('_', '-')}: generation has no such option")
     coder = prompts.tokenizer(options.tokenizer)
     with tempfile.TemporaryDirectory(prefix="generate-") as name:
         if not options.compare_only:

@@ -189,6 +189,21 @@ def test_ids_stand_for_labels_that_are_not_there(one):
         assert given == one.side.array(function(outputs, {"input_ids": ids}))
 
 
+def test_a_cache_belongs_to_weights_not_to_a_model(one):
+    """Another model of the same weights goes on with it."""
+    config, state = SMALL, weights_for(SMALL)
+    ids = one.side.tensor(make_inputs(config, 0, length=20)["input_ids"])
+    model = one.build(config, state)
+    with using(Session(0)):
+        cache = model(ids[:, :19], use_cache=True)["past_buckets_states"]
+    found = []
+    for next_model in (model, one.build(config, state)):
+        with using(Session(1)):
+            outputs = next_model(ids[:, 19:], past_buckets_states=cache)
+        found.append(one.side.array(outputs["logits"]))
+    assert np.array_equal(*found)
+
+
 def test_what_no_cache_can_be_used_with(one):
     model = one.build(SMALL, weights_for(SMALL))
     ids = one.side.tensor(make_inputs(SMALL, 0, length=40)["input_ids"])

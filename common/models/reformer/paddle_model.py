@@ -403,7 +403,9 @@ class LSHSelfAttention(nn.Layer):
         all are hashed at once.  From then on the newest alone is hashed; in each round all tokens
         are sorted by bucket, and it sees the chunk of that order which it falls in, with that
         chunk's neighbours.  The ends are joined: where fewer tokens are there than it looks at,
-        some count twice.  It sees itself only where it is alone.
+        some count twice.  It sees itself only where it is alone.  Once hashed, all samples of a
+        batch look up the first one's states: decode one sample at a time for text that means
+        something.
         """
         batch, tokens, _ = cache.states.shape
         query = split_heads(self.query_key(hidden_states), self.heads)
@@ -419,8 +421,8 @@ class LSHSelfAttention(nn.Layer):
         else:
             positions = self.find_neighbours(query, rotations, cache)  # (B, H, R, M)
             groups = [batch, self.heads, self.rounds, positions.shape[3], self.head_size]
-            # The first sample's states for all of them: the reference's offset for the others
-            # comes to 0, so that a cached batch has its own queries and buckets only.
+            # The first sample's states for all of them: the reference's offset of the others comes
+            # to 0.  Queries and buckets are each sample's own.
             rows = paddle.index_select(cache.states[0], axis=0, index=positions.reshape([-1]))
             rows = rows.reshape([batch, self.heads, self.rounds * groups[3], rows.shape[1]])
             vectors = self.project(self.query_key, rows)
@@ -449,6 +451,8 @@ class LSHSelfAttention(nn.Layer):
         # Rounds are numbered with the bucket of hidden tokens where the cache's largest number
         # tells that there was one.  With few buckets seen it may not, and the newest token's number
         # is then lower than theirs: the reference's rule.
+        length = cache.buckets.shape[3]
+        self.factors = self.factors or bucket_factors(self.config, length)
         hidden = int(cache.buckets.max()) > self.rounds * math.prod(self.factors) - 1
         buckets = self.number_by_round(self.hash(query, None, rotations), hidden)  # (B, H, R, 1)
         # It comes last among its equals.
