@@ -51,6 +51,12 @@ def parser(description: str) -> argparse.ArgumentParser:
         metavar="OP,OP…|all|smallest",
         help="operators that torch computes on the Paddle side; smallest: search for the fewest",
     )
+    options.add_argument(
+        "--data", type=Path, metavar="PATH", help="steps 2 and 5: the file or folder to train on"
+    )
+    options.add_argument(
+        "--tokenizer", type=Path, metavar="FILE", help="step 2, and texts: a SentencePiece model"
+    )
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
     options.add_argument(
         "--reuse", choices=("torch",), help="keep that side's logs while nothing they need changed"

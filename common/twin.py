@@ -89,10 +89,15 @@ class Run:
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
     def samples(self, part: str) -> dict[str, np.ndarray]:
-        """Name -> array (N, ...) of a part of the pair's data: train or test."""
+        """Name -> array (N, ...) of a part of the pair's data: train, validation or test."""
         arrays = self.data[data_preset(self.pair, self.options.preset)]
         prefix = f"{part}/"
         return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
+
+    def data_file(self, name: str) -> Path | None:
+        """A further file of the pair's data, such as a tokenizer's model; None where it is not."""
+        path = Path(self.options.data or "") / self.pair.name / name
+        return path if self.options.data and path.is_file() else None
 
     def log(self, key: str, values: object) -> None:
         """Log one array (or tensor) under this case's prefix."""

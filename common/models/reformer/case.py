@@ -311,7 +311,15 @@ TRAIN = {
     },
 }
 
-# Steps 2 and 5 train and score on the digits, whatever the preset of the others.
+# What a preset reads (common/sources).  In training axial positions take all of theirs: a row is as
+# long as there are positions.
+DATA = {
+    "enwik8": {"source": "enwik8", "length": 65536},
+    "crime-and-punishment": {"source": "text", "length": 524288},
+    "text": {"source": "text", "length": 256, "default": "help"},
+}
+
+# Steps 2 and 5 train and score on the digits where the preset has no entry in TRAIN or DATA.
 DATA_PRESET = "digits"
 make_data = embedded_data
 optimizer = TRAIN[DATA_PRESET]
