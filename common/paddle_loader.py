@@ -8,6 +8,7 @@ from common import paddle_side as side
 from common.data import pad_batch
 from common.nested import joined, leaves
 
+
 class Samples(Dataset):
     """Rows of arrays that share their first axis: sample i is {name: array[i]}."""
 

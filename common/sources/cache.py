@@ -2,7 +2,7 @@
 
     log/data/reviews-1f0c….npz       the arrays; …json beside it, written last, says it is whole
     log/data/reviews-1f0c….part      how far an interrupted run came
-    log/data/sources/…json           the SHA-256 of a source, for as long as its files stay as they are
+    log/data/sources/…json           the SHA-256 of a source, while its files stay the same
 
 Every file is written whole or not at all.  Two runs at once make the same files, and whichever is
 last puts its own in the place of the other's equal one.  The folder is log/data, or what the

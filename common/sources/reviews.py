@@ -139,7 +139,7 @@ SPLITS = {"balanced": Balanced, "random": Random}
 
 
 def build(request: Request, progress: Path) -> Made:
-    """Read, split and tokenize; raises UserError where no review is left, or the file is damaged."""
+    """Read, split and tokenize; raises UserError where no review is left or the file is damaged."""
     settings, path = request.settings, request.path
     kind = settings.get("split", "balanced")
     if path.is_dir():
