@@ -11,7 +11,7 @@ from common.files import link_or_copy
 from common.json_file import load_json
 from common.logs import read_sidecar, write_json
 from common.operators import SMALLEST
-from common.optional import ENTRIES_FILE, TEXT, data_preset, make_data, reads_file
+from common.optional import ENTRIES_FILE, SAMPLES, TEXT, data_preset, make_data, reads_file
 from common.pairs import WORDS, Pair
 from common.provenance import SIDES
 from common.reuse import (
@@ -62,7 +62,7 @@ class Twins:
             return False
         files: dict[str, dict] = {}
         for part, arrays in parts.items():
-            stem, prefix = (TEXT, "") if part == TEXT else (preset, f"{part}/")
+            stem, prefix = (TEXT, "") if part == TEXT else (SAMPLES, f"{part}/")
             files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
         for stem, arrays in files.items():
             save_arrays(folder / f"{stem}.npz", arrays)
@@ -74,7 +74,7 @@ class Twins:
         model = find_model(options.tokenizer)
         made = prepare(pair, preset, options.data, options.seed, model, self.on_progress)
         folder.mkdir(parents=True, exist_ok=True)
-        link_or_copy(made.file, folder / f"{preset}.npz")
+        link_or_copy(made.file, folder / f"{SAMPLES}.npz")
         save_arrays(folder / f"{TEXT}.npz", text(count=TEXT_COUNT, max_bytes=TEXT_BYTES))
         if made.entries:
             write_json(folder / ENTRIES_FILE, made.entries)

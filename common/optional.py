@@ -32,6 +32,7 @@ DEFAULTS = {
 OPTIMIZERS = ("adam", "adamw", "sgd")
 CURVES = ("loss", "lr", "order")  # what step 5 logs of each step or epoch beside the scores
 ENTRIES_FILE = "config.json"  # of a model's data, where they set entries of its configuration
+SAMPLES = "samples"  # stem of the file of the data sets; TEXT is that of the documents
 VALIDATION = "validation"  # a part that make_data may leave out
 TEXT = "text"  # a part of make_data that is no data set: documents that step 2 reads and pads
 

@@ -28,7 +28,7 @@ from common.layout import Layout, LayoutError, SameLayout
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
 from common.nested import joined, rebuilt
 from common.npz import read_npz
-from common.optional import data_preset
+from common.optional import SAMPLES
 from common.pairs import ROOT, STIRRED, WORDS, Case, Pair, load_pairs
 from common.parent import watch
 from common.provenance import (
@@ -90,7 +90,7 @@ class Run:
 
     def samples(self, part: str) -> dict[str, np.ndarray]:
         """Name -> array (N, ...) of a part of the pair's data: train, validation or test."""
-        arrays = self.data[data_preset(self.pair, self.options.preset)]
+        arrays = self.data[SAMPLES]
         prefix = f"{part}/"
         return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
 

@@ -7,6 +7,7 @@ fields that are left out, and lines that are broken.
 import csv
 import io
 import json
+import re
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def make_reviews(seed: int) -> bytes:
     lines[11] = repr(json.loads(lines[11]))  # single quotes
     lines.insert(20, lines[20][: len(lines[20]) // 2])  # cut off
     lines.insert(50, '{"asin": "B0000001", "overall": 5.0}')  # says nothing
-    lines.insert(70, lines[70].replace('"overall": ', '"overall": 0.'))
+    lines.insert(70, re.sub(r'"overall": \d.0', '"overall": 4.5', lines[70]))
     return ("\n".join(lines) + "\n").encode()
 
 
