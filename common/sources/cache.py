@@ -56,7 +56,7 @@ def kept_or_made(request: Request, build: Callable[[Request, Path], Made]) -> Pr
             request.on_progress("data: looking at what is kept")
             load_arrays(file)  # what was damaged since is made again
             kept = load_json(told)
-            again = f"data: taken from {_shown(file)}, which was made from the same file before"
+            again = f"data: taken from {_shown(file)}, made from the same source before"
             return Prepared(file, kept["entries"], [*kept["notes"], again])
         except (UserError, KeyError):
             notes = [f"data: {_shown(file)} was damaged, and was made again"]

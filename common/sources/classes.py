@@ -188,7 +188,7 @@ def _columns(path: Path, first: list[str], given: dict | None) -> tuple[tuple[in
         found, is_header = list(range(len(first))), False
     else:
         found, is_header = [n for n in (label, *texts) if isinstance(n, int)], False
-        if named:
+        if named and given:
             raise UserError(f"--data {path}: no column {', '.join(named)} in its first line")
     if not found or max(found) >= len(first):
         raise UserError(f"--data {path}: {len(first)} column(s); a label and a text are needed")

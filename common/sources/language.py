@@ -10,6 +10,7 @@ dropped; where a part has not even one row, every part has a last row with paddi
 """
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def _content(request: Request) -> tuple[np.ndarray, list[str]]:
             if len(members) != 1:
                 raise UserError(f"--data {path}: it holds {len(members)} files; unpack the text")
             content = _unpacked(archive, members[0], request)
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise UserError(f"--data {path}: damaged or cut off ({error}): get it again") from None
     return _some(path, content), []
 

@@ -17,7 +17,7 @@ from common.paddle_loader import Documents, Samples, batches, count, predict
 from common.paddle_tokenizers import Bytes, SentencePiece, Words, encode
 from common.twin import main
 
-SCORED_TOKENS = 1 << 15  # of a language model's test set: its logits are a vocabulary times more
+SCORED_TOKENS = 1 << 13  # of a language model's test set: its logits are a vocabulary times more
 SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes
 BATCH_SIZE = 32
 TEXT_LENGTH = 64  # bytes that a text is cut or padded to
