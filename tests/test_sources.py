@@ -518,6 +518,7 @@ def test_folders_are_classes(tmp_path):
         ("", "no labelled text that can be used"),
         ("label,text\n", "no labelled text that can be used"),
         ("1,a\n1,b\n", "1 different labels"),
+        ("--1,a\n" + "9" * 5000 + ",b\n", "too few texts for a test set"),
         ("1,a\n2,b\n", "too few texts for a test set"),
         ("only\none\n", r"1 column\(s\); a label and a text are needed"),
         ("".join(f"{i},x\n" * 2 for i in range(1001)), "1,001 different labels"),
@@ -546,6 +547,22 @@ def test_a_preset_with_data_of_its_own_is_the_data_preset():
     ):
         assert data_preset(load_pair(model), preset) == expected_preset, preset
     assert data_preset(pair_of(), "small") == "small"
+
+
+@pytest.mark.parametrize(
+    "settings, sentence",
+    [
+        ({"source": "film"}, "must be a dict whose .source. is one of reviews, enwik8"),
+        ({"source": "text", "length": 0}, "length is 0; allowed: an integer from 1"),
+        ({"source": "text"}, "length is None; allowed: an integer from 1"),
+        ({"source": "text", "length": 8, "lower": True}, "unknown lower; known: default, length"),
+        ({"source": "reviews", "length": 8, "split": "odd"}, "split is 'odd'; allowed: balanced"),
+        ({"source": "reviews", "length": 8, "sizes": [3]}, "allowed with balanced: 2 integers"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, sentence):
+    with pytest.raises(UserError, match=sentence):
+        prepare(pair_of(DATA={"small": settings}), "small", REVIEWS, 0)
 
 
 def test_entries_of_the_data_are_in_the_configuration(tmp_path):

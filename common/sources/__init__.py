@@ -49,6 +49,13 @@ KINDS = {
     ),
 }
 
+SETTINGS = {
+    "reviews": ("split", "sizes", "length", "eval_length", "vocabulary"),
+    "enwik8": ("length", "vocabulary"),
+    "text": ("length", "vocabulary", "default"),
+    "classes": ("length", "eval_length", "lower", "columns", "vocabulary"),
+}
+
 
 @dataclass(frozen=True)
 class Request:
@@ -91,6 +98,20 @@ def source_settings(pair: Pair, preset: str) -> dict | None:
             f'{pair.folder / "case.py"}: DATA["{preset}"] must be a dict whose "source" is one of '
             f"{', '.join(KINDS)}"
         )
+    allowed = {"source", *SETTINGS[settings["source"]]}
+    unknown = sorted(map(str, set(settings) - allowed))
+    if unknown:
+        raise UserError(
+            f'{pair.folder / "case.py"}: DATA["{preset}"]: unknown {", ".join(unknown)}; known: '
+            f"{', '.join(sorted(allowed))}"
+        )
+    for key in ("length", "eval_length"):
+        value = settings.get(key, 1 if key == "eval_length" else None)
+        if type(value) is not int or value < 1:
+            raise UserError(
+                f'{pair.folder / "case.py"}: DATA["{preset}"]: {key} is {value!r}; allowed: an '
+                "integer from 1"
+            )
     return settings
 
 

@@ -20,6 +20,7 @@ their order: as numbers where all are, else as text.  Words are first seen over 
 """
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from common.sources.broken import Broken
 from common.sources.words import class_counts, labelled
 from common.tape import Tape
 
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 TEST_SHARE = 5  # one in so many
 MAX_CLASSES = 1000
 _TOLD_EVERY = 5000
@@ -48,7 +50,7 @@ def build(request: Request, progress: Path) -> Made:
     if not test:
         raise UserError(f"--data {path}: too few texts for a test set: each class needs 2")
     names = sorted({label for label, _ in train + test})
-    if all(name.lstrip("-").isdecimal() for name in names):
+    if all(_NUMBER.fullmatch(name) for name in names):
         names.sort(key=int)
     if not 2 <= len(names) <= MAX_CLASSES:
         raise UserError(

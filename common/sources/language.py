@@ -12,6 +12,7 @@ dropped; where a part has not even one row, every part has a last row with paddi
 import zipfile
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -121,8 +122,8 @@ def _pieces(request: Request, content: np.ndarray) -> tuple[np.ndarray, int, lis
     for chunk in _lines(content):
         decoded = chunk.decode("utf-8", "replace")
         replaced += decoded.count("\ufffd") - chunk.count("\ufffd".encode())
-        for ids in processor.encode(decoded.split("\n")):
-            found.append(np.array(ids, np.int32))
+        lines = processor.encode(decoded.split("\n"))
+        found.append(np.fromiter(chain.from_iterable(lines), np.int32))
         done += len(chunk)
         request.on_progress(f"data: {100 * done // len(content)} % of the text to pieces")
     notes = [f"data: {replaced:,} bytes that are no UTF-8 were replaced"] if replaced else []

@@ -142,9 +142,14 @@ def build(request: Request, progress: Path) -> Made:
     """Read, split and tokenize; raises UserError where no review is left or the file is damaged."""
     settings, path = request.settings, request.path
     kind = settings.get("split", "balanced")
+    if kind not in SPLITS:
+        raise UserError(f"DATA in case.py: split is {kind!r}; allowed: {', '.join(SPLITS)}")
     if path.is_dir():
         raise UserError(f"--data {path}: a folder; give the file of reviews in it")
     sizes = settings.get("sizes", SIZES[kind])
+    if len(sizes) != len(SIZES[kind]) or any(type(n) is not int or n < 1 for n in sizes):
+        wanted = f"{len(SIZES[kind])} integers from 1"
+        raise UserError(f"DATA in case.py: sizes is {sizes!r}; allowed with {kind}: {wanted}")
     collector, broken, lines = _collected(request, SPLITS[kind], sizes, progress)
     if lines and broken.total == lines:
         raise UserError(f"--data {path}: no line is a review: {', '.join(broken.first)}")
