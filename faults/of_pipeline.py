@@ -207,8 +207,8 @@ FAULTS = [
     score(
         id="scored-with-dropout",
         what="predictions made in train mode",
-        old="predict(run, run.build(), test, BATCH_SIZE)",
-        new="predict(run, run.build(training=True), test, BATCH_SIZE)",
+        old="predict(run, run.build(), test, size)",
+        new="predict(run, run.build(training=True), test, size)",
         origin="test/000/fastformer_model.dropout:p",
     ),
     score(
