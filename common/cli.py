@@ -52,6 +52,12 @@ def parser(description: str) -> argparse.ArgumentParser:
         metavar="OP,OP…|all|smallest",
         help="operators that torch computes on the Paddle side; smallest: search for the fewest",
     )
+    options.add_argument(
+        "--data", type=Path, metavar="PATH", help="steps 2 and 5: the file or folder to train on"
+    )
+    options.add_argument(
+        "--tokenizer", type=Path, metavar="FILE", help="step 2, and texts: a SentencePiece model"
+    )
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
     options.add_argument("--steps", type=_positive, help="step 5: steps of the whole training")
     options.add_argument(

@@ -8,7 +8,8 @@ A data file is an .npz of plain arrays with the SHA-256 of its content inside:
     digits  train/input_ids (N, 64), train/labels (N,), test/input_ids, test/labels
     text    values (all documents' ids, one after another), offsets (documents + 1,)
 
-All are int64. Ids: 0 is padding; a digit's pixel p (0..16) is p + 1; a text's byte b is b + 2.
+Those are int64, and the files of common/sources smaller integers, which the loaders make int64.
+Ids: 0 is padding; a digit's pixel p (0..16) is p + 1; a text's byte b is b + 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,16 +79,17 @@ def embedded_data(config: dict, seed: int) -> dict[str, dict[str, np.ndarray]]:
     return {**digits(), "text": text(count=TEXT_COUNT, max_bytes=TEXT_BYTES)}
 
 
-def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray]) -> str:
+def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray], packed: bool = True) -> str:
     """Write `arrays` as .npz, all or nothing, with their SHA-256 inside; returns the SHA-256.
 
-    The same arrays give the same file, byte for byte.
+    The same arrays give the same file, byte for byte.  Large ones are quicker unpacked.
     """
     path = Path(path)
     digest = arrays_sha256(arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **{_SHA256: np.array(digest)}, **arrays)
+        save = np.savez_compressed if packed else np.savez
+        save(file, **{_SHA256: np.array(digest)}, **arrays)
     return digest
 
 
@@ -202,3 +204,21 @@ def macro_f_seed(labels: np.ndarray, predictions: np.ndarray, num_classes: int) 
     precision = np.mean(right / (table.sum(0) + 1e-8))
     recall = np.mean(right / (table.sum(1) + 1e-8))
     return float(2 * precision * recall / (precision + recall + 1e-8))
+
+
+def next_token_sums(logits: np.ndarray, labels: np.ndarray) -> dict[str, tuple[float, int]]:
+    """Name -> (sum, tokens) of logits (N, T, V) that predict the token after each of labels.
+
+    accuracy, and bits_per_token.  labels (N, T) are integers, below 0 where they do not count; a
+    row's first token is predicted by nothing.  Bits are computed in float64, a row at a time.
+    """
+    right, nats, count = 0, 0.0, 0
+    for row, tokens in zip(logits, labels, strict=True):
+        kept = tokens[1:] >= 0
+        scores, wanted = row[:-1][kept].astype(np.float64), tokens[1:][kept]
+        right += int(np.count_nonzero(scores.argmax(-1) == wanted))
+        scores -= scores.max(-1, keepdims=True)
+        chosen = scores[np.arange(len(wanted)), wanted]
+        nats += float(np.sum(np.log(np.exp(scores).sum(-1)) - chosen))
+        count += len(wanted)
+    return {"accuracy": (right, count), "bits_per_token": (nats / np.log(2.0), count)}

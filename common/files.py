@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,14 @@ def whole(path: str | os.PathLike) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def link_or_copy(path: str | os.PathLike, place: str | os.PathLike) -> None:
+    """Give a file a second name where the system can, else a copy; for files nobody changes."""
+    try:
+        os.link(path, place)
+    except OSError:
+        shutil.copy2(path, place)
 
 
 def open_plain(path: str | os.PathLike, links: bool = False) -> io.BufferedReader:

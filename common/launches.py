@@ -1,15 +1,17 @@
 """The processes of one step: what each side is told, and what became of it."""
 
 import os
+import shutil
 import traceback
 from pathlib import Path
 
-from common.data import save_arrays
+from common.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
 from common.errors import UserError
+from common.files import link_or_copy
 from common.json_file import load_json
-from common.logs import read_sidecar
+from common.logs import read_sidecar, write_json
 from common.operators import SMALLEST
-from common.optional import TEXT, data_preset, make_data
+from common.optional import ENTRIES_FILE, SAMPLES, TEXT, data_preset, make_data, reads_file
 from common.pairs import ROOT, WORDS, Pair
 from common.provenance import SIDES
 from common.reuse import (
@@ -21,6 +23,8 @@ from common.reuse import (
     write_key,
 )
 from common.runner import Process, how_it_ended
+from common.sentencepieces import MODEL, find_model, load_processor
+from common.sources import prepare
 
 
 class Twins:
@@ -35,6 +39,7 @@ class Twins:
         self.unfinished = unfinished  # where checkpoints go
         self.brought: set[str] = set()  # models whose torch logs were taken over
         self.notes: dict[str, list[str]] = {}  # model -> what to say of that
+        self.data_notes: dict[str, list[str]] = {}  # model -> what its data say of themselves
         self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
         self.data = work / "data"
 
@@ -45,19 +50,44 @@ class Twins:
         """
         if not self.step.data:
             return True
+        folder = self.data / pair.name
+        preset = data_preset(pair, self.options.preset)
         try:
-            parts = make_data(pair, self.options.preset, self.options.seed)
+            self.tokenizer(folder)
+            if reads_file(pair, preset):
+                self.read_data(pair, preset, folder)
+                return True
+            parts = make_data(pair, preset, self.options.seed, self.options.data)
         except UserError as error:
             self.errors[pair.name] = (str(error), "".join(traceback.format_exception(error)))
             return False
-        preset = data_preset(pair, self.options.preset)
         files: dict[str, dict] = {}
         for part, arrays in parts.items():
-            stem, prefix = (TEXT, "") if part == TEXT else (preset, f"{part}/")
+            stem, prefix = (TEXT, "") if part == TEXT else (SAMPLES, f"{part}/")
             files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
         for stem, arrays in files.items():
-            save_arrays(self.data / pair.name / f"{stem}.npz", arrays)
+            save_arrays(folder / f"{stem}.npz", arrays)
         return True
+
+    def read_data(self, pair: Pair, preset: str, folder: Path) -> None:
+        """Put the data of a preset that reads a file into `folder`, and step 2's texts."""
+        options = self.options
+        model = find_model(options.tokenizer)
+        made = prepare(pair, preset, options.data, options.seed, model, self.on_progress)
+        folder.mkdir(parents=True, exist_ok=True)
+        link_or_copy(made.file, folder / f"{SAMPLES}.npz")
+        save_arrays(folder / f"{TEXT}.npz", text(count=TEXT_COUNT, max_bytes=TEXT_BYTES))
+        if made.entries:
+            write_json(folder / ENTRIES_FILE, made.entries)
+        self.data_notes[pair.name] = made.notes
+
+    def tokenizer(self, folder: Path) -> None:
+        """Put the SentencePiece model of --tokenizer where both sides find it."""
+        model = find_model(self.options.tokenizer)
+        if model is not None:
+            load_processor(model)  # a sentence now, and not from two processes
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(model, folder / MODEL)
 
     def bring_reference(self, pair: Pair, former: Path) -> None:
         """Take over the torch side's logs, where asked for; else note what they will depend on.
@@ -66,7 +96,8 @@ class Twins:
         """
         folder = self.work / pair.name
         folder.mkdir()
-        notes = self.notes[pair.name] = self.unfinished.claim(pair) if self.step.trains else []
+        notes = self.notes[pair.name] = list(self.data_notes.get(pair.name, []))
+        notes += self.unfinished.claim(pair) if self.step.trains else []
         if self.options.reference:
             found = find_reference(self.options.reference.absolute(), self.step, pair)
             notes += filter(None, [differing_reference(found, pair)])

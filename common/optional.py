@@ -4,14 +4,17 @@ Each is called through here, and what it returns is checked: a sentence names th
 and what is wrong.  common/pairs.py says what each is given and returns.  NumPy only.
 """
 
+import inspect
 import traceback
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from common.data import accuracy, macro_f1, macro_f_seed
+from common.data import TEXT_VOCABULARY, accuracy, macro_f1, macro_f_seed, next_token_sums
 from common.errors import UserError
+from common.json_file import load_json
 from common.pairs import Case, Pair
 from common.setups import SCHEDULES
 
@@ -30,22 +33,43 @@ DEFAULTS = {
 OPTIMIZERS = ("adam", "adamw", "sgd")
 BEST = ("largest", "smallest")
 CURVES = ("loss", "lr", "order")  # what step 5 logs of each step or epoch beside the scores
+ENTRIES_FILE = "config.json"  # of a model's data, where they set entries of its configuration
+SAMPLES = "samples"  # stem of the file of the data sets; TEXT is that of the documents
+VALIDATION = "validation"  # a part that make_data may leave out
 TEXT = "text"  # a part of make_data that is no data set: documents that step 2 reads and pads
 
 
 def data_preset(pair: Pair, preset: str) -> str:
-    """The preset that steps 2 and 5 run: case.py's DATA_PRESET, else the one that was asked for."""
+    """The preset that steps 2 and 5 run: one with an entry of its own in case.py's DATA or TRAIN,
+    else case.py's DATA_PRESET, else the one that was asked for."""
+    tables = (getattr(pair.case, name, None) for name in ("DATA", "TRAIN"))
+    if any(isinstance(table, dict) and preset in table for table in tables):
+        return preset
     return getattr(pair.case, "DATA_PRESET", preset)
+
+
+def reads_file(pair: Pair, preset: str) -> bool:
+    """True where the data of a preset come from one of common/sources."""
+    return data_preset(pair, preset) in (getattr(pair.case, "DATA", None) or {})
 
 
 def data_cases(pair: Pair, options) -> list[Case]:
     """What steps 2 and 5 run, once for each seed; raises UserError where the pair has no data."""
-    demand_data(pair)
-    config = pair.config(data_preset(pair, options.preset))
+    preset = data_preset(pair, options.preset)
+    if not reads_file(pair, preset):
+        demand_data(pair)
+    entries = data_entries(Path(options.data) / pair.name) if options.data else {}
+    config = pair.config(preset) | entries
     return [
         Case(f"seed_{seed}" if seed else "", config, weights=options.data_weights, seed=seed)
         for seed in range(options.seeds)
     ]
+
+
+def data_entries(folder: Path) -> dict[str, int]:
+    """Entries of the configuration that the data in a folder set, such as the vocabulary's size."""
+    path = folder / ENTRIES_FILE
+    return load_json(path) if path.is_file() else {}
 
 
 def demand_data(pair: Pair) -> None:
@@ -60,31 +84,47 @@ def demand_data(pair: Pair) -> None:
 # ---- make_data ----------------------------------------------------------------------------------
 
 
-def make_data(pair: Pair, preset: str, seed: int) -> dict[str, dict[str, np.ndarray]]:
+def make_data(
+    pair: Pair, preset: str, seed: int, path: Path | None = None
+) -> dict[str, dict[str, np.ndarray]]:
     """Part -> name -> array (N, ...), as case.py makes them.
 
+    path    what --data says, for a make_data that takes `path`
     Raises UserError where the two sets are not there, empty, unlike each other, or not numbers.
     """
     demand_data(pair)
     config = pair.config(data_preset(pair, preset))
-    made = _call(pair, "make_data", pair.case.make_data, config, seed)
     where = _where(pair, "make_data")
+    function = pair.case.make_data
+    if "path" in inspect.signature(function).parameters:
+        made = _call(pair, "make_data", partial(function, path=path), config, seed)
+    elif path is not None:
+        known = ", ".join(getattr(pair.case, "DATA", None) or {}) or "none"
+        raise UserError(
+            f"--data {path}: preset {preset} of {pair.name} reads no file (presets that do: "
+            f"{known}), nor does its make_data take `path`"
+        )
+    else:
+        made = _call(pair, "make_data", function, config, seed)
     if not isinstance(made, dict) or not {"train", "test"} <= set(made):
         raise UserError(f'{where} must return a dict with "train" and "test"')
-    unknown = sorted(map(str, set(made) - {"train", "test", TEXT}))
+    unknown = sorted(map(str, set(made) - {"train", "test", VALIDATION, TEXT}))
     if unknown:
-        raise UserError(f'{where}: {", ".join(unknown)}: only "train" and "test" are read')
+        known = f'"train", "test" and "{VALIDATION}"'
+        raise UserError(f"{where}: {', '.join(unknown)}: only {known} are read")
     parts = {part: _part(where, part, values) for part, values in made.items()}
     if set(parts.get(TEXT, ())) not in (set(), {"values", "offsets"}):
         raise UserError(f'{where}: "{TEXT}" must hold values and offsets of documents')
-    train, test = parts["train"], parts["test"]
-    if set(train) != set(test):
-        alone = ", ".join(sorted(set(train) ^ set(test)))
-        raise UserError(f'{where}: {alone}: in one of "train" and "test" alone')
-    for name in train:
-        if train[name].dtype != test[name].dtype:
-            told = f'{train[name].dtype} in "train", {test[name].dtype} in "test"'
-            raise UserError(f"{where}: {name} is {told}; make them the same")
+    train = parts["train"]
+    for part in {"test", VALIDATION} & set(parts):
+        other = parts[part]
+        if set(train) != set(other):
+            alone = ", ".join(sorted(set(train) ^ set(other)))
+            raise UserError(f'{where}: {alone}: in one of "train" and "{part}" alone')
+        for name in train:
+            if train[name].dtype != other[name].dtype:
+                told = f'{train[name].dtype} in "train", {other[name].dtype} in "{part}"'
+                raise UserError(f"{where}: {name} is {told}; make them the same")
     return parts
 
 
@@ -136,8 +176,8 @@ def score(
 class Evaluation:
     """Scores over batches: of all outputs at the end, or sums that each batch adds to.
 
-    A case.py with `metric_sums(config, outputs, inputs) -> {name: (sum, weight)}` has the latter,
-    where it returns no None: outputs as long as a language model's do not fit into memory at once.
+    The latter of a language model, whose logits do not fit into memory at once: `accuracy` of the
+    next token and `bits_per_token`, called `bits_per_byte` where a token is a byte.
     """
 
     def __init__(self, pair: Pair, config: dict):
@@ -149,15 +189,27 @@ class Evaluation:
 
     def add(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
         """One batch's outputs (B, ...) and inputs."""
-        rule = getattr(self._pair.case, "metric_sums", None)
-        sums = rule and _call(self._pair, "metric_sums", rule, self._config, outputs, batch)
-        for name, (total, weight) in (sums or {}).items():
-            before = self._sums.get(name, (0.0, 0.0))
-            self._sums[name] = before[0] + float(total), before[1] + float(weight)
-        if not sums or not self._batches:
+        predicted = self._next_tokens(outputs, batch)
+        for name, (total, count) in (next_token_sums(*predicted) if predicted else {}).items():
+            before = self._sums.get(name, (0.0, 0))
+            self._sums[name] = before[0] + total, before[1] + count
+        if not predicted or not self._batches:
             for name, values in outputs.items():
                 self._parts.setdefault(name, []).append(values)
         self._batches += 1
+
+    def _next_tokens(self, outputs, batch) -> tuple[np.ndarray, np.ndarray] | None:
+        """(logits (B, T, V), labels (B, T)) of a language model; None for all else.
+
+        That is head "lm", which shifts its labels, or a model whose data have no labels.
+        """
+        logits, ids = outputs.get("logits"), batch.get("input_ids")
+        labels = batch.get("labels", ids)
+        shifts = self._config.get("head") == "lm" or "labels" not in batch
+        own = hasattr(self._pair.case, "metric")
+        if own or not shifts or logits is None or not _are_of_tokens(logits, labels):
+            return None
+        return logits, labels
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Name -> array of all batches, or of the first; what some lack is left out."""
@@ -167,9 +219,12 @@ class Evaluation:
 
     def scores(self, samples: Mapping[str, np.ndarray]) -> dict[str, float]:
         """Name -> value over all samples, whose inputs (N, ...) are given."""
-        if self._sums:
-            return {name: total / weight for name, (total, weight) in self._sums.items()}
-        return score(self._pair, self.outputs(), samples)
+        if not self._sums:
+            return score(self._pair, self.outputs(), samples)
+        found = {name: total / count for name, (total, count) in self._sums.items()}
+        if self._config.get("vocab_size") == TEXT_VOCABULARY:
+            found["bits_per_byte"] = found.pop("bits_per_token")
+        return found
 
 
 def default_score(pair, outputs, inputs) -> dict[str, float]:
@@ -198,6 +253,13 @@ def classification(
         return None
     fits = logits.ndim > 1 and logits.shape[:-1] == labels.shape and logits.shape[-1] > 1
     return (logits, labels) if fits else None
+
+
+def _are_of_tokens(logits: np.ndarray, ids: np.ndarray | None) -> bool:
+    """True for logits (N, T, V) of token ids (N, T)."""
+    if ids is None or ids.dtype.kind not in "iu" or ids.ndim != 2:
+        return False
+    return logits.ndim == 3 and logits.shape[:2] == ids.shape and ids.shape[1] > 1
 
 
 # ---- optimizer ----------------------------------------------------------------------------------

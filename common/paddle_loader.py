@@ -1,17 +1,13 @@
 """The framework's own DataLoader: torch_loader.py and paddle_loader.py are twins."""
 
-import re
-
 import numpy as np
 import paddle
 from paddle.io import BatchSampler, DataLoader, Dataset, Sampler
 
 from common import paddle_side as side
-from common.data import PADDING, pad_batch
+from common.data import pad_batch
 from common.nested import joined, leaves
 from common.optional import Evaluation
-
-UNKNOWN = PADDING + 1  # the id of a word that the vocabulary lacks; known words follow
 
 
 class Samples(Dataset):
@@ -26,7 +22,7 @@ class Samples(Dataset):
 
     def __getitem__(self, index):
         # Arrays, not NumPy's scalars, whose dtype the frameworks' loaders do not keep.
-        return {name: np.asarray(values[index]) for name, values in self.arrays.items()}
+        return {name: _wide(values[index]) for name, values in self.arrays.items()}
 
 
 class Documents(Dataset):
@@ -41,21 +37,6 @@ class Documents(Dataset):
 
     def __getitem__(self, index):
         return self.documents[index]
-
-
-class Vocabulary:
-    """Words in the order in which they are first seen; `ids` maps each to its id."""
-
-    def __init__(self, texts):
-        self.ids = {}
-        for text in texts:
-            for word in words_of(text):
-                self.ids.setdefault(word, UNKNOWN + 1 + len(self.ids))
-
-    def encode(self, text):
-        """The ids of a text's words, int64 (words,); UNKNOWN for a word never seen."""
-        ids = [self.ids.get(word, UNKNOWN) for word in words_of(text)]
-        return np.array(ids, dtype=np.int64)
 
 
 class Order(Sampler):
@@ -78,11 +59,6 @@ def batches(dataset, order, batch_size, drop_last=False, max_length=None):
     collate = None if max_length is None else lambda texts: _padded(texts, max_length)
     for batch in DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
         yield {name: _array(values) for name, values in batch.items()}
-
-
-def words_of(text):
-    """The words of a text in lower case; a mark of punctuation is a word of its own."""
-    return re.findall(r"\w+|[^\w\s]", text.lower())
 
 
 def evaluate(run, model, samples, batch_size):
@@ -114,6 +90,12 @@ def count(samples):
 def _padded(texts, max_length):
     input_ids, attention_mask = pad_batch(texts, max_length)
     return {"input_ids": input_ids, "attention_mask": attention_mask}
+
+
+def _wide(values):
+    """Integers as int64, which models take; large data are kept in fewer bytes."""
+    values = np.asarray(values)
+    return values.astype(np.int64) if values.dtype.kind in "iu" else values
 
 
 def _array(values):

@@ -12,14 +12,17 @@ case.py, NumPy only:
 
     make_data    (config, seed) -> {"train": {name: array (N, ...)}, "test": {...}}: the same names
                  in both, what forward and loss take; the labels under "labels".  It runs in the
-                 check's process, once for both sides.
+                 check's process, once for both sides.  It may give "validation" too, and may
+                 take `path`, what --data says.
+    DATA         {preset: what it reads}: presets whose data come from a file (common/sources)
     metric       (outputs, inputs) -> {name: float} over the whole test set, arrays: outputs by
                  their keys joined by '/', those with the batch axis; inputs are make_data's "test".
                  By default accuracy and macro-F1 of `logits` against integer `labels`.
     optimizer    a dict, or (config) -> dict: epochs, batch_size, optimizer (adam, adamw, sgd), lr,
                  schedule (constant, linear, cosine), warmup_steps, weight_decay, clip_norm; by
                  default Adam at 1e-3, constant, 3 epochs of batches of 32
-    DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset
+    DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset; one that has an entry
+                 in DATA, or in a dict TRAIN, is run as it is
 
 torch_model.py and paddle_model.py:
 

@@ -7,9 +7,7 @@ Either way every log must still be the file that its sidecar describes.
 """
 
 import json
-import os
 import platform
-import shutil
 import subprocess
 import sys
 from functools import cache
@@ -17,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from common.errors import UserError
+from common.files import link_or_copy
 from common.json_file import load_json
 from common.logs import file_sha256, read_sidecar, write_json
 from common.pairs import Pair
@@ -53,7 +52,7 @@ def reference_key(step: Step, pair: Pair, options, python: str, data: Path) -> d
         "workbench": workbench_sha256(pair, "torch", step.name),
         "configuration": json.dumps([configuration, repr(step.launches)]),
         "weights": _weights(options.weights),
-        "data": json.dumps({path.name: file_sha256(path) for path in sorted(data.glob("*.npz"))}),
+        "data": json.dumps({path.name: file_sha256(path) for path in sorted(data.glob("*"))}),
         "environment": json.dumps([python, _versions(python), platform.platform(), threads]),
     }
 
@@ -152,10 +151,7 @@ def take_over(folder: Path, target: Path) -> None:
                 continue
             place = target / path.relative_to(folder)
             place.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(path, place)
-            except OSError:
-                shutil.copy2(path, place)
+            link_or_copy(path, place)
 
 
 def write_key(folder: Path, key: dict[str, str]) -> None:

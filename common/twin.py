@@ -28,7 +28,7 @@ from common.layout import Layout, LayoutError, SameLayout
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
 from common.nested import joined, rebuilt
 from common.npz import read_npz
-from common.optional import data_preset
+from common.optional import SAMPLES, data_preset
 from common.pairs import ROOT, STIRRED, WORDS, Case, Pair, load_pairs
 from common.parent import watch
 from common.provenance import (
@@ -96,9 +96,14 @@ class Run:
 
     def samples(self, part: str) -> dict[str, np.ndarray]:
         """Name -> array (N, ...) of a part of the pair's data: train, validation or test."""
-        arrays = self.data[self.data_preset]
+        arrays = self.data[SAMPLES]
         prefix = f"{part}/"
         return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
+
+    def data_file(self, name: str) -> Path | None:
+        """A further file of the pair's data, such as a tokenizer's model; None where it is not."""
+        path = Path(self.options.data or "") / self.pair.name / name
+        return path if self.options.data and path.is_file() else None
 
     def log(self, key: str, values: object) -> None:
         """Log one array (or tensor) under this case's prefix."""

@@ -8,10 +8,11 @@ from pathlib import Path
 from faults.fault import MODELS, Fault
 
 LOADER = "common/paddle_loader.py"
+TOKENIZERS = "common/paddle_tokenizers.py"
 METRIC = "step2_metric/paddle/metric.py"
 
 reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="readers")
-words = partial(Fault, model="fastformer", step=2, file=LOADER, area="words")
+words = partial(Fault, model="fastformer", step=2, file=TOKENIZERS, area="words")
 SCORES = "for name, value in score(run.pair, outputs, test).items():\n"
 score = partial(Fault, model="fastformer", step=2, file=METRIC, area="scores")
 LOAD = "self.side.load_state(model, values)"
@@ -99,10 +100,10 @@ FAULTS = [
     reader(
         id="off-by-one-sample",
         what="a sample read with the next one's label",
-        old="return {name: np.asarray(values[index]) for name, values in self.arrays.items()}",
+        old="return {name: _wide(values[index]) for name, values in self.arrays.items()}",
         new="after = (index + 1) % len(self)\n"
         '        read = {"labels": after}\n'
-        "        return {n: np.asarray(v[read.get(n, index)]) for n, v in self.arrays.items()}",
+        "        return {n: _wide(v[read.get(n, index)]) for n, v in self.arrays.items()}",
         origin="train/batch/000/labels",
     ),
     reader(
@@ -147,30 +148,52 @@ FAULTS = [
     words(
         id="case-kept",
         what="words not put into lower case",
-        old="text.lower())",
-        new="text)",
+        old="text = text.lower()",
+        new="text = str(text)",
         origin="words/vocabulary",
     ),
     words(
         id="vocabulary-sorted",
         what="vocabulary in alphabetical order",
-        old="            for word in words_of(text):\n                self",
-        new="            for word in sorted(words_of(text)):\n                self",
+        old="for word, _, _ in self.words(text):",
+        new="for word, _, _ in sorted(self.words(text)):",
         origin="words/vocabulary",
     ),
     words(
         id="punctuation-glued",
         what="words split at blanks alone, marks left on them",
-        old=r'r"\w+|[^\w\s]"',
+        old=r'r"\w+|[^\w\s]+"',
         new=r'r"\S+"',
         origin="words/vocabulary",
     ),
     words(
         id="unknown-dropped",
         what="unknown words left out",
-        old="ids = [self.ids.get(word, UNKNOWN) for word in words_of(text)]",
-        new="ids = [self.ids[word] for word in words_of(text) if word in self.ids]",
+        old="            ids.append(self.ids.get(word, self.unknown_id))",
+        new="            if word not in self.ids:\n                continue\n"
+        "            ids.append(self.ids[word])",
         origin="words/lengths",
+    ),
+    words(
+        id="marks-one-by-one",
+        what="a run of punctuation taken apart",
+        old=r"[^\w\s]+",
+        new=r"[^\w\s]",
+        origin="words/vocabulary",
+    ),
+    words(
+        id="vocabulary-from-0",
+        what="the first word has padding's id",
+        old="PADDING + 1 + len(self.ids))",
+        new="PADDING + len(self.ids))",
+        origin="words/ids",
+    ),
+    words(
+        id="offsets-of-bytes",
+        what="offsets count bytes instead of characters",
+        old="spans.append((place, place + 1))",
+        new="spans.append((len(spans), len(spans) + 1))",
+        origin="tokenizer/bytes/offsets",
     ),
     # ---- scores
     score(
@@ -184,8 +207,8 @@ FAULTS = [
     score(
         id="scored-with-dropout",
         what="predictions made in train mode",
-        old="predict(run, run.build(), test, BATCH_SIZE)",
-        new="predict(run, run.build(training=True), test, BATCH_SIZE)",
+        old="predict(run, run.build(), test, size)",
+        new="predict(run, run.build(training=True), test, size)",
         origin="test/000/fastformer_model.dropout:p",
     ),
     score(

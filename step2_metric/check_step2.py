@@ -13,7 +13,9 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common.cli import check_main  # noqa: E402
 from common.logs import read_log  # noqa: E402
+from common.sentencepieces import MODEL  # noqa: E402
 from common.steps import Launch, Step  # noqa: E402
+from common.tokenizer_opinion import tokenizer_opinion  # noqa: E402
 from common.verdict import Row, claim  # noqa: E402
 
 SCORE_ALLOWED = 1e-12  # scores are ratios of small counts: only their last bits may differ
@@ -21,6 +23,12 @@ SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F
 
 
 def third_opinion(folder: Path, pair) -> tuple[list[Row], list[str]]:
+    """Each side's tokenizers and scores against a third party's."""
+    rows, notes = tokenizer_opinion(folder, folder.parent / "data" / pair.name / MODEL)
+    return rows + score_opinion(folder, pair), notes
+
+
+def score_opinion(folder: Path, pair) -> list[Row]:
     """Each side's scores against scikit-learn's, computed from that side's predictions."""
     from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
@@ -28,7 +36,7 @@ def third_opinion(folder: Path, pair) -> tuple[list[Row], list[str]]:
     for side in ("torch", "paddle"):
         with read_log(folder / f"metric_{side}.npy") as log:
             if hasattr(pair.case, "metric") or "test/predictions" not in log:
-                return [], []  # the pair's own metric: its meaning is its own
+                return []  # the pair's own metric: its meaning is its own
             labels, predictions = log["test/labels"], log["test/predictions"]
             labels, predictions = labels[labels >= 0], predictions[labels >= 0]
             classes = range(log.shape("test/logits")[-1])
@@ -50,7 +58,7 @@ def third_opinion(folder: Path, pair) -> tuple[list[Row], list[str]]:
                 )
                 for name, opinion in opinions.items()
             ]
-    return rows, []
+    return rows
 
 
 STEP = Step(

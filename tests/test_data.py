@@ -176,19 +176,33 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
         data.split_documents(np.arange(5), np.array(offsets, int))
 
 
-def test_words_have_ids_in_the_order_in_which_they_are_first_seen():
-    script = """
-from common.torch_loader import UNKNOWN, Vocabulary, words_of
-assert words_of("It's  a CAT.") == ["it", "'", "s", "a", "cat", "."]
-known = Vocabulary(["b A b", "c a"])
-assert known.ids == {"b": UNKNOWN + 1, "a": UNKNOWN + 2, "c": UNKNOWN + 3}
-assert known.encode("C zebra B").tolist() == [UNKNOWN + 3, UNKNOWN, UNKNOWN + 1]
-assert known.encode("").shape == (0,) and known.encode("").dtype == "int64" and UNKNOWN == 1
+@pytest.mark.parametrize("side", ["torch", "paddle"])
+def test_small_integers_are_widened_and_other_types_stay(side):
+    script = f"""
+import numpy as np
+from common.{side}_loader import Samples, batches
+made = {{"a": np.arange(3, dtype=np.int16), "b": np.ones((3, 2), np.int8), "c": np.zeros(3, bool),
+        "d": np.zeros(3, np.float32)}}
+batch = next(batches(Samples(made), range(3), 3))
+print({{name: values.dtype.name for name, values in batch.items()}})
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "ignore", "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.stdout == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float32'}\n", done.stderr
+
+
+def test_large_arrays_are_written_unpacked(tmp_path):
+    arrays = {"values": np.zeros(10000, np.int16)}
+    digest = data.save_arrays(tmp_path / "packed.npz", arrays)
+    assert digest == data.save_arrays(tmp_path / "plain.npz", arrays, packed=False)
+    sizes = [(tmp_path / f"{name}.npz").stat().st_size for name in ("packed", "plain")]
+    assert sizes[0] < 1000 < 20000 < sizes[1]
+    assert np.array_equal(data.load_arrays(tmp_path / "plain.npz")["values"], arrays["values"])
 
 
 # ---- scores -------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def sets(**changes):
         (sets(test={"x": np.zeros((4, 2)), "labels": np.zeros(3, int)}), "not as many samples"),
         (sets(test={"x": np.array(["a"] * 4), "labels": np.zeros(4, int)}), "test/x is <U1"),
         (sets(test={"x": np.zeros((4, 2), int), "labels": np.zeros(4, int)}), 'int64 in "test"'),
-        (sets(valid={"x": np.zeros(4)}), 'valid: only "train" and "test" are read'),
+        (sets(valid={"x": np.zeros(4)}), 'valid: only "train", "test" and "validation" are read'),
         (sets(text={"values": np.zeros(4, int)}), "must hold values and offsets"),
     ],
 )

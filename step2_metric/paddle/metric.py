@@ -10,13 +10,18 @@ import numpy as np
 
 from common import paddle_side as side
 from common.data import BYTE_OFFSET, split_documents
+from common.hard_texts import HARD_TEXTS
 from common.optional import TEXT, classification, data_cases
-from common.paddle_loader import Documents, Samples, Vocabulary, batches, count, evaluate
+from common.sentencepieces import MODEL
+from common.paddle_loader import Documents, Samples, batches, count, evaluate
+from common.paddle_tokenizers import Bytes, SentencePiece, Words, encode
 from common.twin import main
 
+SCORED_TOKENS = 1 << 13  # of a language model's test set: its logits are a vocabulary times more
 SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes
 BATCH_SIZE = 32
 TEXT_LENGTH = 64  # bytes that a text is cut or padded to
+TOKENS_LENGTH = 48  # tokens of a hard text: some are longer, some shorter
 WORDS_LENGTH = 128  # words likewise: some texts are longer, some shorter
 
 
@@ -33,8 +38,13 @@ def metric(run):
         padded = batches(Documents(texts), range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
         log_batches(run, "text", padded)
         words(run, texts)
+    tokenizers(run)
 
-    scores, outputs = evaluate(run, run.build(), test, BATCH_SIZE)
+    size = BATCH_SIZE
+    if run.case.config.get("head") == "lm":
+        rows = max(1, SCORED_TOKENS // test["input_ids"].shape[1])
+        test, size = {name: values[:rows] for name, values in test.items()}, min(rows, size)
+    scores, outputs = evaluate(run, run.build(), test, size)
     if "labels" in test:
         run.log("test/labels", test["labels"])
     for name, values in outputs.items():
@@ -48,13 +58,35 @@ def metric(run):
 def words(run, texts):
     """Log the vocabulary of the first half of the texts, and all of them as batches of word ids."""
     texts = [bytes((ids - BYTE_OFFSET).astype(np.uint8)).decode(errors="replace") for ids in texts]
-    vocabulary = Vocabulary(texts[: len(texts) // 2])
-    run.log("words/vocabulary", np.array([digest(word.encode()) for word in vocabulary.ids]))
-    run.log("words/ids", np.array(list(vocabulary.ids.values()), dtype=np.int64))
-    documents = [vocabulary.encode(text) for text in texts]
+    known = Words(texts[: len(texts) // 2], lower=True)
+    run.log("words/vocabulary", np.array([digest(word.encode()) for word in known.ids]))
+    run.log("words/ids", np.array(list(known.ids.values()), dtype=np.int64))
+    documents = [np.array(known.tokens(text)[0], dtype=np.int64) for text in texts]
     run.log("words/lengths", np.array([len(ids) for ids in documents], dtype=np.int64))
     padded = batches(Documents(documents), range(len(texts)), BATCH_SIZE, max_length=WORDS_LENGTH)
     log_batches(run, "words", padded)
+
+
+def tokenizers(run):
+    """Log what each tokenizer makes of the hard texts: rows of ids, and all ids as hashes."""
+    half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
+    known = {"words": Words(half), "words_lower": Words(half, lower=True)}
+    made = {"bytes": Bytes(), **known}
+    model = run.data_file(MODEL)
+    if model is not None:
+        made["sentencepiece"] = SentencePiece(model)
+        run.log("tokenizer/sentencepiece/model", digest(model.read_bytes()))
+    for name, tokenizer in made.items():
+        found = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH)
+        if tokenizer.eos_id is not None:
+            ended = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH, eos=True)
+            run.log(f"tokenizer/{name}/ids_with_eos", ended["input_ids"])
+        for key in ("lengths", "input_ids", "attention_mask", "offsets"):
+            run.log(f"tokenizer/{name}/{key}", found[key])
+        everything = [tokenizer.tokens(text) for text in HARD_TEXTS]
+        for i, key in enumerate(("all_ids", "all_offsets")):
+            hashes = [digest(np.array(row[i], dtype=np.int64).tobytes()) for row in everything]
+            run.log(f"tokenizer/{name}/{key}", np.array(hashes, dtype=np.int64))
 
 
 def digest(content):

@@ -1,0 +1,271 @@
+"""The tokenizers of both sides: each other's equal, right by a third opinion, known answers."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mutant import mutant
+
+from common import paddle_tokenizers, tokenizer_opinion, torch_tokenizers
+from common.errors import UserError
+from common.hard_texts import HARD_TEXTS, SENTENCE
+from common.sentencepieces import find_model
+
+ROOT = Path(__file__).resolve().parent.parent
+PUBLISHED = ROOT.parent / "shared" / "data" / "reformer_crime_and_punishment" / "spiece.model"
+# Seed R4.
+KNOWN = "33 260 111 4 136 264 69 30 71 26 268 71 258 277 33 8 180 26 224 26 13 40 52 282 258 287"
+HALF = HARD_TEXTS[: len(HARD_TEXTS) // 2]
+WIDTH = 48
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A small SentencePiece model; training the same text gives the same pieces."""
+    import sentencepiece
+
+    folder = tmp_path_factory.mktemp("spiece")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(ROOT / "fake_data" / "enwik8.txt"),
+        model_prefix=str(folder / "spiece"),
+        vocab_size=200,
+        model_type="bpe",
+        character_coverage=0.99,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return folder / "spiece.model"
+
+
+def logged(module, name, model=None):
+    """What step 2 logs of a tokenizer, with the names that it has there."""
+    made = {
+        "bytes": lambda: module.Bytes(),
+        "words": lambda: module.Words(HALF),
+        "words_lower": lambda: module.Words(HALF, lower=True),
+        "sentencepiece": lambda: module.SentencePiece(model),
+    }
+    tokenizer = made[name]()
+    found = module.encode(tokenizer, HARD_TEXTS, WIDTH)
+    rows = [tokenizer.tokens(text) for text in HARD_TEXTS]
+    for i, key in enumerate(("all_ids", "all_offsets")):
+        found[key] = np.array([tokenizer_opinion._digest(row[i]) for row in rows])
+    return {f"tokenizer/{name}/{key}": values for key, values in found.items()}
+
+
+def differing(one, other):
+    """The keys under which two logs hold other values."""
+    assert set(one) == set(other)
+    return [key for key in one if not np.array_equal(one[key], other[key])]
+
+
+RULES = {
+    "bytes": tokenizer_opinion.byte_tokens,
+    "words": tokenizer_opinion.word_rule(HALF),
+    "words_lower": tokenizer_opinion.word_rule(HALF, lower=True),
+}
+
+
+def opinions(name, log):
+    """The keys of a log that the third opinion does not share."""
+    found = [RULES[name](text) for text in HARD_TEXTS]
+    rows = tokenizer_opinion.compared(name, "paddle", found, log)
+    return [row.key for row in rows if row.verdict != "IDENTICAL"]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_both_sides_and_a_third_agree(name):
+    torch, paddle = (logged(m, name) for m in (torch_tokenizers, paddle_tokenizers))
+    assert differing(torch, paddle) == []
+    assert opinions(name, torch) == [] == opinions(name, paddle)
+
+
+# tokenizer, what is wrong in the Paddle twin, the text that is changed, its replacement
+FAULTS = [
+    ("words", "case lowered", "if self.lower:", "if True:"),
+    ("words_lower", "case kept", "if self.lower:", "if False:"),
+    ("words", "vocabulary from 0", "PADDING + 1 + len(self.ids))", "PADDING + len(self.ids))"),
+    ("words", "runs of marks split", r"[^\w\s]+", r"[^\w\s]"),
+    ("words", "letters of ASCII alone", r'r"\w+|', r'r"[A-Za-z0-9_]+|'),
+    ("words", "unknown words are padding", "get(word, self.unknown_id)", "get(word, 0)"),
+    (
+        "words_lower",
+        "offsets in the lowered text",
+        "places = [i for i, mark in enumerate(text) for _ in mark.lower()]",
+        "places = range(10**6)",
+    ),
+    ("bytes", "bytes of another encoding", '"utf-8", "surrogatepass"):', '"utf-16-le"):'),
+    ("bytes", "offset of ids", "byte + BYTE_OFFSET", "byte + BYTE_OFFSET - 1"),
+    ("bytes", "offsets of bytes", "(place, place + 1)", "(len(spans), len(spans) + 1)"),
+    ("bytes", "padded in front", "input_ids[row, :kept]", "input_ids[row, width - kept :]"),
+    ("bytes", "cut in front", "ids[:kept]", "ids[len(ids) - kept :]"),
+    ("bytes", "length after the cut", "len(ids) + eos for", "min(len(ids), WIDTH) for"),
+    ("bytes", "mask of ones", "[row, : kept + eos] = 1", "[row] = 1"),
+    (
+        "bytes",
+        "empty texts dropped",
+        "for text in texts]\n    lengths",
+        "for text in texts if text]\n    lengths",
+    ),
+]
+
+
+@pytest.mark.parametrize("name, what, old, new", FAULTS, ids=[row[1] for row in FAULTS])
+def test_planted_faults_are_seen_by_the_twin_and_by_the_third(name, what, old, new):
+    wrong = mutant(paddle_tokenizers, old, new)
+    wrong.WIDTH = WIDTH
+    log = logged(wrong, name) if "dropped" not in what else dropped(wrong, name)
+    assert differing(logged(torch_tokenizers, name), log)
+    assert opinions(name, log)
+
+
+def dropped(module, name):
+    """A log whose arrays have fewer rows, those of the digests too."""
+    log = logged(module, name)
+    assert len(log[f"tokenizer/{name}/input_ids"]) < len(HARD_TEXTS)
+    return log
+
+
+def test_bytes_decode_to_the_text():
+    for module in (torch_tokenizers, paddle_tokenizers):
+        for text in (*HARD_TEXTS, "lone \ud800 half"):
+            ids, spans = module.Bytes().tokens(text)
+            assert module.Bytes().decode(ids) == text
+            assert all(text[start:end] for start, end in spans)
+            assert min(ids, default=2) >= 2 and max(ids, default=2) <= 257
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_spans_of_words_hold_them(lower):
+    tokenizer = torch_tokenizers.Words(HARD_TEXTS, lower=lower, unknown=False)
+    names = {number: word for word, number in tokenizer.ids.items()}
+    assert sorted(names) == list(range(1, len(names) + 1))
+    for text in HARD_TEXTS:
+        if lower and len(text.lower()) != len(text):
+            continue  # a mark is half a letter's lower case
+        for number, (start, end) in zip(*tokenizer.tokens(text), strict=True):
+            assert (text[start:end].lower() if lower else text[start:end]) == names[number]
+
+
+def test_words_are_known_in_the_order_in_which_they_are_first_seen():
+    known = torch_tokenizers.Words(["b A b...", "c a"], lower=True)
+    assert known.ids == {"b": 1, "a": 2, "...": 3, "c": 4} and known.unknown_id == 5
+    assert known.tokens("C zebra B") == ([4, 5, 1], [(0, 1), (2, 7), (8, 9)])
+    with pytest.raises(ValueError, match="'zebra' is not in the vocabulary"):
+        torch_tokenizers.Words(["b"], unknown=False).tokens("zebra")
+
+
+def test_encode_makes_room_for_the_end(model):
+    tokenizer = torch_tokenizers.SentencePiece(model)
+    found = torch_tokenizers.encode(tokenizer, [SENTENCE, "", "cat"], 5, eos=True)
+    ids = tokenizer.tokens(SENTENCE)[0]
+    assert found["input_ids"][0].tolist() == [*ids[:4], tokenizer.eos_id]
+    assert found["input_ids"][1].tolist() == [tokenizer.eos_id, 0, 0, 0, 0]
+    assert found["attention_mask"][:2].tolist() == [[1] * 5, [1, 0, 0, 0, 0]]
+    assert found["offsets"][0, 4].tolist() == [0, 0] and found["lengths"][0] == len(ids) + 1
+    longest = torch_tokenizers.encode(tokenizer, [SENTENCE, ""])
+    assert longest["input_ids"].shape == (2, len(ids)) and longest["input_ids"][1].sum() == 0
+    # The fault: cut first and then ended, a row is one longer than it may be, or loses its end.
+    wrong = mutant(paddle_tokenizers, "min(len(ids), width - eos)", "min(len(ids), width)")
+    with pytest.raises(IndexError):
+        wrong.encode(wrong.SentencePiece(model), [SENTENCE], 5, eos=True)
+    with pytest.raises(UserError, match="Bytes has no token for the end"):
+        torch_tokenizers.encode(torch_tokenizers.Bytes(), [""], 5, eos=True)
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        torch_tokenizers.encode(tokenizer, [""], 0)
+
+
+# ---- SentencePiece ------------------------------------------------------------------------------
+
+
+def test_pieces_agree_with_the_library(model):
+    logs = [logged(m, "sentencepiece", model) for m in (torch_tokenizers, paddle_tokenizers)]
+    assert differing(*logs) == []
+    assert piece_opinions(logs[0], model) == []
+
+
+def piece_opinions(log, model):
+    processor = torch_tokenizers.SentencePiece(model).processor
+    rows = tokenizer_opinion.pieces_opinion("paddle", processor, log)
+    assert len(rows) == 4
+    return [row.key for row in rows if row.verdict != "IDENTICAL"]
+
+
+PIECE_FAULTS = [
+    ("all_ids", 'list(found["ids"])', 'list(found["ids"])[1:]'),
+    ("all_ids", "EncodeAsOffsetMapping(text)", "EncodeAsOffsetMapping(text.lower())"),
+    ("spans", "[tuple(span) for span", "[(span[0] + 1, span[1] + 1) for span"),
+    ("spans", "[tuple(span) for span", "[tuple(span)[:1] * 2 for span"),
+]
+
+
+@pytest.mark.skipif(
+    not hasattr(__import__("sentencepiece").SentencePieceProcessor, "EncodeAsOffsetMapping"),
+    reason="this version of the library gives offsets in the older way",
+)
+@pytest.mark.parametrize("key, old, new", PIECE_FAULTS)
+def test_planted_faults_in_pieces_are_seen(model, key, old, new):
+    log = logged(mutant(paddle_tokenizers, old, new), "sentencepiece", model)
+    assert differing(logged(torch_tokenizers, "sentencepiece", model), log)
+    assert f"third/sentencepiece/{key}/paddle" in piece_opinions(log, model)
+
+
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason="the published spiece.model is not here")
+def test_known_answer_of_the_published_model():
+    for module in (torch_tokenizers, paddle_tokenizers):
+        tokenizer = module.SentencePiece(PUBLISHED)
+        ids, spans = tokenizer.tokens(SENTENCE)
+        assert " ".join(map(str, ids)) == KNOWN
+        assert "".join(SENTENCE[start:end] for start, end in spans) == SENTENCE
+        assert tokenizer.eos_id == 2
+
+
+REFERENCE = """
+import json, sys
+from transformers import ReformerTokenizer
+from common.hard_texts import HARD_TEXTS
+tokenizer = ReformerTokenizer(sys.argv[1])
+print(json.dumps([tokenizer(text)["input_ids"] for text in HARD_TEXTS]))
+"""
+
+
+@pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
+def test_pieces_are_those_of_the_reference_program(model):
+    """It takes special tokens that are written out for what they name, and SentencePiece does not:
+    the one text with them is left out."""
+    command = [sys.executable, "-W", "ignore", "-c", REFERENCE, str(model)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    ours = torch_tokenizers.SentencePiece(model)
+    for text, ids in zip(HARD_TEXTS, json.loads(done.stdout), strict=True):
+        if "</s>" not in text:
+            assert ours.tokens(text)[0] == ids, ascii(text[:60])
+
+
+def test_the_library_is_asked_for_only_when_it_is_needed(tmp_path):
+    script = (
+        "import sys; sys.modules['sentencepiece'] = None\n"
+        "from common.torch_tokenizers import Bytes, SentencePiece, encode\n"
+        "encode(Bytes(), ['a'])\n"
+        "try: SentencePiece('x.model')\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+        "print(sorted({'torch', 'paddle'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert "UserError --tokenizer: the Python that runs this has no sentencepiece" in done.stdout
+    assert done.stdout.endswith("[]\n") and done.stderr == ""
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    (tmp_path / "x.model").write_bytes(b"no model")
+    with pytest.raises(UserError, match="x.model: not a SentencePiece model"):
+        torch_tokenizers.SentencePiece(tmp_path / "x.model")
+    with pytest.raises(UserError, match="nor a folder with spiece.model"):
+        find_model(tmp_path)
+    assert find_model(None) is None
