@@ -1,9 +1,9 @@
 """The processes of one step: what each side is told, and what became of it."""
 
-import os
 import traceback
 from pathlib import Path
 
+from common.checkpoint import FOLDER, prepare
 from common.data import save_arrays
 from common.errors import UserError
 from common.json_file import load_json
@@ -36,6 +36,30 @@ class Twins:
         self.notes: dict[str, list[str]] = {}  # model -> what to say of that
         self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
         self.data = work / "data"
+        self.published: Path | None = None  # what the twins read of a checkpoint
+
+    def bring_weights(self, pairs: list[Pair]) -> list[Pair]:
+        """Read the checkpoint that --weights names, if it names one, for every pair.
+
+        Returns the pairs with its configuration; one that it does not fit has an error.
+        """
+        given = self.options.weights
+        if not given or given in WORDS:
+            return pairs
+        self.published = self.work / FOLDER
+        made = []
+        for pair in pairs:
+            options = self.options
+            preset = data_preset(pair, options.preset) if self.step.data else options.preset
+            self.on_progress(f"weights of {pair.name}")
+            try:
+                pair, found = prepare(pair, given, preset, options.train, self.pythons, self.work)
+                self.notes[pair.name] = found.notes
+            except UserError as error:
+                text = "".join(traceback.format_exception(error))
+                self.errors[pair.name] = (str(error), text)
+            made.append(pair)
+        return made
 
     def make_data(self, pair: Pair) -> bool:
         """Write what a pair's make_data gives as files that both sides read; False where it fails.
@@ -65,7 +89,7 @@ class Twins:
         """
         folder = self.work / pair.name
         folder.mkdir()
-        notes = self.notes[pair.name] = []
+        notes = self.notes.setdefault(pair.name, [])
         if self.options.reference:
             found = find_reference(self.options.reference.absolute(), self.step, pair)
             notes += filter(None, [differing_reference(found, pair)])
@@ -124,8 +148,9 @@ class Twins:
         command += ["--preset", options.preset, "--seed", str(options.seed)]
         command += ["--device", options.device, "--out", str(out or self.work), "--progress"]
         if options.weights:
-            known = options.weights in WORDS
-            command += ["--weights", options.weights if known else os.path.abspath(options.weights)]
+            command += ["--weights", options.weights]
+        if self.published:
+            command += ["--published", str(self.published)]
         if self.step.data:
             command += ["--data", str(self.data)]
         if options.epochs:
