@@ -370,10 +370,12 @@ def summary(certificate: Certificate) -> str:
         "buffers": sum(not row["parameter"] for row in rows),
     }
     told = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
-    probed = len({row["probe"] for row in rows if row["probe_verdict"] != NOT_REACHED})
+    tried = [row for row in rows if row.get("probe_verdict", NOT_REACHED) != NOT_REACHED]
+    probed = f"{len({row['probe'] for row in tried})} layers probed"
     return (
         f"certified: {len(rows)} entries{f' ({told})' if told else ''}, every torch element used "
-        f"once, read back with the same bits in both directions, {probed} layers probed"
+        "once, read back with the same bits in both directions, "
+        f"{probed if 'probe_verdict' in rows[0] else 'no layer tried'}"
     )
 
 

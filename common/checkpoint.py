@@ -153,16 +153,16 @@ def fit(pair: Pair, checkpoint: Checkpoint, describe: Callable[[str], dict], bot
             checkpoint.ignored[key] = reason
         else:
             state[key] = values
-    checkpoint.filled = _fill_in(state, owners)
+    checkpoint.filled = fill_in(state, owners)
     weights.check_state(f"{given} ({checkpoint.place.path.name})", state, owners)
     if stored.paddle:
         state = checkpoint.layout.to_torch(state)
-        _fill_in(state, checkpoint.owners["torch"])
+        fill_in(state, checkpoint.owners["torch"])
         weights.check_state(given, state, checkpoint.owners["torch"])
     checkpoint.state = {key: state[key] for key in checkpoint.owners["torch"]}
 
 
-def _fill_in(state: dict[str, np.ndarray], owners: Mapping[str, Owner]) -> dict[str, str]:
+def fill_in(state: dict[str, np.ndarray], owners: Mapping[str, Owner]) -> dict[str, str]:
     """Put a tensor under all its names where the file has it under one; key -> that name."""
     there: dict[str, str] = {}
     for key, owner in owners.items():

@@ -269,10 +269,10 @@ def main(
         importlib.import_module(f"common.{side.NAME}_{part}").patch()
     forbid_compat()
     try:
-        pairs = [published(pair, options.published) for pair in load_pairs(options.model)]
         if options.save:
             _save(side, Path(options.save), Path(options.weights))
             return 0
+        pairs = [published(pair, options.published) for pair in load_pairs(options.model)]
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

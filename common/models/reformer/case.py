@@ -427,8 +427,9 @@ def published_inputs(config, train):
 
 def publish(config):
     """The entries of the config.json that transformers and PaddleNLP build this model from."""
-    config = complete(config)
-    architecture = next(name for name, head in HEADS.items() if head == config.pop("head"))
+    config = complete(config) | {"classifier_dropout": config.get("classifier_dropout")}
+    of_head = config.pop("head")
+    architecture = next(name for name, head in HEADS.items() if head == of_head)
     layers = {"num_hidden_layers": len(config["attn_layers"])}
     return {"architectures": [architecture], "model_type": "reformer"} | config | layers
 
