@@ -69,7 +69,8 @@ class Checkpoint:
             notes.append(f"weights: passed over {_some(keys)}: {reason}")
         for key, source in self.filled.items():
             notes.append(f"weights: {key} is not in the file; it is one tensor with {source}")
-        wild = [k for k, v in self.state.items() if v.dtype.kind == "f" and not np.isfinite(v).all()]
+        floats = [(key, v) for key, v in self.state.items() if v.dtype.kind == "f"]
+        wild = [key for key, values in floats if not np.isfinite(values).all()]
         if wild:
             notes.append(f"weights: NaN or infinite values in {_some(wild)}")
         return notes

@@ -3,9 +3,9 @@
     python -m common.converter --model reformer --weights IN --out OUT [--to torch|paddle]
 
 OUT's ending is its format: .safetensors, .bin or .pt, .npz (torch's names and layout), .pdparams
-(Paddle's: what a Linear owns is transposed).  Without an ending OUT is a folder, with the config.json
-that from_pretrained wants: of transformers with --to torch (model.safetensors), of PaddleNLP with
---to paddle (model_state.pdparams).  IN is what --weights of every check takes.
+(Paddle's: what a Linear owns is transposed).  Without an ending OUT is a folder, with the
+config.json that from_pretrained wants: of transformers with --to torch (model.safetensors), of
+PaddleNLP with --to paddle (model_state.pdparams).  IN is what --weights of every check takes.
 
 The table is the certificate's (common/certificate.py): where each entry went, and whether the
 written file, read again, gives the same bits back in the model's own layout.  Nothing appears under

@@ -75,7 +75,7 @@ class Pair:
     name: str
     folder: Path
     case: ModuleType
-    published: dict | None = None  # a checkpoint's configuration and inputs, in every preset's place
+    published: dict | None = None  # a checkpoint's configuration and inputs
 
     @property
     def built_in(self) -> bool:

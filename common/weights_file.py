@@ -1,7 +1,7 @@
 """Files of weights, found and read: what Hugging Face, Paddle and this workbench write.
 
     safetensors      torch's layout; Paddle's, where its metadata's format is pd or np (PaddleNLP's)
-    .bin, .pt        torch.save, zip or legacy (common/torch_file.py)
+    .bin, .pt        torch.save, zip or legacy (common/bin_file.py)
     .pdparams        paddle.save: Paddle's layout
     .npz             torch's names and layout (common/npz.py)
     …index.json      Hugging Face's index of shards, each a safetensors or .bin file
@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bin_file import is_legacy, read_torch_legacy, read_torch_zip, widened
 from common.errors import UserError
 from common.files import open_plain
 from common.json_file import load_json
 from common.npz import read_npz
 from common.state_pickle import PaddleMachine, paddle_arrays, read_stored
-from common.torch_file import is_legacy, read_torch_legacy, read_torch_zip, widened
 from common.unpickle import Refused, printable
 
 CONFIG = "config.json"
@@ -177,13 +177,18 @@ def _read_file(path: Path, told: str) -> Stored:
             found = f"cut short or damaged ({error})"
         except (ValueError, OSError, EOFError, NotImplementedError, RuntimeError) as error:
             found = f"cut short or damaged ({' '.join(str(error).split())[:200]})"
-    raise UserError(f"{told}: {path.name} cannot be read: {found}; take or write it once more")
+    raise UserError(
+        f"{told}: {path.name} is not a readable file of weights: {found}; take or write it "
+        "once more"
+    )
 
 
 def _refuse_other(start: bytes, told: str) -> None:
     """Raise UserError for what is often found in a weights file's place."""
     if not start:
-        raise UserError(f"{told}: the file is empty; take or write it once more")
+        raise UserError(
+            f"{told}: not a readable file of weights: it is empty; take or write it once more"
+        )
     if start.startswith(b"version https://git-lfs"):
         raise UserError(
             f"{told}: this is a git-lfs pointer, not the weights: run git lfs pull in its folder"

@@ -388,6 +388,7 @@ IGNORED_KEYS = {
     r"(^|[._])mask_value_": "a constant of the attention masks, which older versions kept among "
     "the weights"
 }
+_PADDLENLP = {"num_heads": "num_attention_heads", "num_classes": "num_labels"}  # its names
 _CHUNKS = 4  # of the longer kind, in the inputs for a published checkpoint
 
 
@@ -395,7 +396,8 @@ def published(config):
     """A published config.json as a configuration; `architectures` says the head.
 
     Names that transformers 4 no longer knows (num_chunks_before, attention_probs_dropout_prob) are
-    passed over as it does, for its defaults.  Raises ValueError for another model's file.
+    passed over as it does, for its defaults.  PaddleNLP leaves out what its own defaults say, which
+    are enwik8's.  Raises ValueError for another model's file.
     """
     if config.get("model_type", "reformer") != "reformer":
         raise ValueError(f"model_type is {config['model_type']!r}; allowed: 'reformer'")
@@ -403,6 +405,9 @@ def published(config):
     if not isinstance(names, list) or len(names) != 1 or names[0] not in HEADS:
         raise ValueError(f"architectures is {names!r}; allowed: one of {', '.join(HEADS)}")
     found = {key: config[key] for key in DEFAULTS if key in config}
+    if "paddlenlp_version" in config:
+        renamed = {ours: config[theirs] for theirs, ours in _PADDLENLP.items() if theirs in config}
+        found = CONFIGS["enwik8"] | renamed | found
     if "id2label" in config and "num_labels" not in config:
         found["num_labels"] = len(config["id2label"])
     found = complete(found | {"head": HEADS[names[0]]})

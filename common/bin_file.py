@@ -1,8 +1,8 @@
 """Read what torch.save wrote, both formats, with NumPy alone; nothing in it is executed.
 
-    zip      NAME/data.pkl with the names and shapes, NAME/data/KEY with a storage's bytes each
-    legacy   before PyTorch 1.6: five pickles (magic number, version, system, the object, keys of
-             the storages), then each storage's size and bytes
+zip      NAME/data.pkl with the names and shapes, NAME/data/KEY with a storage's bytes each
+legacy   before PyTorch 1.6: five pickles (magic number, version, system, the object, keys of
+         the storages), then each storage's size and bytes
 """
 
 import io
@@ -31,8 +31,8 @@ def read_torch_zip(
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     """Name -> array of a torch.save zip, and the names of those that were bfloat16.
 
-    These come as float32, which holds it exactly; what shares a storage shares memory.  Raises Refused in words, or what zipfile and
-    NumPy raise for a damaged file.
+    These come as float32, which holds it exactly; what shares a storage shares memory.
+    Raises Refused in words, or what zipfile and NumPy raise for a damaged file.
     """
     members = {member.filename: member for member in archive.infolist()}
     packed = [name for name, m in members.items() if m.compress_type != zipfile.ZIP_STORED]
