@@ -27,7 +27,7 @@ from common.runner import Process, how_it_ended
 from common.weights_file import Place, Stored, find, read
 
 FOLDER = ".checkpoints"
-_SHOWN = 8  # names in a note; the JSON and the certificate have all
+_SHOWN = 3  # names in a note; the certificate has all
 
 
 @dataclass
