@@ -129,6 +129,7 @@ def _fill(stream, made: bytearray) -> None:
 
 def _arrays(tensors: dict[str, StoredTensor], load, order: str, file_bytes: int):
     total = sum(tensor.size * _item_bytes(tensor.storage.code) for tensor in tensors.values())
+    total += sum(s.count * _item_bytes(s.code) for s in {t.storage for t in tensors.values()})
     if total > max(_FREE_BYTES, _MAX_REUSE * file_bytes):
         raise Refused(f"{total:,} bytes of tensors in {file_bytes:,} bytes of file")
     storages: dict[str, np.ndarray] = {}
@@ -144,7 +145,11 @@ def _arrays(tensors: dict[str, StoredTensor], load, order: str, file_bytes: int)
         values = np.lib.stride_tricks.as_strided(
             flat[tensor.offset :] if tensor.size else flat[:0],
             tensor.shape,
-            tuple(step * flat.itemsize for step in tensor.strides),
+            # An axis of one element may have any stride.
+            tuple(
+                s * flat.itemsize * (n > 1)
+                for n, s in zip(tensor.shape, tensor.strides, strict=True)
+            ),
             writeable=False,
         )
         # A copy only where the elements do not lie in order.

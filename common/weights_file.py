@@ -42,6 +42,8 @@ SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".pdparams", ".npz")
 # Beside the weights of a training run, and no weights.
 _OTHERS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")
 GIVE = f"give a file ({', '.join(SUFFIXES)}, …index.json) or a folder that holds one"
+# What zipfile, NumPy and the system raise for a damaged file.
+_DAMAGE = (ValueError, OSError, EOFError, ArithmeticError, NotImplementedError, RuntimeError)
 _SAFE_DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
     "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|u1",
@@ -175,7 +177,7 @@ def _read_file(path: Path, told: str) -> Stored:
             found = "its arrays do not fit into memory"
         except zipfile.BadZipFile as error:
             found = f"cut short or damaged ({error})"
-        except (ValueError, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        except _DAMAGE as error:
             found = f"cut short or damaged ({' '.join(str(error).split())[:200]})"
     raise UserError(
         f"{told}: {path.name} is not a readable file of weights: {found}; take or write it "

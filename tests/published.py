@@ -24,7 +24,7 @@ HEADS = {
     "question_answering": "ReformerForQuestionAnswering",
 }
 TINY = {
-    "attn_layers": ["lsh", "local", "lsh"],
+    "attn_layers": ["lsh", "local"],
     "num_attention_heads": 2,
     "attention_head_size": 16,  # so that the projections are square: a transpose must be seen
     "hidden_size": 32,

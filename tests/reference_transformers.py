@@ -41,7 +41,7 @@ def make(task):
     config = transformers.ReformerConfig.from_json_file(path) if path else None
     model = kind(config or transformers.ReformerConfig(**task["config"]))
     with torch.no_grad():
-        for name, value in model.named_parameters():
+        for value in model.parameters():
             if value.ndim == 1:
                 value.add_(0.1 * torch.randn(value.shape))
     folder = Path(task["folder"])
