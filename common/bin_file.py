@@ -142,14 +142,12 @@ def _arrays(tensors: dict[str, StoredTensor], load, order: str, file_bytes: int)
         if storage.key not in storages:
             storages[storage.key] = _numbers(load(storage), storage.code, order)
         flat = storages[storage.key]
+        # An axis of one element may have any stride.
+        steps = [s * (n > 1) for n, s in zip(tensor.shape, tensor.strides, strict=True)]
         values = np.lib.stride_tricks.as_strided(
             flat[tensor.offset :] if tensor.size else flat[:0],
             tensor.shape,
-            # An axis of one element may have any stride.
-            tuple(
-                s * flat.itemsize * (n > 1)
-                for n, s in zip(tensor.shape, tensor.strides, strict=True)
-            ),
+            tuple(step * flat.itemsize for step in steps),
             writeable=False,
         )
         # A copy only where the elements do not lie in order.
