@@ -1,6 +1,6 @@
 """The certificate of conversion: the Paddle model holds the torch model's weights, all of them.
 
-    python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights FILE] [--json FILE]
+    python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
 
 Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
 what is done to the values (transposed, rows of a fused weight, convert), further names of the same
@@ -19,7 +19,6 @@ Exit status: 0 certified, 1 not, 2 it could not be found out.
 
 import argparse
 import json
-import os
 import re
 import sys
 import tempfile
@@ -31,6 +30,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from common import report
+from common.checkpoint import FOLDER, Checkpoint, prepare
 from common.cli import guarded, write_text
 from common.errors import UserError
 from common.judge import judge_logs
@@ -55,6 +55,8 @@ class Certificate:
     without_partner: dict[str, str] = field(default_factory=dict)  # key -> why it needs none
     problems: list[str] = field(default_factory=list)  # sentences
     notes: list[str] = field(default_factory=list)
+    ignored: dict[str, str] = field(default_factory=dict)  # key of a checkpoint -> why passed over
+    filled: dict[str, str] = field(default_factory=dict)  # key -> its name in the checkpoint
 
     @property
     def exit_code(self) -> int:
@@ -74,6 +76,8 @@ class Certificate:
             "only_paddle": self.only_paddle,
             "without_partner": self.without_partner,
             "notes": self.notes,
+            "ignored": self.ignored,
+            "filled": self.filled,
             "rows": self.rows,
         }
 
@@ -96,7 +100,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--preset", default="default", help="of the model's case.py")
     options.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--weights", default="stirred", help="stirred, trained-like or a .npz")
+    options.add_argument("--weights", default="stirred", help="stirred, trained-like, a checkpoint")
     options.add_argument("--torch-python", metavar="PATH", help="the Python that runs that side")
     options.add_argument("--paddle-python", metavar="PATH", help="likewise")
     options.add_argument("--json", type=Path, metavar="FILE", help="write every line as JSON")
@@ -129,16 +133,23 @@ def certify(pairs: list[Pair], options, work: Path, told) -> list[Certificate]:
     def run(side: str, some: list[Pair], *more: str) -> dict[str, dict]:
         return _run([pythons[side], "-W", "ignore"], side, some, options, work, told, *more)
 
+    checkpoints = {}
+    if options.weights not in WORDS:
+        for i, pair in enumerate(pairs):
+            asked = (options.weights, options.preset, False, pythons, work)
+            pairs[i], checkpoints[pair.name] = prepare(pair, *asked)
     found = []
     off: list[Pair] = []  # not every value agrees: each module is to be tried by itself
     errors = run("torch", pairs)
     errors |= run("paddle", [pair for pair in pairs if pair.name not in errors])
     for pair in pairs:
         certificate = Certificate(pair.name)
+        if pair.name in checkpoints:
+            read_checkpoint(certificate, checkpoints[pair.name])
         found.append(certificate)
         error = errors.get(pair.name, {})
         if error.get("certificate"):
-            _read_layout(certificate, {"": error["certificate"]})
+            read_layout(certificate, {"": error["certificate"]})
         elif error:
             raise UserError(f"{pair.name}: {error['sentence']}")
         elif not all(row.verdict in _HARMLESS for row in _judged(work / pair.name)):
@@ -150,13 +161,20 @@ def certify(pairs: list[Pair], options, work: Path, told) -> list[Certificate]:
     return found
 
 
+def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
+    """What was read, passed over and filled in."""
+    certificate.notes += checkpoint.notes
+    certificate.ignored = checkpoint.ignored
+    certificate.filled = checkpoint.filled
+
+
 def _read_logs(certificate: Certificate, folder: Path) -> None:
     sidecars = {
         (side, precision): read_sidecar(folder / f"forward_{side}{precision}.npy") or {}
         for side in SIDES
         for precision in ("", "_fp64")
     }
-    _read_layout(certificate, sidecars["paddle", ""].get("certificate", {}))
+    read_layout(certificate, sidecars["paddle", ""].get("certificate", {}))
     _read_back(certificate, sidecars)
     _read_probes(certificate, _judged(folder), sidecars["torch", ""])
 
@@ -169,8 +187,9 @@ def _run(python, side, pairs, options, work, told, *more: str) -> dict[str, dict
     for pair in pairs:
         command += ["--model", str(pair.name if pair.built_in else pair.folder)]
     command += ["--preset", options.preset, "--seed", str(options.seed), "--out", str(work)]
-    given = options.weights
-    command += ["--weights", given if given in WORDS else os.path.abspath(given)]
+    command += ["--weights", options.weights]
+    if options.weights not in WORDS:
+        command += ["--published", str(work / FOLDER)]
     process = Process([*command, "--device", options.device, *more], lambda text: told(text))
     try:
         status = process.wait()
@@ -199,7 +218,7 @@ def _judged(folder: Path) -> list[Row]:
 # ---- reading what the twins left ----------------------------------------------------------------
 
 
-def _read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
+def read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
     """Every case's pairing, each line once."""
     rows: dict[tuple[str, str], dict] = {}
     for found in cases.values():
@@ -315,6 +334,8 @@ def show(certificate: Certificate) -> None:
             table.add_row(*(cells if side == "torch" else cells[::-1]), "", "", "", "", "")
     for key, reason in certificate.without_partner.items():
         table.add_row(escape(key), "–", "", f"needs no partner: {reason}", "", "", "")
+    for key, reason in certificate.ignored.items():
+        table.add_row(escape(key), "–", "", f"passed over: {escape(reason)}", "", "", "")
     report.show_table(table)
     for word in certificate.notes:
         report.say(f"{certificate.model}: {word}")
@@ -349,10 +370,12 @@ def summary(certificate: Certificate) -> str:
         "buffers": sum(not row["parameter"] for row in rows),
     }
     told = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
-    probed = len({row["probe"] for row in rows if row["probe_verdict"] != NOT_REACHED})
+    tried = [row for row in rows if row.get("probe_verdict", NOT_REACHED) != NOT_REACHED]
+    probed = f"{len({row['probe'] for row in tried})} layers probed"
     return (
         f"certified: {len(rows)} entries{f' ({told})' if told else ''}, every torch element used "
-        f"once, read back with the same bits in both directions, {probed} layers probed"
+        "once, read back with the same bits in both directions, "
+        f"{probed if 'probe_verdict' in rows[0] else 'no layer tried'}"
     )
 
 

@@ -42,7 +42,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--preset", default="default", help="of the model's case.py")
     options.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     options.add_argument("--seed", type=_natural, default=0)
-    options.add_argument("--weights", help="a torch-named .npz, trained-like or stirred")
+    options.add_argument("--weights", help="a checkpoint, trained-like or stirred")
     options.add_argument("--out", type=Path, help="write logs to DIR/STEP/MODEL instead")
     options.add_argument(
         "--train", action="store_true", help="steps 1, 3, 4 in train mode, dropout from the tape"
@@ -218,8 +218,9 @@ def run_step(step: Step, options: argparse.Namespace, on_progress) -> list[Resul
     remove_abandoned(base)
     with working_folder(base) as work, Unfinished(base, work, options.resume) as unfinished:
         twins = Twins(step, options, pythons, work, on_progress, unfinished)
+        pairs = twins.bring_weights(pairs)
         for pair in pairs:
-            if twins.make_data(pair):
+            if pair.name not in twins.errors and twins.make_data(pair):
                 twins.bring_reference(pair, base / pair.name)
         errors = twins.run_all(pairs)
         results = []

@@ -1,7 +1,7 @@
 """Error against depth: the Reformer's intermediates in the shape of enwik8, layer by layer.
 
     python -m common.depth                    2, 12 layers; local, LSH; random, trained-like
-    python -m common.depth --weights FILE     12 layers as enwik8 has them, with weights of your own
+    python -m common.depth --weights PATH     12 layers as enwik8 has them, with weights of your own
 
 Runs step 1 for each, with every named tensor of every layer, and leaves log/depth/NAME.csv (every
 tensor: difference, each side's own distance to float64, the float64 gap, verdict),
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--weights", type=Path, metavar="FILE", help="a torch-named .npz")
+    parser.add_argument("--weights", type=Path, metavar="PATH", help="a checkpoint")
     parser.add_argument("--preset", action="append", help="instead of the four")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)

@@ -1,10 +1,10 @@
 """The processes of one step: what each side is told, and what became of it."""
 
-import os
 import shutil
 import traceback
 from pathlib import Path
 
+from common import checkpoint, sources
 from common.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
 from common.errors import UserError
 from common.files import link_or_copy
@@ -24,7 +24,6 @@ from common.reuse import (
 )
 from common.runner import Process, how_it_ended
 from common.sentencepieces import MODEL, find_model, load_processor
-from common.sources import prepare
 
 
 class Twins:
@@ -42,6 +41,32 @@ class Twins:
         self.data_notes: dict[str, list[str]] = {}  # model -> what its data say of themselves
         self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
         self.data = work / "data"
+        self.published: Path | None = None  # what the twins read of a checkpoint
+
+    def bring_weights(self, pairs: list[Pair]) -> list[Pair]:
+        """Read the checkpoint that --weights names, if it names one, for every pair.
+
+        Returns the pairs with its configuration; one that it does not fit has an error.
+        """
+        given = self.options.weights
+        if not given or given in WORDS:
+            return pairs
+        self.published = self.work / checkpoint.FOLDER
+        made = []
+        for pair in pairs:
+            options = self.options
+            preset = data_preset(pair, options.preset) if self.step.data else options.preset
+            self.on_progress(f"weights of {pair.name}")
+            try:
+                pair, found = checkpoint.prepare(
+                    pair, given, preset, options.train, self.pythons, self.work
+                )
+                self.notes[pair.name] = found.notes
+            except UserError as error:
+                text = "".join(traceback.format_exception(error))
+                self.errors[pair.name] = (str(error), text)
+            made.append(pair)
+        return made
 
     def make_data(self, pair: Pair) -> bool:
         """Write what a pair's make_data gives as files that both sides read; False where it fails.
@@ -73,7 +98,7 @@ class Twins:
         """Put the data of a preset that reads a file into `folder`, and step 2's texts."""
         options = self.options
         model = find_model(options.tokenizer)
-        made = prepare(pair, preset, options.data, options.seed, model, self.on_progress)
+        made = sources.prepare(pair, preset, options.data, options.seed, model, self.on_progress)
         folder.mkdir(parents=True, exist_ok=True)
         link_or_copy(made.file, folder / f"{SAMPLES}.npz")
         save_arrays(folder / f"{TEXT}.npz", text(count=TEXT_COUNT, max_bytes=TEXT_BYTES))
@@ -96,7 +121,8 @@ class Twins:
         """
         folder = self.work / pair.name
         folder.mkdir()
-        notes = self.notes[pair.name] = list(self.data_notes.get(pair.name, []))
+        notes = self.notes.setdefault(pair.name, [])
+        notes += self.data_notes.get(pair.name, [])
         notes += self.unfinished.claim(pair) if self.step.trains else []
         if self.options.reference:
             found = find_reference(self.options.reference.absolute(), self.step, pair)
@@ -168,8 +194,9 @@ class Twins:
         command += ["--preset", options.preset, "--seed", str(options.seed)]
         command += ["--device", options.device, "--out", str(out or self.work), "--progress"]
         if options.weights:
-            known = options.weights in WORDS
-            command += ["--weights", options.weights if known else os.path.abspath(options.weights)]
+            command += ["--weights", options.weights]
+        if self.published:
+            command += ["--published", str(self.published)]
         if self.step.data:
             command += ["--data", str(self.data)]
         if self.step.trains:

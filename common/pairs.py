@@ -24,6 +24,13 @@ case.py, NumPy only:
     DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset; one that has an entry
                  in DATA, or in a dict TRAIN, is run as it is
 
+    Of published checkpoints (--weights FOLDER, common/checkpoint.py), all optional:
+
+    published    (config.json) -> configuration; without it the preset's, updated with the file's
+    published_inputs (configuration, train) -> keywords for make_inputs
+    IGNORED_KEYS {regular expression: why} of entries that a file may hold and the model does not
+    publish      (configuration) -> entries of the config.json that common.converter writes
+
 torch_model.py and paddle_model.py:
 
     build        (config) -> nn.Module or nn.Layer; forward takes the inputs by keyword; outputs
@@ -73,6 +80,7 @@ class Pair:
     name: str
     folder: Path
     case: ModuleType
+    published: dict | None = None  # a checkpoint's configuration and inputs
 
     @property
     def built_in(self) -> bool:
@@ -86,7 +94,7 @@ class Pair:
             raise UserError(
                 f"--preset {preset}: model {self.name} has no such preset; it has {known}"
             )
-        return dict(self.case.CONFIGS[preset])
+        return dict((self.published or {}).get("config", self.case.CONFIGS[preset]))
 
     def cases(
         self, preset: str, weights: str | None = None, train: bool = False, decode: bool = False
@@ -100,6 +108,8 @@ class Pair:
         that are zero at first, much that is wrong does not show.
         """
         config = self.config(preset)
+        if self.published:
+            return [Case("", config, self.published["inputs"], train=train, stored=False)]
         table = getattr(self.case, "CASES", {}).get(preset)
         if table and weights in (None, *WORDS):
             left_out = {n for n, row in table.items() if "decode" in row and (train or not decode)}

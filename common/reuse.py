@@ -18,10 +18,11 @@ from common.errors import UserError
 from common.files import link_or_copy
 from common.json_file import load_json
 from common.logs import file_sha256, read_sidecar, write_json
-from common.pairs import Pair
+from common.pairs import WORDS, Pair
 from common.provenance import changed_sources, model_sources, workbench_sha256
 from common.runner import environment
 from common.steps import Step
+from common.weights_file import parts
 
 KEY_FILE = "reference.json"
 _PATTERNS = (
@@ -75,8 +76,9 @@ def _other_files(pair: Pair) -> dict[str, list[int]]:
 
 
 def _weights(given: str | None) -> str:
-    path = Path(given or "")
-    return f"{given} {file_sha256(path)}" if given and path.is_file() else str(given)
+    if not given or given in WORDS:
+        return str(given)
+    return f"{given} {[file_sha256(path) for path in parts(given)]}"
 
 
 def why_not_reused(folder: Path, key: dict[str, str]) -> str:

@@ -492,6 +492,12 @@ def load_state(model, arrays):
     model.load_state_dict(values)
 
 
+def save_arrays(path, arrays, names):
+    """Write the framework's own file of weights: each of `names` under the array that it names."""
+    tensors = {key: torch.as_tensor(values) for key, values in arrays.items()}  # twin: how
+    torch.save({name: tensors[key] for name, key in names.items()}, str(path))
+
+
 def watch(value):
     """Ask for the gradient of an input, where it is a float; returns the input."""
     if is_float(value):

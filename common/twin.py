@@ -21,8 +21,10 @@ from types import ModuleType
 import numpy as np
 
 from common import operators, weights
+from common.checkpoint_files import published, stored_weights
 from common.data import load_arrays
 from common.errors import UserError
+from common.json_file import load_json
 from common.layers import own_parameters
 from common.layout import Layout, LayoutError, SameLayout
 from common.logs import LogWriter, arrays_sha256, read_log, read_sidecar, write_sidecar
@@ -288,7 +290,10 @@ def main(
         importlib.import_module(f"common.{side.NAME}_{draws}").patch()
     forbid_compat()
     try:
-        pairs = load_pairs(options.model)
+        if options.save:
+            _save(side, Path(options.save), Path(options.weights))
+            return 0
+        pairs = [published(pair, options.published) for pair in load_pairs(options.model)]
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -376,6 +381,9 @@ def _parse(stem: str) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--weights", help="a torch-named .npz, or trained-like")
     parser.add_argument("--certify", action="store_true", help="for common.certificate")
+    parser.add_argument("--published", help="a folder of common/checkpoint.py's")
+    parser.add_argument("--describe", action="store_true", help="only write who owns which weights")
+    parser.add_argument("--save", help="only write --weights as this framework's own file")
     parser.add_argument("--out", default=f"log_{stem}", help="one folder a model is made in here")
     parser.add_argument("--data", help="folder of the embedded data (steps 2 and 5)")
     parser.add_argument("--epochs", type=int, help="step 5: instead of the preset's number")
@@ -406,6 +414,9 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
 
     Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
     """
+    if options.describe:
+        _describe(side, pair, cases[0], options, folder)
+        return
 
     def write(name, dtype, forced, reference=None, probing=True):
         path = folder / f"{stem}_{side.NAME}{name}.npy"
@@ -479,9 +490,26 @@ def _make_weights(side, pair, cases, options, folder) -> None:
         if options.weights in WORDS:
             state = weights.made(options.weights, state, owners, options.seed, case.gain)
         elif options.weights is not None:
-            state = weights.load_state(Path(options.weights))
+            state = weights.load_state(stored_weights(pair, options.published, options.weights))
             weights.check_state(options.weights, state, owners)
         weights.save_state(folder / "weights" / f"{case.name or 'main'}.npz", state, owners)
+
+
+def _describe(side, pair, case, options, folder) -> None:
+    """Write who owns what of the model's state dict: owners.json."""
+    side.set_up("float32", options.device, options.seed)
+    model = _load_model_file(pair, side).build(dict(case.config))
+    weights.save_owners(folder / "owners.json", side.owners(model))
+
+
+def _save(side, path: Path, stored: Path) -> None:
+    """Write weights as this framework's own file.
+
+    Beside the .npz a .json says of each name, in the model's order, under which it is stored there.
+    """
+    state, names = weights.load_state(stored), load_json(stored.with_suffix(".json"))
+    side.set_up("float32", "cpu", 0)
+    side.save_arrays(path, state, names)
 
 
 def _write_log(

@@ -87,7 +87,12 @@ def save_state(
     with whole(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **state)
     if owners is not None:
-        write_json(path.with_suffix(".json"), {key: list(owner) for key, owner in owners.items()})
+        save_owners(path.with_suffix(".json"), owners)
+
+
+def save_owners(path: Path, owners: Mapping[str, Owner]) -> None:
+    """Write who owns what, for `load_owners`."""
+    write_json(path, {key: list(owner) for key, owner in owners.items()})
 
 
 def load_owners(path: Path) -> dict[str, Owner]:

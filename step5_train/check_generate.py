@@ -20,10 +20,11 @@ import numpy as np
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common import cli, prompts, report  # noqa: E402
+from common.checkpoint import configured  # noqa: E402
 from common.errors import UserError  # noqa: E402
 from common.generation import Request  # noqa: E402
 from common.logs import read_log  # noqa: E402
-from common.pairs import load_pairs  # noqa: E402
+from common.pairs import WORDS, load_pairs  # noqa: E402
 from common.provenance import SIDES  # noqa: E402
 from common.steps import Launch, Step  # noqa: E402
 from common.verdict import Row, claim  # noqa: E402
@@ -127,6 +128,8 @@ def check(options) -> int:
         if not options.compare_only:
             content = prompt_of(options)
             for pair in load_pairs(options.model):
+                if options.weights and options.weights not in WORDS:
+                    pair, _ = configured(pair, options.weights, options.preset, train=False)
                 request_of(options, pair.config(options.preset), coder, content).save(
                     Path(name) / pair.name
                 )

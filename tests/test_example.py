@@ -152,7 +152,7 @@ def test_what_a_function_raises_is_a_sentence_with_its_line(tmp_path):
 
 
 def test_without_data_there_is_nothing_to_compare():
-    options = SimpleNamespace(preset="default", data_weights="initial")
+    options = SimpleNamespace(preset="default", seeds=1, data_weights="initial")
     with pytest.raises(UserError, match="nothing to compare in steps 2 and 5"):
         data_cases(pair_of(), options)
 

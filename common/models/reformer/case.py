@@ -418,6 +418,70 @@ def _reject(key, value, allowed, verb="is"):
     raise ValueError(f"reformer: {key} {verb} {value!r}; allowed: {allowed}.")
 
 
+# ---- published checkpoints ----------------------------------------------------------------------
+
+HEADS = {  # of config.json's `architectures`
+    "ReformerModel": "none",
+    "ReformerModelWithLMHead": "lm",
+    "ReformerForMaskedLM": "masked_lm",
+    "ReformerForSequenceClassification": "classification",
+    "ReformerForQuestionAnswering": "question_answering",
+}
+IGNORED_KEYS = {
+    r"(^|[._])mask_value_": "a constant of the attention masks, which older versions kept among "
+    "the weights"
+}
+_PADDLENLP = {"num_heads": "num_attention_heads", "num_classes": "num_labels"}  # its names
+_CHUNKS = 4  # of the longer kind, in the inputs for a published checkpoint
+
+
+def published(config):
+    """A published config.json as a configuration; `architectures` says the head.
+
+    Names that transformers 4 no longer knows (num_chunks_before, attention_probs_dropout_prob) are
+    passed over as it does, for its defaults.  PaddleNLP leaves out what its own defaults say, which
+    are enwik8's.  Raises ValueError for another model's file.
+    """
+    if config.get("model_type", "reformer") != "reformer":
+        raise ValueError(f"model_type is {config['model_type']!r}; allowed: 'reformer'")
+    names = config.get("architectures") or ["ReformerModel"]
+    if not isinstance(names, list) or len(names) != 1 or names[0] not in HEADS:
+        raise ValueError(f"architectures is {names!r}; allowed: one of {', '.join(HEADS)}")
+    found = {key: config[key] for key in DEFAULTS if key in config}
+    if "paddlenlp_version" in config:
+        renamed = {ours: config[theirs] for theirs, ours in _PADDLENLP.items() if theirs in config}
+        found = CONFIGS["enwik8"] | renamed | found
+    if "id2label" in config and "num_labels" not in config:
+        found["num_labels"] = len(config["id2label"])
+    found = complete(found | {"head": HEADS[names[0]]})
+    # Untouched, so that a head of None is told from one of the same rate.
+    return found | {"classifier_dropout": config.get("classifier_dropout")}
+
+
+def published_inputs(config, train):
+    """Keywords for make_inputs: full rows, long enough that both kinds of attention chunk."""
+    config = complete(config)
+    chunks = [config[f"{kind}_attn_chunk_length"] for kind in set(config["attn_layers"])]
+    longest = config["max_position_embeddings"]
+    if config["axial_pos_embds"]:
+        places = math.prod(config["axial_pos_shape"])
+        longest = min(longest, places)
+        if train:  # all positions, or none
+            return {"batch_size": 2, "length": places} | _FULL_ROWS
+    multiple = math.lcm(*chunks)
+    length = -(-_CHUNKS * max(chunks) // multiple) * multiple
+    return {"batch_size": 2, "length": min(length, longest)} | _FULL_ROWS
+
+
+def publish(config):
+    """The entries of the config.json that transformers and PaddleNLP build this model from."""
+    config = complete(config) | {"classifier_dropout": config.get("classifier_dropout")}
+    of_head = config.pop("head")
+    architecture = next(name for name, head in HEADS.items() if head == of_head)
+    layers = {"num_hidden_layers": len(config["attn_layers"])}
+    return {"architectures": [architecture], "model_type": "reformer"} | config | layers
+
+
 # ---- arithmetic on lengths ----------------------------------------------------------------------
 
 

@@ -1,0 +1,193 @@
+"""Convert a checkpoint from one side's format to the other's, and certify what was written.
+
+    python -m common.converter --model reformer --weights IN --out OUT [--to torch|paddle]
+
+OUT's ending is its format: .safetensors, .bin or .pt, .npz (torch's names and layout), .pdparams
+(Paddle's: what a Linear owns is transposed).  Without an ending OUT is a folder, with the
+config.json that from_pretrained wants: of transformers with --to torch (model.safetensors), of
+PaddleNLP with --to paddle (model_state.pdparams).  IN is what --weights of every check takes.
+
+The table is the certificate's (common/certificate.py): where each entry went, and whether the
+written file, read again, gives the same bits back in the model's own layout.  Nothing appears under
+OUT unless all of them do.  `python -m common.certificate --model … --weights OUT` then tries every
+layer.
+
+Exit status: 0 written and certified, 2 not written.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from common import report
+from common.certificate import SIDES, Certificate, read_checkpoint, read_layout, show
+from common.checkpoint import Checkpoint, fill_in, prepare
+from common.cli import guarded, write_text
+from common.errors import UserError
+from common.pairs import Pair, load_pair
+from common.places import put_in_place
+from common.runner import interpreter
+from common.weights import goes_round
+from common.weights_file import CONFIG, find, parts, read
+from common.write_weights import FORMATS, write
+
+FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; see the module's docstring.  Returns the exit status."""
+    options = _parse(arguments)
+    return guarded(options, lambda: _convert(options))
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    options = argparse.ArgumentParser(
+        prog="python -m common.converter",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("--model", required=True, metavar="NAME|FOLDER", help="built-in or folder")
+    options.add_argument("--preset", default="default", help="where no config.json says it")
+    options.add_argument("--weights", required=True, metavar="IN", help="a checkpoint")
+    options.add_argument("--out", required=True, metavar="OUT", help="the file or folder to write")
+    options.add_argument("--to", choices=SIDES, help="whose folder OUT is to be")
+    options.add_argument("--torch-python", metavar="PATH", help="the Python that runs that side")
+    options.add_argument("--paddle-python", metavar="PATH", help="likewise")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write every line as JSON")
+    options.add_argument("--debug", action="store_true", help="show tracebacks")
+    return options.parse_args(arguments)
+
+
+def _convert(options: argparse.Namespace) -> int:
+    pair, out = load_pair(options.model), Path(options.out)
+    name = _file_name(out, options.to)
+    _refuse_input(options.weights, out)
+    if not name and out.exists():
+        _refuse_foreign(out)
+    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
+    with tempfile.TemporaryDirectory(prefix="converter-") as work, report.progress() as told:
+        told("reading")
+        asked = (options.weights, options.preset, False, pythons, Path(work))
+        pair, checkpoint = prepare(pair, *asked, both=True)
+        told("writing")
+        certificate = _write(pair, checkpoint, options, pythons, Path(work), out, name)
+    show(certificate)
+    if options.json:
+        write_text(options.json, json.dumps(certificate.as_json(), indent=1))
+    if certificate.exit_code:
+        report.say_error(f"--out {out}: not written, for the reasons above")
+        return 2
+    report.say(f"written: {out}")
+    return 0
+
+
+def _file_name(out: Path, to: str | None) -> str:
+    """OUT's own name where it is a file, empty where it is a folder; UserError for neither."""
+    if out.suffix in FORMATS and not out.is_dir():
+        side = "paddle" if FORMATS[out.suffix] else "torch"
+        if to not in (None, side):
+            raise UserError(f"--out {out}: a {out.suffix} file is {side}'s; leave out --to {to}")
+        return out.name
+    if to is None:
+        raise UserError(
+            f"--out {out}: end it in {', '.join(FORMATS)}, or say --to torch or --to paddle for a "
+            "folder"
+        )
+    return ""
+
+
+def _refuse_input(given: str, out: Path) -> None:
+    """Raise UserError where OUT is, holds or lies among what is read."""
+    read_from = {path.resolve() for path in [Path(given), *parts(given)]}
+    place = out.resolve()
+    if place in read_from or any(place in path.parents for path in read_from):
+        raise UserError(f"--out {out}: that is what is read; give another name")
+
+
+def _refuse_foreign(out: Path) -> None:
+    """Raise UserError for a folder that holds what no conversion writes: it would be lost."""
+    if not out.is_dir():
+        raise UserError(f"--out {out}: a file is there; give a folder, or an ending that says what")
+    own = {CONFIG, *FOLDERS.values()}
+    others = sorted(path.name for path in out.iterdir() if path.name not in own)
+    if others:
+        raise UserError(f"--out {out}: this folder holds {', '.join(others[:5])}; give another")
+
+
+def _write(pair, checkpoint, options, pythons, work, out: Path, name: str) -> Certificate:
+    """Write to a temporary folder, read it again, and only then put it in its place."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        made = folder / (name or FOLDERS[options.to])
+        write(made, checkpoint, pythons, work)
+        made.chmod(0o644)  # safetensors writes for its user alone
+        certificate = certified(pair, checkpoint, made)
+        if certificate.exit_code:
+            return certificate
+        if name:
+            os.replace(made, os.path.realpath(out))  # a link stays, its file is replaced
+        else:
+            config = json.dumps(_config(pair, checkpoint, options.preset), indent=2)
+            (folder / CONFIG).write_text(config + "\n")
+            folder.chmod(0o755)
+            put_in_place(folder, out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return certificate
+
+
+def _config(pair: Pair, checkpoint: Checkpoint, preset: str) -> dict:
+    """The published entries, and over them those that the model was built from."""
+    config = pair.config(preset)
+    hook = getattr(pair.case, "publish", None)
+    own = "head" in checkpoint.published  # a configuration of ours says nothing more
+    return ({} if own else checkpoint.published) | (config if hook is None else hook(config))
+
+
+def certified(pair: Pair, checkpoint: Checkpoint, path: Path) -> Certificate:
+    """The certificate of a written file: each entry's way, and whether its bits come back."""
+    certificate = Certificate(pair.name)
+    read_checkpoint(certificate, checkpoint)
+    layout = checkpoint.layout
+    read_layout(certificate, {"": layout.certificate()})
+    different = set(read_back(checkpoint, path))
+    one_way = set(goes_round(layout, layout.to_paddle(checkpoint.state)))
+    for row in certificate.rows:
+        row["read_back"] = different.isdisjoint([*row["torch_keys"], *row["also_in_torch"]])
+        row["paddle_to_torch"] = row["paddle_key"] not in one_way
+    problems = [f"{key} came out of the written file with other bits" for key in sorted(different)]
+    problems += [f"{key} does not survive the way to torch" for key in sorted(one_way)]
+    certificate.problems += problems
+    return certificate
+
+
+def read_back(checkpoint: Checkpoint, path: Path) -> list[str]:
+    """Torch's names of what a written file does not give back bit by bit, or has too much."""
+    stored = read(find(str(path)))
+    state = dict(stored.state)
+    fill_in(state, checkpoint.owners["paddle" if stored.paddle else "torch"])
+    if stored.paddle:
+        unknown = set(state) - set(checkpoint.owners["paddle"])
+        state = checkpoint.layout.to_torch({k: v for k, v in state.items() if k not in unknown})
+    else:
+        unknown = set(state) - set(checkpoint.state)
+    different = [key for key, values in checkpoint.state.items() if not _same(state, key, values)]
+    return [*different, *unknown]
+
+
+def _same(state: Mapping[str, np.ndarray], key: str, values: np.ndarray) -> bool:
+    found = state.get(key)
+    alike = found is not None and (found.shape, found.dtype) == (values.shape, values.dtype)
+    return alike and found.tobytes() == values.tobytes()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
