@@ -56,7 +56,7 @@ def parser(description: str) -> argparse.ArgumentParser:
         "--data", type=Path, metavar="PATH", help="steps 2 and 5: the file or folder to train on"
     )
     options.add_argument(
-        "--tokenizer", type=Path, metavar="FILE", help="step 2, and texts: a SentencePiece model"
+        "--tokenizer", type=Path, metavar="FILE", help="a SentencePiece model, for texts and step 2"
     )
     options.add_argument("--epochs", type=_positive, help="step 5: instead of the preset's number")
     options.add_argument("--steps", type=_positive, help="step 5: steps of the whole training")

@@ -1,7 +1,7 @@
 """Prompts as token ids, and ids as text; the check's process only.
 
 Tokenizers: `bytes`, a byte's value plus 2, since ids 0 and 1 are special (google/reformer-enwik8's
-rule); or a SentencePiece model, FILE.model.
+rule); or a SentencePiece model, a file or a folder that holds spiece.model.
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ import numpy as np
 
 from common.data import BYTE_OFFSET
 from common.errors import UserError
+from common.sentencepieces import MODEL, find_model, load_processor
 
 BYTES = "bytes"
 _SPECIAL = b"\xff"  # no UTF-8: shown as a replacement character
@@ -35,18 +36,7 @@ class SentencePiece:
     """The pieces of a SentencePiece model."""
 
     def __init__(self, path: Path):
-        try:
-            from sentencepiece import SentencePieceProcessor
-        except ModuleNotFoundError:
-            raise UserError(
-                f"--tokenizer {path}: this Python has no sentencepiece: install it, or use bytes"
-            ) from None
-        if not path.is_file():
-            raise UserError(f"--tokenizer {path}: no such file; allowed: bytes, or a FILE.model")
-        try:
-            self._processor = SentencePieceProcessor(model_file=str(path))
-        except (RuntimeError, OSError):
-            raise UserError(f"--tokenizer {path}: this is no SentencePiece model") from None
+        self._processor = load_processor(path)
         self.name = str(path)
         self.size = self._processor.get_piece_size()
 
@@ -68,9 +58,15 @@ class SentencePiece:
         return self._processor.decode(ids.tolist())
 
 
-def tokenizer(name: str) -> Bytes | SentencePiece:
-    """The tokenizer of that name; raises UserError where there is none."""
-    return Bytes() if name == BYTES else SentencePiece(Path(name))
+def tokenizer(given: Path | None, weights: str | None = None) -> Bytes | SentencePiece:
+    """The tokenizer of --tokenizer; without it the one beside the weights, or bytes.
+
+    Raises UserError where there is none of that name.
+    """
+    beside = Path(weights or "") / MODEL
+    if given is None and weights and beside.is_file():
+        given = beside
+    return Bytes() if given is None or str(given) == BYTES else SentencePiece(find_model(given))
 
 
 def shown(text: str) -> str:

@@ -34,6 +34,7 @@ _NOT_HERE = (
     "train",
     "reuse",
     "reference",
+    "data",
     "epochs",
     "steps",
     "resume",
@@ -110,9 +111,6 @@ def main() -> int:
     parser.add_argument("--temperature", type=float, metavar="T", help="of --sample, 1 by default")
     parser.add_argument("--top-k", type=int, metavar="K", help="of --sample: among so many")
     parser.add_argument("--no-cache", action="store_true", help="read the whole text each time")
-    parser.add_argument(
-        "--tokenizer", default=prompts.BYTES, metavar="bytes|FILE.model", help="or SentencePiece's"
-    )
     options = parser.parse_args()
     options.model = options.model or ["reformer"]
     return cli.guarded(options, lambda: check(options))
@@ -123,7 +121,7 @@ def check(options) -> int:
     for name in _NOT_HERE:
         if getattr(options, name):
             raise UserError(f"--{name.replace('_', '-')}: generation has no such option")
-    coder = prompts.tokenizer(options.tokenizer)
+    coder = prompts.tokenizer(options.tokenizer, options.weights)
     with tempfile.TemporaryDirectory(prefix="generate-") as name:
         if not options.compare_only:
             content = prompt_of(options)

@@ -204,10 +204,10 @@ def test_the_own_metric_is_taken():
 
 
 def test_a_training_set_up_is_completed():
-    assert training(pair_of(), {}) == DEFAULTS
-    assert training(pair_of(optimizer={"lr": 1}), {}) == DEFAULTS | {"lr": 1}
+    assert training(pair_of(), {}, "default") == DEFAULTS
+    assert training(pair_of(optimizer={"lr": 1}), {}, "default") == DEFAULTS | {"lr": 1}
     pair = pair_of(optimizer=lambda config: {"epochs": config["width"]})
-    assert training(pair, {"width": 3})["epochs"] == 3
+    assert training(pair, {"width": 3}, "default")["epochs"] == 3
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_training_set_up_is_completed():
 )
 def test_a_training_set_up_that_is_none_is_one_sentence(given, told):
     with pytest.raises(UserError, match=re.escape(told)):
-        training(pair_of(optimizer=given), {"width": 3})
+        training(pair_of(optimizer=given), {"width": 3}, "default")
 
 
 def test_a_pair_without_a_loss_is_told_so(checkout, spoilt):

@@ -276,7 +276,7 @@ def model_file(tmp_path_factory):
 
 
 def test_pieces_go_round(model_file):
-    coder = prompts.tokenizer(str(model_file))
+    coder = prompts.tokenizer(model_file)
     ids = coder.encode(b"to be or not")
     assert coder.size == 20 and ids.dtype == np.int64
     assert coder.decode(ids) == "to be or not"
@@ -285,11 +285,11 @@ def test_pieces_go_round(model_file):
     )
     assert sentence(coder.encode, b"\xff") == f"the prompt is no UTF-8, which {model_file} needs"
     other = Path(__file__)
-    assert sentence(prompts.tokenizer, str(other)) == (
-        f"--tokenizer {other}: this is no SentencePiece model"
+    assert sentence(prompts.tokenizer, other).startswith(
+        f"--tokenizer {other}: not a SentencePiece model"
     )
-    assert sentence(prompts.tokenizer, "none.model") == (
-        "--tokenizer none.model: no such file; allowed: bytes, or a FILE.model"
+    assert sentence(prompts.tokenizer, Path("none.model")).startswith(
+        "--tokenizer none.model: there is no such file"
     )
 
 
@@ -302,7 +302,7 @@ def test_a_text_of_pieces(checkout, model_file):
     done = checkout.python(script, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "reformer, prompt: to be or not\nboth sides: " in done.stdout
-    coder = prompts.tokenizer(str(model_file))
+    coder = prompts.tokenizer(model_file)
     ids = checkout.ids()
     assert np.array_equal(ids[:-4], coder.encode(b"to be or not"))
 
@@ -342,7 +342,7 @@ def test_what_is_refused(model_file):
     assert refused(TINY | {"vocab_size": 60}) == (
         "the prompt holds token 101, and preset tiny has 60: another --tokenizer belongs to it"
     )
-    pieces = prompts.tokenizer(str(model_file))
+    pieces = prompts.tokenizer(model_file)
     assert refused(TINY, b"to be", pieces) == (
         f"preset tiny has 258 tokens, and tokenizer {model_file} 20: give the --tokenizer that "
         "belongs to it"
@@ -355,7 +355,7 @@ def test_what_is_refused(model_file):
 def test_bad_input_ends_with_2_and_a_sentence(checkout):
     for arguments, told in (
         (["--train"], "--train: generation has no such option"),
-        (["--tokenizer", "none.model"], "--tokenizer none.model: no such file"),
+        (["--tokenizer", "none.model"], "--tokenizer none.model: there is no such file"),
         (["--weights", "none.npz"], "none.npz"),
         (["--compare-only"], "is missing: run this check without --compare-only"),
     ):

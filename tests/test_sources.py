@@ -569,7 +569,9 @@ def test_settings_that_mean_nothing_are_refused(settings, sentence):
 def test_entries_of_the_data_are_in_the_configuration(tmp_path):
     pair = load_pair("fast_transformer")
     (tmp_path / pair.name).mkdir()
-    options = SimpleNamespace(preset="seed001_cls", data=str(tmp_path), data_weights="initial")
+    options = SimpleNamespace(
+        preset="seed001_cls", seeds=1, data=str(tmp_path), data_weights="initial"
+    )
     assert data_cases(pair, options)[0].config["num_tokens"] == 77053
     (tmp_path / pair.name / "config.json").write_text('{"num_tokens": 12}')
     found = data_cases(pair, options)[0].config

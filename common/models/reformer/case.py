@@ -48,6 +48,7 @@ DEFAULTS = {
     "initializer_range": 0.02,
     "layer_norm_eps": 1e-12,
     "pad_token_id": 0,
+    "eos_token_id": 2,  # ends a text that is generated
     "num_labels": 2,
     "head": "none",
 }
