@@ -13,7 +13,8 @@ METRIC = "step2_metric/paddle/metric.py"
 
 reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="readers")
 words = partial(Fault, model="fastformer", step=2, file=TOKENIZERS, area="words")
-SCORES = "for name, value in score(run.pair, outputs, test).items():\n"
+SCORES = "for name, value in scores.items():\n"
+EVALUATED = "return found.scores(samples), found.outputs()"
 score = partial(Fault, model="fastformer", step=2, file=METRIC, area="scores")
 LOAD = "self.side.load_state(model, values)"
 pipeline = partial(Fault, model="fastformer", step=1, refused=True, area="logs")
@@ -200,31 +201,33 @@ FAULTS = [
         id="macro-f-definition",
         what="macro-F as the mean of the classes' F1, not of averaged precision and recall",
         old=SCORES,
-        new="scores = score(run.pair, outputs, test)\n"
-        '    for name, value in (scores | {"macro_f_seed": scores["macro_f1"]}).items():\n',
+        new='for name, value in (scores | {"macro_f_seed": scores["macro_f1"]}).items():\n',
         origin="macro_f_seed",
     ),
     score(
         id="scored-with-dropout",
         what="predictions made in train mode",
-        old="predict(run, run.build(), test, size)",
-        new="predict(run, run.build(training=True), test, size)",
+        old="evaluate(run, run.build(), test, size)",
+        new="evaluate(run, run.build(training=True), test, size)",
         origin="test/000/fastformer_model.dropout:p",
     ),
     score(
         id="scored-over-samples",
         what="scores of the predictions in another order than the labels",
-        old=SCORES,
-        new='shifted = {"logits": np.roll(outputs["logits"], 1, axis=0)}\n'
-        "    for name, value in score(run.pair, shifted, test).items():\n",
+        file=LOADER,
+        old=EVALUATED,
+        new="samples = {k: np.roll(v, 1, axis=0) for k, v in samples.items()}\n    " + EVALUATED,
         origin="accuracy",
     ),
     score(
         id="one-class-too-many",
         what="scores averaged over one class too many",
-        old=SCORES,
-        new='logits = np.pad(outputs["logits"], ((0, 0), (0, 1)), constant_values=-1e9)\n'
-        '    for name, value in score(run.pair, {"logits": logits}, test).items():\n',
+        file=LOADER,
+        old=EVALUATED,
+        new="wider = Evaluation(run.pair, run.case.config)\n"
+        '    logits = np.pad(found.outputs()["logits"], ((0, 0), (0, 1)), constant_values=-1e9)\n'
+        '    wider.add({"logits": logits}, samples)\n'
+        "    return wider.scores(samples), found.outputs()",
         origin="macro_f_seed",
     ),
     # ---- weights and inputs

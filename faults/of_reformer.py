@@ -32,8 +32,8 @@ FAULTS = [
     forward(
         "rounds-merged-unweighted",
         "hash rounds averaged without their weights",
-        "(context * weights).sum(axis=2)",
-        "context.mean(axis=2)",
+        "(context * weights).sum(axis=2))\n        return",
+        "context.mean(axis=2))\n        return",
         f"lm/{LSH}.context_rounds_merged",
         area="hashing, chunks",
     ),
@@ -66,8 +66,9 @@ FAULTS = [
     forward(
         "self-mask-missing",
         "tokens not kept from attending to themselves",
-        "dots.masked_fill(~self_mask, SELF_MASKED)",
-        "dots",
+        '        )\n        dots = tap(self, "dots_self_masked", '
+        "dots.masked_fill(~self_mask, SELF_MASKED))",
+        '        )\n        dots = tap(self, "dots_self_masked", dots)',
         f"lm/{LSH}.dots_self_masked",
         area="masks",
     ),
@@ -115,8 +116,8 @@ FAULTS = [
     forward(
         "key-scale",
         "keys divided by the head size, not by its root",
-        "key / math.sqrt(self.head_size))",
-        "key / self.head_size)",
+        'hidden_states), self.heads))\n        key = tap(self, "key_scaled", key / math.sqrt(',
+        'hidden_states), self.heads))\n        key = tap(self, "key_scaled", key / (',
         f"lm/{LOCAL}.key_scaled",
         area="attention",
     ),
@@ -192,8 +193,8 @@ FAULTS = [
     of_loss(
         "labels-not-shifted",
         "language model's labels not shifted by one",
-        "logits, labels = logits[:, :-1], labels[:, 1:]  # a token's",
-        "logits, labels = logits, labels  # a token's",
+        "(logits[:, :-1], labels[:, 1:])]  # a token's",
+        "(logits, labels)]  # a token's",
         "lm/loss",
         area="losses",
     ),

@@ -132,7 +132,7 @@ FAULTS = [
     train(
         id="eval-mode-kept",
         what="a model left in eval mode behind the first epoch's test",
-        old="        model.train()\n",
+        old="    model.train()\n",
         new="",
         origin="train/drift/epoch_002",
     ),
@@ -146,8 +146,8 @@ FAULTS = [
     train(
         id="training-drops-last",
         what="an epoch's last, smaller batch dropped",
-        old='return batches(Samples(samples), order, settings["batch_size"])',
-        new='return batches(Samples(samples), order, settings["batch_size"], drop_last=True)',
+        old='order[skip * settings["batch_size"] :], settings["batch_size"])',
+        new='order[skip * settings["batch_size"] :], settings["batch_size"], drop_last=True)',
         origin="train/order",
     ),
     train(
