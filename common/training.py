@@ -53,7 +53,8 @@ class Training:
         self.orders: list[int] = []  # of each epoch: what tells which samples it saw, and when
         self.scores: list[dict[str, float]] = []  # of each epoch
         self.best: float | None = None
-        self._digest = b""  # of the samples of this epoch so far
+        self.step_of_epoch = 0  # how many steps of the epoch were taken
+        self._digest = b""  # of its samples so far
         name = f"{run.side.NAME}-{run.options.phase}-{run.case.seed}"
         base = Path(run.options.checkpoints or run.folder / "checkpoints")
         self.folder = base / run.pair.name / name
@@ -75,17 +76,12 @@ class Training:
     @property
     def epoch(self) -> int:
         """The number of the epoch that the next step belongs to, from 0."""
-        return self.step // self.per_epoch
-
-    @property
-    def step_of_epoch(self) -> int:
-        """How many steps of that epoch were taken."""
-        return self.step % self.per_epoch
+        return len(self.scores)
 
     @property
     def ended(self) -> bool:
-        """True once all steps were taken and the last epoch has its scores."""
-        return self.step >= self.steps and len(self.scores) == self._epochs()
+        """True once every epoch has its scores."""
+        return self.epoch == self._epochs()
 
     def took(self, batch: Mapping, rate: float, loss: float, reading_s: float, all_s: float):
         """Note one step: its samples, learning rate and loss, and how long it read and took."""
@@ -95,10 +91,11 @@ class Training:
         self._digest = digest.digest()
         self.losses.append(loss)
         self.rates.append(rate)
+        self.step_of_epoch += 1
         self._window.append((all_s, reading_s, len(next(iter(batch.values())))))
         if self.step % LOG_EVERY == 0 or self.step == self.steps:
             self._write_line()
-        in_epoch = self.step % self.per_epoch and self.step < self.steps
+        in_epoch = self.step_of_epoch < self.per_epoch and self.step < self.steps
         every = self.run.options.checkpoint_every
         due = self.step % every == 0 if every else time.monotonic() - self._saved_at > SAVE_EVERY_S
         if in_epoch and due:
@@ -107,7 +104,7 @@ class Training:
     def end_epoch(self, scores: Mapping[str, float]) -> None:
         """Note an epoch's scores; keep its weights where they are the best so far, and save."""
         self.orders.append(int.from_bytes(self._digest[:7], "little"))
-        self._digest = b""
+        self._digest, self.step_of_epoch = b"", 0
         self.scores.append(dict(scores))
         told = ", ".join(f"{name}: {value:.5f}" for name, value in scores.items())
         self._say(f"[Eval][Epoch {len(self.scores)}/{self._epochs()}]{told}")
@@ -150,6 +147,7 @@ class Training:
             "rates": np.array(self.rates),
             "orders": np.array(self.orders, dtype=np.int64),
             "digest": np.frombuffer(self._digest, np.uint8),
+            "step_of_epoch": np.int64(self.step_of_epoch),
             "best": np.array(np.nan if self.best is None else self.best),
             "log_bytes": np.int64(self._log.stat().st_size),
         }
@@ -179,6 +177,7 @@ class Training:
         self.scores = scores
         self.losses, self.rates, self.orders = (arrays[name].tolist() for name in _CURVES)
         self._digest = arrays["digest"].tobytes()
+        self.step_of_epoch = int(arrays["step_of_epoch"])
         self.best = None if np.isnan(arrays["best"]) else float(arrays["best"])
         parts = {
             part: {k[len(part) :]: v for k, v in arrays.items() if k.startswith(part)}
@@ -224,10 +223,9 @@ class Training:
         self._window.clear()
         ips = samples / total if total > 0 else 0.0
         left = int((self.steps - self.step) * total / count)
-        done = self.step - (self.step - 1) // self.per_epoch * self.per_epoch
         self._say(
-            f"[Train][Epoch {(self.step - 1) // self.per_epoch + 1}/{self._epochs()}]"
-            f"[Iter: {done}/{self.per_epoch}]lr: {self.rates[-1]:.8f}, "
+            f"[Train][Epoch {self.epoch + 1}/{self._epochs()}]"
+            f"[Iter: {self.step_of_epoch}/{self.per_epoch}]lr: {self.rates[-1]:.8f}, "
             f"loss: {self.losses[-1]:.6f}, batch_cost: {total / count:.5f} s, "
             f"reader_cost: {reading / count:.5f} s, avg_samples: {samples / count:.1f}, "
             f"ips: {ips:.2f} samples/s, eta: {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"

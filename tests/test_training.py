@@ -7,13 +7,17 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from checkout import CHECKS, ROOT, Checkout
+from mutant import mutant
 
+import common.training
 from common.equivalence import interval, judge_seeds, reached, sentence
 from common.logs import read_log
+from common.pairs import load_pair
 
 EXAMPLE = ROOT / "examples" / "text_classifier"
 STEPS = "120"
@@ -108,18 +112,11 @@ def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(chec
     assert not (out / "step5_train" / ".checkpoints").exists()
 
 
-@pytest.mark.parametrize(
-    "forgotten",
-    [
-        'self.optimizer.load_state(parts["optimizer/"])',
-        'self._digest = arrays["digest"].tobytes()',
-    ],
-)
-def test_what_a_checkpoint_forgets_shows(checkout, whole, forgotten):
+def test_an_optimizer_that_forgets_shows(checkout, whole):
     name = "common/training.py"
     original = checkout.path(name).read_text()
-    out = checkout.elsewhere / f"forgetful {len(forgotten)}"
-    checkout.replace(name, f"        {forgotten}\n", "")
+    out = checkout.elsewhere / "forgetful"
+    checkout.replace(name, '        self.optimizer.load_state(parts["optimizer/"])\n', "")
     try:
         done = interrupted(checkout, out)
         assert min(done.values()) < int(STEPS), done
@@ -128,6 +125,101 @@ def test_what_a_checkpoint_forgets_shows(checkout, whole, forgotten):
         checkout.path(name).write_text(original)
     assert resumed.returncode in (0, 1), resumed.stderr
     assert different(arrays(whole), arrays(out / "step5_train" / EXAMPLE.name))
+
+
+class FakeSide:
+    """A side whose models and optimizers are dicts of arrays."""
+
+    NAME, VERSION = "torch", "0"
+
+    @staticmethod
+    def state(model):
+        return {key: values.copy() for key, values in model.items()}
+
+    @staticmethod
+    def load_state(model, values):
+        model.update(values)
+
+
+class FakeOptimizer:
+    def __init__(self):
+        self.memory = np.zeros(())
+
+    def state(self):
+        return {"memory": self.memory.copy()}
+
+    def load_state(self, values):
+        self.memory = values["memory"]
+
+
+def fake_training(module, folder, stop, resume):
+    """Train up to `stop` of 10 steps, 4 an epoch, a checkpoint at each; returns all that is kept."""
+    options = SimpleNamespace(
+        phase="full", seed=0, checkpoints=str(folder), checkpoint_every=1, resume=resume,
+        progress=True, device="cpu",
+    )  # fmt: skip
+    model, optimizer = {"w": np.zeros(3)}, FakeOptimizer()
+    run = SimpleNamespace(
+        side=FakeSide, options=options, pair=load_pair(str(EXAMPLE)), folder=folder,
+        dtype="float32", case=SimpleNamespace(seed=0, config={"vocabulary": 40}),
+        inputs={"x": np.arange(4)},
+        start=lambda: {"w": np.zeros(3)}, torch_state=FakeSide.state, progress=lambda text: None,
+    )  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    settings = {"best": ("largest", "accuracy")}
+    training = module.Training(run, model, optimizer, settings, 4, 10)
+    while not training.ended:
+        for _ in range(training.step_of_epoch, 4):
+            if training.step == stop:
+                return None
+            batch = {"x": np.full(2, training.step)}
+            optimizer.memory = optimizer.memory * 0.9 + training.step
+            model["w"] = model["w"] + optimizer.memory
+            training.took(batch, 0.1 * training.step, float(model["w"][0]), 0.0, 1.0)
+            if training.step == training.steps:
+                break
+        training.end_epoch({"accuracy": 1.0 / (1.0 + float(model["w"][0]))})
+    kept = {"w": model["w"].tolist(), "memory": float(optimizer.memory), "best": training.best}
+    for name in ("losses", "rates", "orders", "scores"):
+        kept[name] = getattr(training, name)
+    lines = (training.folder / "train.log").read_text().splitlines()
+    kept["log"] = [re.sub(r"^\[.*?\] ", "", line) for line in lines if "goes on" not in line]
+    return kept
+
+
+def test_a_checkpoint_holds_all_that_the_next_steps_depend_on(tmp_path):
+    whole = fake_training(common.training, tmp_path / "whole", stop=-1, resume=False)
+    assert len(whole["orders"]) == 3 and len(set(whole["orders"])) == 3
+    for stop in range(1, 10):
+        folder = tmp_path / str(stop)
+        assert fake_training(common.training, folder, stop, resume=False) is None
+        assert fake_training(common.training, folder, -1, resume=True) == whole, stop
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'self.optimizer.load_state(parts["optimizer/"])',
+        'self.run.side.load_state(self.model, parts["model/"])',
+        'self._digest = arrays["digest"].tobytes()',
+        'self.step_of_epoch = int(arrays["step_of_epoch"])',
+        'self.best = None if np.isnan(arrays["best"]) else float(arrays["best"])',
+        "self.scores = scores",
+        'os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))',
+    ],
+)
+def test_what_a_checkpoint_forgets_shows(tmp_path, line):
+    forgetful = mutant(common.training, f"        {line}\n", "")
+    whole = fake_training(common.training, tmp_path / "whole", stop=-1, resume=False)
+    # Within the second epoch; a log that has more than its checkpoint knows of.
+    fake_training(common.training, tmp_path / "stopped", stop=6, resume=False)
+    (log,) = (tmp_path / "stopped").rglob("train.log")
+    log.write_text(log.read_text() + "a line after the last checkpoint\n")
+    try:
+        again = fake_training(forgetful, tmp_path / "stopped", stop=-1, resume=True)
+    except (AttributeError, IndexError):
+        return
+    assert again != whole
 
 
 def test_a_checkpoint_of_another_training_is_refused(checkout):
@@ -223,3 +315,33 @@ def test_seeds_are_trained_each_for_itself(checkout):
     assert not np.array_equal(curves[1], curves[2])
     assert (folder / "best_paddle_seed_2" / "weights.npz").is_file()
     assert "95 % interval" in done.stdout
+
+
+# ---- a language model, from text to text ---------------------------------------------------------
+
+
+def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sides(checkout):
+    out = checkout.elsewhere / "language"
+    text = str(ROOT / "fake_data" / "enwik8.txt")
+    model = ["--model", "reformer", "--preset", "text-small", "--no-report", "--out", str(out)]
+    done, report = checkout.rows(5, *model, "--data", text, "--steps", "12")
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = out / "step5_train" / "reformer"
+    bits = {}
+    for side in ("torch", "paddle"):
+        log = (folder / f"train_{side}.log").read_text()
+        bits[side] = float(re.search(r"\[Test\].*bits_per_byte: ([\d.]+)", log)[1])
+    assert 2.0 < bits["torch"] < 8.0  # 8 is what equal chances of 256 bytes cost
+    assert abs(bits["torch"] - bits["paddle"]) < 0.01
+    best = str(folder / "best_torch")
+    done, report = checkout.rows(2, *model, "--data", text, "--weights", best)
+    assert done.returncode == 0, done.stdout + done.stderr
+    scored = [row for row in report["rows"] if row["key"] == "bits_per_byte"]
+    assert scored and scored[0]["verdict"] in ("IDENTICAL", "ROUNDING")
+    for more in ([], ["--sample", "--no-cache"]):
+        done = checkout.python(
+            str(checkout.path("step5_train/check_generate.py")),
+            *["--weights", best, "--tokens", "6", "--no-report", "--out", str(out), *more],
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "both sides:" in done.stdout

@@ -285,7 +285,7 @@ CASES = {
     },
 }
 
-# For weights that training made (examples/reformer_text).
+# Language models of bytes that two cores can train: all 12 layers, and the smallest of its kind.
 CONFIGS["text"] = CONFIGS["enwik8"] | {
     "hidden_size": 256,
     "num_attention_heads": 4,
@@ -300,6 +300,24 @@ CONFIGS["text"] = CONFIGS["enwik8"] | {
     "eos_token_id": None,  # text is cut anywhere: nothing ends it
 }
 CASES["text"] = {"main": {"inputs": {"batch_size": 2, "length": 256} | _FULL_ROWS}}
+CONFIGS["text-small"] = CONFIGS["text"] | {
+    "hidden_size": 64,
+    "num_attention_heads": 2,
+    "attention_head_size": 32,
+    "attn_layers": ["local", "lsh"],
+    "feed_forward_size": 128,
+    "local_attn_chunk_length": 16,
+    "lsh_attn_chunk_length": 16,
+    "num_buckets": 8,
+    "num_hashes": 2,
+    "axial_pos_shape": [8, 8],
+    "axial_pos_embds_dim": [16, 48],
+    "max_position_embeddings": 64,
+    "hidden_dropout_prob": 0.05,
+    "local_attention_probs_dropout_prob": 0.05,
+    "lsh_attention_probs_dropout_prob": 0.05,
+}
+CASES["text-small"] = {"main": {"inputs": {"batch_size": 2, "length": 64} | _FULL_ROWS}}
 
 # For error against depth (python -m common.depth): each attention kind alone, in enwik8's shape.
 for _kind in ("local", "lsh"):
@@ -334,7 +352,7 @@ TRAIN |= {
         "lr": 1e-3,
         "best": ("smallest", "bits_per_token"),
     },
-    # Small enough for two cores: 5 minutes an epoch and side on Python's help.
+    "text-small": _LANGUAGE | {"epochs": 3, "batch_size": 16, "lr": 4e-3, "warmup_steps": 50},
     "text": _LANGUAGE
     | {"epochs": 1, "batch_size": 4, "lr": 2e-3, "warmup_steps": 30}
     | {"clip_norm": 1.0},
@@ -354,6 +372,7 @@ DATA = {
     "enwik8": {"source": "enwik8", "length": 65536},
     "crime-and-punishment": {"source": "text", "length": 524288},
     "text": {"source": "text", "length": 256, "default": "help"},
+    "text-small": {"source": "text", "length": 64, "default": "help"},
 }
 
 # Steps 2 and 5 train and score on the digits where the preset has no entry in TRAIN or DATA.
