@@ -153,7 +153,7 @@ class FakeOptimizer:
 
 
 def fake_training(module, folder, stop, resume):
-    """Train up to `stop` of 10 steps, 4 an epoch, a checkpoint at each; returns all that is kept."""
+    """Train up to `stop` of 10 steps, 4 an epoch, a checkpoint at each; all that is kept."""
     options = SimpleNamespace(
         phase="full", seed=0, checkpoints=str(folder), checkpoint_every=1, resume=resume,
         progress=True, device="cpu",
