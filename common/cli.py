@@ -106,11 +106,15 @@ def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
     """One step for the models asked for; prints the table and returns the exit status."""
     doc = sys.modules["__main__"].__doc__ or ""
     options = parser(doc).parse_args(arguments)
-    return guarded(options, lambda: _check(step, options))
+    hint = "; --resume goes on with a training" if step.trains else ""
+    return guarded(options, lambda: _check(step, options), hint)
 
 
-def guarded(options: argparse.Namespace, action) -> int:
-    """Run a command; whatever goes wrong is one sentence and exit status 2."""
+def guarded(options: argparse.Namespace, action, hint: str = "") -> int:
+    """Run a command; whatever goes wrong is one sentence and exit status 2.
+
+    hint    what to add where the user stopped it
+    """
     fill_standard_streams()
     try:
         with stoppable():
@@ -120,7 +124,7 @@ def guarded(options: argparse.Namespace, action) -> int:
     except KeyboardInterrupt as error:
         word = f" by {error}" if isinstance(error, Stopped) else ""
         report.say_error(
-            f"stopped{word}: what was finished is in its place, all else is as it was before"
+            f"stopped{word}: what was finished is in its place, all else is as it was before{hint}"
         )
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -58,6 +58,20 @@ def interrupted(checkout, out, at_least=20):
     return steps_done(kept)
 
 
+def test_a_check_that_is_stopped_says_how_to_go_on(checkout):
+    out = checkout.elsewhere / "asked to stop"
+    options = ["--model", str(EXAMPLE), "--steps", STEPS, "--out", str(out)]
+    check = subprocess.Popen(
+        [sys.executable, str(checkout.path(CHECKS[5])), *options],
+        cwd=checkout.elsewhere, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while check.poll() is None and not list(out.glob("step5_train/.work-*")):
+        time.sleep(0.05)
+    check.send_signal(signal.SIGTERM)
+    _, told = check.communicate(timeout=60)
+    assert check.returncode == 2 and "--resume goes on with a training" in told
+
+
 def steps_done(kept):
     """Side and phase -> steps of its checkpoint."""
     done = {}
