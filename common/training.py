@@ -120,8 +120,9 @@ class Training:
         self.run.progress(f"epoch {len(self.scores)}/{self._epochs()}")
 
     def take_best(self) -> None:
-        """Give the model the weights of the best epoch."""
-        self.run.load(self.model, load_state(self.folder / "best" / "weights.npz"))
+        """Give the model the weights of the best epoch, where one had a score that is a number."""
+        if self.best is not None:
+            self.run.load(self.model, load_state(self.folder / "best" / "weights.npz"))
 
     def finish(self, scores: Mapping[str, float]) -> None:
         """Log the final scores; put the log and the best weights beside the logs of the step."""
