@@ -17,10 +17,14 @@ case.py, NumPy only:
     DATA         {preset: what it reads}: presets whose data come from a file (common/sources)
     metric       (outputs, inputs) -> {name: float} over the whole test set, arrays: outputs by
                  their keys joined by '/', those with the batch axis; inputs are make_data's "test".
-                 By default accuracy and macro-F1 of `logits` against integer `labels`.
+                 By default accuracy and macro-F1 of `logits` against integer `labels`; of a language
+                 model accuracy of the next token and bits per token.
     optimizer    a dict, or (config) -> dict: epochs, batch_size, optimizer (adam, adamw, sgd), lr,
-                 schedule (constant, linear, cosine), warmup_steps, weight_decay, clip_norm; by
-                 default Adam at 1e-3, constant, 3 epochs of batches of 32
+                 schedule (constant, linear, cosine), warmup_steps, weight_decay, clip_norm, best
+                 ("largest" or "smallest", the score that the best epoch has); by default Adam at
+                 1e-3, constant, 3 epochs of batches of 32, the largest accuracy
+    TRAIN        {preset: such a dict}, which goes before `optimizer`
+    TARGETS      {preset: {"source": text, "scores": {name: (value, deviation)}}}: published numbers
     DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset; one that has an entry
                  in DATA, or in a dict TRAIN, is run as it is
 
