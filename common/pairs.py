@@ -17,8 +17,8 @@ case.py, NumPy only:
     DATA         {preset: what it reads}: presets whose data come from a file (common/sources)
     metric       (outputs, inputs) -> {name: float} over the whole test set, arrays: outputs by
                  their keys joined by '/', those with the batch axis; inputs are make_data's "test".
-                 By default accuracy and macro-F1 of `logits` against integer `labels`; of a language
-                 model accuracy of the next token and bits per token.
+                 By default accuracy and macro-F1 of `logits` against integer `labels`; of language
+                 models accuracy of the next token and bits per token.
     optimizer    a dict, or (config) -> dict: epochs, batch_size, optimizer (adam, adamw, sgd), lr,
                  schedule (constant, linear, cosine), warmup_steps, weight_decay, clip_norm, best
                  ("largest" or "smallest", the score that the best epoch has); by default Adam at
