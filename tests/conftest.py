@@ -5,6 +5,7 @@ the processes that tests start inherit it.
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -22,3 +23,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
 # Figures are written, never shown.
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Started in the background, a suite has these ignored, and so would all that it starts.
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
