@@ -6,8 +6,9 @@ from a seed of its own: initial weights, order and dropout are the seed's, on bo
 Alike      the 95 % interval of the mean difference torch − paddle (Student's t; a seed's two runs
            are a pair) against what another seed changes: it must lie within ± MARGIN standard
            deviations of torch's own scores, or within the guide's 0.15 % where that is more
-Reached    each side's mean against the published value and its published deviation; that is no
-           statement about the port: both sides may miss it, or reach it with another mistake
+Reached    each side's mean against the published value and its published deviation, where the test
+           set is as large as the published one; that is no statement about the port: both sides
+           may miss it, or reach it with another mistake
 """
 
 import math
@@ -83,14 +84,20 @@ def _told(values: Sequence[float]) -> str:
 
 
 def reached(
-    target: Mapping[str, object], scores: Mapping[str, Mapping[str, Sequence[float]]], kind: str
+    target: Mapping[str, object],
+    scores: Mapping[str, Mapping[str, Sequence[float]]],
+    kind: str,
+    test_samples: int,
 ) -> list[dict[str, object]]:
     """Each published value against each side's mean over the seeds.
 
-    target    case.py's TARGETS entry: {"source": str, "scores": {NAME: (value, deviation)}}
-    scores    side -> NAME -> final scores, one a seed
-    kind      "largest" or "smallest": which way a score is better
+    target        case.py's TARGETS entry: {"source": str, "test_samples": int, "scores": {NAME:
+                  (value, deviation)}}
+    scores        side -> NAME -> final scores, one a seed
+    kind          "largest" or "smallest": which way a score is better
+    test_samples  of these trainings; with another number than the target's, `reached` is None
     """
+    comparable = target["test_samples"] == test_samples
     found = []
     for name, (value, deviation) in target["scores"].items():
         for side, given in scores.items():
@@ -109,7 +116,9 @@ def reached(
                     "seeds": len(given[name]),
                     "mean": mean,
                     "interval": None if ends is None else [ends.low, ends.high],
-                    "reached": bool(better >= -deviation),
+                    "test_samples": test_samples,
+                    "published_test_samples": target["test_samples"],
+                    "reached": bool(better >= -deviation) if comparable else None,
                 }
             )
     return found
@@ -117,7 +126,13 @@ def reached(
 
 def sentence(found: Mapping[str, object]) -> str:
     """One answer of `reached` in words."""
-    word = "reached" if found["reached"] else "not reached"
+    word = {True: "reached", False: "not reached"}.get(found["reached"])
+    if word is None:
+        return (
+            f"{found['source']}: {found['score']} {found['published']:.4f}: nothing to compare it "
+            f"with: {found['test_samples']:,} test samples here, "
+            f"{found['published_test_samples']:,} there"
+        )
     ends = found["interval"]
     told = f" (95 % interval {ends[0]:.4f} to {ends[1]:.4f})" if ends else " (one seed)"
     return (

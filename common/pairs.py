@@ -24,7 +24,8 @@ case.py, NumPy only:
                  ("largest" or "smallest", the score that the best epoch has); by default Adam at
                  1e-3, constant, 3 epochs of batches of 32, the largest accuracy
     TRAIN        {preset: such a dict}, which goes before `optimizer`
-    TARGETS      {preset: {"source": text, "scores": {name: (value, deviation)}}}: published numbers
+    TARGETS      {preset: {"source": text, "test_samples": number, "scores": {name: (value,
+                 deviation)}}}: published numbers
     DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset; one that has an entry
                  in DATA, or in a dict TRAIN, is run as it is
 

@@ -74,9 +74,10 @@ def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
     for side in ("torch", "paddle"):
         with read_log(folder / f"train_full_{side}.npy") as log:
             scores[side] = _final_scores(log)
+            samples = int(log["test_samples"])
     kind = training(pair, pair.config(preset), preset)["best"][0]
-    found = reached(target, scores, kind)
-    return {"targets": found}, [sentence(answer) for answer in found]
+    found = reached(target, scores, kind, samples)
+    return {"targets": found}, list(dict.fromkeys(map(sentence, found)))
 
 
 def _final_scores(log) -> dict[str, list[float]]:

@@ -307,12 +307,22 @@ def test_seeds_that_agree_are_alike_and_a_shift_is_not():
 
 
 def test_the_published_number_is_another_question():
-    target = {"source": "a paper", "scores": {"accuracy": (0.92, 0.005)}}
+    target = {"source": "a paper", "test_samples": 50, "scores": {"accuracy": (0.92, 0.005)}}
     scores = {"torch": {"accuracy": SCORES}, "paddle": {"accuracy": [0.95] * 5}}
-    found = reached(target, scores, "largest")
+    found = reached(target, scores, "largest", 50)
     assert [answer["reached"] for answer in found] == [False, True]
     assert "not reached by torch" in sentence(found[0]) and "interval" in sentence(found[0])
-    assert [answer["reached"] for answer in reached(target, scores, "smallest")] == [True, False]
+    assert [answer["reached"] for answer in reached(target, scores, "smallest", 50)] == [
+        True,
+        False,
+    ]
+
+
+def test_a_number_on_another_test_set_is_not_reached_by_it():
+    target = {"source": "a paper", "test_samples": 5000, "scores": {"accuracy": (0.66, 0.01)}}
+    (found,) = reached(target, {"torch": {"accuracy": [0.8]}}, "largest", 40)
+    assert found["reached"] is None
+    assert "nothing to compare it with: 40 test samples here, 5,000 there" in sentence(found)
 
 
 def test_seeds_are_trained_each_for_itself(checkout):

@@ -65,6 +65,7 @@ def train(run):
     for name, value in final.items():
         run.log(name, value)
         run.log(f"curve/{name}", np.array([epoch[name] for epoch in progress.scores]))
+    run.log("test_samples", np.int64(count(test)))
     run.log("curve/loss", np.array(progress.losses))
     run.log("curve/lr", np.array(progress.rates))
     run.log("curve/order", np.array(progress.orders, dtype=np.int64))
