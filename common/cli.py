@@ -107,7 +107,7 @@ def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
     doc = sys.modules["__main__"].__doc__ or ""
     options = parser(doc).parse_args(arguments)
     hint = "; --resume goes on with a training" if step.trains else ""
-    return guarded(options, lambda: _check(step, options), hint)
+    return guarded(options, lambda: check(step, options), hint)
 
 
 def guarded(options: argparse.Namespace, action, hint: str = "") -> int:
@@ -154,7 +154,8 @@ def _no_file(error: OSError) -> str:
     return "no file named"
 
 
-def _check(step: Step, options: argparse.Namespace) -> int:
+def check(step: Step, options: argparse.Namespace) -> int:
+    """Run or judge one step, show it and write --json; returns the exit status."""
     with report.progress() as on_progress:
         results = run_step(step, options, on_progress)
     report.show_step(step, results)

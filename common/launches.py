@@ -37,8 +37,7 @@ class Twins:
         self.on_progress = on_progress
         self.unfinished = unfinished  # where checkpoints go
         self.brought: set[str] = set()  # models whose torch logs were taken over
-        self.notes: dict[str, list[str]] = {}  # model -> what to say of that
-        self.data_notes: dict[str, list[str]] = {}  # model -> what its data say of themselves
+        self.notes: dict[str, list[str]] = {}  # model -> what to say of its weights, data and logs
         self.errors: dict[str, tuple[str, str]] = {}  # model -> (sentence, traceback)
         self.data = work / "data"
         self.published: Path | None = None  # what the twins read of a checkpoint
@@ -104,7 +103,7 @@ class Twins:
         save_arrays(folder / f"{TEXT}.npz", text(count=TEXT_COUNT, max_bytes=TEXT_BYTES))
         if made.entries:
             write_json(folder / ENTRIES_FILE, made.entries)
-        self.data_notes[pair.name] = made.notes
+        self.notes.setdefault(pair.name, []).extend(made.notes)
 
     def tokenizer(self, folder: Path) -> None:
         """Put the SentencePiece model of --tokenizer where both sides find it."""
@@ -122,7 +121,6 @@ class Twins:
         folder = self.work / pair.name
         folder.mkdir()
         notes = self.notes.setdefault(pair.name, [])
-        notes += self.data_notes.get(pair.name, [])
         notes += self.unfinished.claim(pair) if self.step.trains else []
         if self.options.reference:
             found = find_reference(self.options.reference.absolute(), self.step, pair)

@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -79,8 +80,7 @@ class Run:
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
         if options.data:
-            paths = sorted((Path(options.data) / pair.name).glob("*.npz"))
-            self.data = {path.stem: load_arrays(path) for path in paths}
+            self.data = _data(Path(options.data) / pair.name)
             named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
             self.inputs = dict(named)
         else:
@@ -318,6 +318,12 @@ def main(
             if options.debug:
                 print(text, file=sys.stderr)
     return status
+
+
+@lru_cache(maxsize=1)
+def _data(folder: Path) -> dict[str, dict[str, np.ndarray]]:
+    """Stem -> arrays of a model's data files; read once for all its seeds and precisions."""
+    return {path.stem: load_arrays(path) for path in sorted(folder.glob("*.npz"))}
 
 
 def _transplant(side: ModuleType, text: str | None):

@@ -16,7 +16,7 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common import cli, report  # noqa: E402
+from common import cli  # noqa: E402
 from common.judge import judge_logs  # noqa: E402
 from common.logs import read_log  # noqa: E402
 from common.provenance import SIDES  # noqa: E402
@@ -68,12 +68,7 @@ def check(options) -> int:
     told = ("--data-weights", "stirred", "--processes", str(options.processes))
     alone = Launch(told, single_step=False)
     step = replace(STEP, launches=(alone, replace(alone, processes=options.processes)))
-    with report.progress() as on_progress:
-        results = cli.run_step(step, options, on_progress)
-    report.show_step(step, results)
-    if options.json:
-        cli.write_json(options.json, results)
-    return cli.overall_exit(results)
+    return cli.check(step, options)
 
 
 def _several(text: str) -> int:
