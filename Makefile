@@ -19,10 +19,10 @@ help:
 
 # The first Python that will do, unless .venv is already what pyproject.toml asks for.
 install:
-	@if $(VENV_PYTHON) -I common/install.py --is-done 2>/dev/null; then exit 0; fi; \
+	@if $(VENV_PYTHON) -I tools/install.py --is-done 2>/dev/null; then exit 0; fi; \
 	for python in "$(PYTHON)" python3.11 python3.12 python3.13 python3; do \
-		if [ -n "$$python" ] && "$$python" -I common/install.py --will-do >/dev/null 2>&1; then \
-			exec "$$python" -I common/install.py; \
+		if [ -n "$$python" ] && "$$python" -I tools/install.py --will-do >/dev/null 2>&1; then \
+			exec "$$python" -I tools/install.py; \
 		fi; \
 		if [ -n "$$python" ] && [ "$$python" = "$(PYTHON)" ]; then \
 			echo "PYTHON=$$python is not a Python 3.11 to 3.13 with venv and ensurepip" >&2; \
@@ -49,7 +49,7 @@ environments: install
 lint: install
 	@$(VENV_PYTHON) -m ruff check .
 	@$(VENV_PYTHON) -m ruff format --check .
-	@$(VENV_PYTHON) -m common.spelling
+	@$(VENV_PYTHON) -m tools.twins
 
 clean:
 	@rm -rf log step*/log .pytest_cache .ruff_cache

@@ -8,7 +8,7 @@ tensor, and what was found:
 
     read back   the values, taken out of the loaded Paddle model and converted to torch, have the
                 same bits; so have the Paddle model's own initial values on a way to torch and back
-    probe       the layer's inputs and outputs agree, in its place in the model (common/verdict.py)
+    probe       the layer's inputs and outputs agree, in its place in the model
 
 Below it stands what one side alone has, or ties alone.  Weights are `stirred` unless --weights says
 otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and swapped ones
@@ -29,15 +29,15 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from common import report
-from common.checkpoint import FOLDER, Checkpoint, prepare
-from common.cli import guarded, write_text
-from common.errors import UserError
-from common.judge import judge_logs
-from common.logs import read_sidecar
-from common.pairs import WORDS, Pair, load_pairs
-from common.runner import Process, interpreter
-from common.verdict import Row, exit_code, worst
+from common.check.command_line import guarded, write_text
+from common.logs.sidecar import read_sidecar
+from common.pair.pairs import WORDS, Pair, load_pairs
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.processes import Process, interpreter
+from common.verdict.judge import judge_logs
+from common.verdict.row import Row, exit_code, worst
+from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 
 SIDES = ("torch", "paddle")
 NOT_REACHED = "not reached"

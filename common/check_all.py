@@ -13,10 +13,17 @@ import sys
 if __name__ == "__main__":  # till all is imported, and nothing begun, Ctrl-C ends it without a word
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from common import report  # noqa: E402
-from common.cli import guarded, overall_exit, parser, run_step, write_json, write_text  # noqa: E402
-from common.pairs import ROOT  # noqa: E402
-from common.steps import Step  # noqa: E402
+from common.check.command_line import (  # noqa: E402
+    guarded,
+    overall_exit,
+    parser,
+    run_step,
+    write_json,
+    write_text,
+)
+from common.check.steps import Step  # noqa: E402
+from common.report import terminal as report  # noqa: E402
+from common.system.checkout import ROOT  # noqa: E402
 
 
 def all_steps() -> list[Step]:

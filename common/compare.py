@@ -13,12 +13,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.errors import UserError
-from common.files import fill_standard_streams
-from common.judge import Judgement, check_independence, judge_logs
-from common.logs import read_sidecar, write_json
-from common.unpickle import printable
-from common.verdict import SEVERITY, Row, count_verdicts
+from common.logs.pickle_machine import printable
+from common.logs.sidecar import read_sidecar
+from common.system.errors import UserError
+from common.system.files import fill_standard_streams
+from common.system.json_file import write_json
+from common.verdict.independence import check_independence
+from common.verdict.judge import Judgement, judge_logs
+from common.verdict.row import SEVERITY, Row, count_verdicts
 
 SHOWN_ROWS = 10  # of the table: the worst
 _LONGEST_KEY = 60

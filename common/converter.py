@@ -26,17 +26,17 @@ from pathlib import Path
 
 import numpy as np
 
-from common import report
 from common.certificate import SIDES, Certificate, read_checkpoint, read_layout, show
-from common.checkpoint import Checkpoint, fill_in, prepare
-from common.cli import guarded, write_text
-from common.errors import UserError
-from common.pairs import Pair, load_pair
-from common.places import put_in_place
-from common.runner import interpreter
-from common.weights import goes_round
-from common.weights_file import CONFIG, find, parts, read
-from common.write_weights import FORMATS, write
+from common.check.command_line import guarded, write_text
+from common.pair.pairs import Pair, load_pair
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.folders import put_in_place
+from common.system.processes import interpreter
+from common.weights.checkpoint import Checkpoint, fill_in, prepare
+from common.weights.read import CONFIG, find, parts, read
+from common.weights.states import goes_round
+from common.weights.write import FORMATS, write
 
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 

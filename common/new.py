@@ -15,11 +15,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.cli import guarded
-from common.errors import UserError
-from common.pairs import built_in_models
+from common.check.command_line import guarded
+from common.pair.pairs import built_in_models
+from common.system.checkout import ROOT
+from common.system.errors import UserError
 
-TEMPLATE = Path(__file__).resolve().parent / "template"
+TEMPLATE = ROOT / "common" / "pair" / "template"
 FILES = ("case.py", "torch_model.py", "paddle_model.py")
 TEMPLATE_NAME = "my_pair"  # what the template calls itself
 

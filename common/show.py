@@ -15,15 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
+from common.check.command_line import guarded
+from common.check.result import judge_stem
+from common.check.steps import Step
 from common.check_all import all_steps
-from common.cli import guarded
-from common.errors import UserError
-from common.logs import read_log, read_sidecar
-from common.report import describe, place_of
-from common.result import judge_stem
-from common.steps import Step
-from common.unpickle import printable
-from common.verdict import Row
+from common.logs.pickle_machine import printable
+from common.logs.reader import read_log
+from common.logs.sidecar import read_sidecar
+from common.report.terminal import describe, place_of
+from common.system.errors import UserError
+from common.verdict.row import Row
 
 # Column -> end of a log's name, reference first.
 LOGS = {

@@ -5,7 +5,7 @@
 
 MODEL.npz is what steps 1, 3 and 4 feed to both sides: CASE/INPUT of a built-in model's default
 preset, made by make_inputs of its case.py.  The others are small files in the form of the data sets
-that presets train on (common/sources), to try `--data` with.
+that presets train on (common/pair/sources), to try `--data` with.
 """
 
 import gzip
@@ -18,10 +18,11 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[0] = str(HERE.parent)
 
-from common.data import load_arrays, save_arrays  # noqa: E402
-from common.errors import UserError  # noqa: E402
-from common.logs import arrays_sha256  # noqa: E402
-from common.pairs import FAKE_DATA_SEED, built_in_models, load_pair  # noqa: E402
+from common.pair.data import load_arrays, save_arrays  # noqa: E402
+from common.pair.pairs import built_in_models, load_pair  # noqa: E402
+from common.system.checkout import FAKE_DATA_SEED  # noqa: E402
+from common.system.errors import UserError  # noqa: E402
+from common.system.hashes import arrays_sha256  # noqa: E402
 from fake_data.like_real import make_ag_news, make_enwik8, make_reviews  # noqa: E402
 
 

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.cli import guarded
-from common.errors import UserError
-from common.pairs import ROOT
-from common.verdict import exit_code, worst
+from common.check.command_line import guarded
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.verdict.row import exit_code, worst
 
 PAIRS = Path(__file__).resolve().parent / "pairs"
 CHECKS = {

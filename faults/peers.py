@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common.errors import UserError
-from common.logs import read_log
+from common.logs.reader import read_log
+from common.system.errors import UserError
 from faults.checkout import ROOT
 
 PADIFF_RTOL = 1e-7

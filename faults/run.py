@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from common import report
-from common.cli import guarded, write_text
-from common.errors import UserError
+from common.check.command_line import guarded, write_text
+from common.report import terminal as report
+from common.system.errors import UserError
 from faults import hard, show
 from faults.catalogue import FAULTS
 from faults.checkout import ROOT

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.logs import read_sidecar
+from common.logs.sidecar import read_sidecar
 from faults import peers
 from faults.checkout import CHECKS, Checkout
 from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, Fault

@@ -9,8 +9,8 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.cli import check_main  # noqa: E402
-from common.steps import Launch, Step  # noqa: E402
+from common.check.command_line import check_main  # noqa: E402
+from common.check.steps import Launch, Step  # noqa: E402
 
 STEP = Step(
     number=1,

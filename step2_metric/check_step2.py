@@ -11,12 +11,12 @@ import numpy as np
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.cli import check_main  # noqa: E402
-from common.logs import read_log  # noqa: E402
-from common.sentencepieces import MODEL  # noqa: E402
-from common.steps import Launch, Step  # noqa: E402
-from common.tokenizer_opinion import tokenizer_opinion  # noqa: E402
-from common.verdict import Row, claim  # noqa: E402
+from common.check.command_line import check_main  # noqa: E402
+from common.check.steps import Launch, Step  # noqa: E402
+from common.logs.reader import read_log  # noqa: E402
+from common.pair.sentencepieces import MODEL  # noqa: E402
+from common.verdict.row import Row, claim  # noqa: E402
+from step2_metric.tokenizer_opinion import tokenizer_opinion  # noqa: E402
 
 SCORE_ALLOWED = 1e-12  # scores are ratios of small counts: only their last bits may differ
 SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F

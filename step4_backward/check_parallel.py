@@ -16,12 +16,12 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common import cli  # noqa: E402
-from common.judge import judge_logs  # noqa: E402
-from common.logs import read_log  # noqa: E402
-from common.provenance import SIDES  # noqa: E402
-from common.steps import Launch, Step  # noqa: E402
-from common.verdict import Row, claim  # noqa: E402
+from common.check import command_line as cli  # noqa: E402
+from common.check.steps import Launch, Step  # noqa: E402
+from common.logs.reader import read_log  # noqa: E402
+from common.system.frameworks import SIDES  # noqa: E402
+from common.verdict.judge import judge_logs  # noqa: E402
+from common.verdict.row import Row, claim  # noqa: E402
 
 
 def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:

@@ -11,10 +11,11 @@ import numpy as np
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.cli import check_main  # noqa: E402
-from common.logs import read_log, read_sidecar  # noqa: E402
-from common.steps import Launch, Step  # noqa: E402
-from common.verdict import Row, claim, exit_code  # noqa: E402
+from common.check.command_line import check_main  # noqa: E402
+from common.check.steps import Launch, Step  # noqa: E402
+from common.logs.reader import read_log  # noqa: E402
+from common.logs.sidecar import read_sidecar  # noqa: E402
+from common.verdict.row import Row, claim, exit_code  # noqa: E402
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr

@@ -19,15 +19,17 @@ import numpy as np
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common import cli, prompts, report  # noqa: E402
-from common.checkpoint import configured  # noqa: E402
-from common.errors import UserError  # noqa: E402
-from common.generation import Request  # noqa: E402
-from common.logs import read_log  # noqa: E402
-from common.pairs import WORDS, load_pairs  # noqa: E402
-from common.provenance import SIDES  # noqa: E402
-from common.steps import Launch, Step  # noqa: E402
-from common.verdict import Row, claim  # noqa: E402
+from common.check import command_line as cli  # noqa: E402
+from common.check.steps import Launch, Step  # noqa: E402
+from common.logs.reader import read_log  # noqa: E402
+from common.pair.pairs import WORDS, load_pairs  # noqa: E402
+from common.report import terminal as report  # noqa: E402
+from common.system.errors import UserError  # noqa: E402
+from common.system.frameworks import SIDES  # noqa: E402
+from common.verdict.row import Row, claim  # noqa: E402
+from common.weights.checkpoint import configured  # noqa: E402
+from step5_train import prompts  # noqa: E402
+from step5_train.generation import Request  # noqa: E402
 
 PROMPT = "The "
 _NOT_HERE = (

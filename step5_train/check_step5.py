@@ -15,14 +15,15 @@ import numpy as np
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.cli import check_main  # noqa: E402
-from common.curves import draw_curves  # noqa: E402
-from common.equivalence import judge_seeds, reached, sentence  # noqa: E402
-from common.initial import judge_initial  # noqa: E402
-from common.logs import read_log, read_sidecar  # noqa: E402
-from common.optional import CURVES, data_preset, training  # noqa: E402
-from common.steps import Launch, Step  # noqa: E402
-from common.verdict import Row, claim  # noqa: E402
+from common.check.command_line import check_main  # noqa: E402
+from common.check.steps import Launch, Step  # noqa: E402
+from common.logs.reader import read_log  # noqa: E402
+from common.logs.sidecar import read_sidecar  # noqa: E402
+from common.pair.case_hooks import CURVES, data_preset, training  # noqa: E402
+from common.verdict.row import Row, claim  # noqa: E402
+from step5_train.curves import draw_curves  # noqa: E402
+from step5_train.equivalence import judge_seeds, reached, sentence  # noqa: E402
+from step5_train.initial import judge_initial  # noqa: E402
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
 # times torch's, at every step.  So the pair's drift is larger while both grow (measured: 10 times),

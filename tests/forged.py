@@ -9,7 +9,9 @@ import zipfile
 
 import numpy as np
 
-from common.logs import LogWriter, file_sha256, write_sidecar
+from common.logs.sidecar import write_sidecar
+from common.logs.writer import LogWriter
+from common.system.hashes import file_sha256
 
 HEADER = {"descr": "|O", "fortran_order": False, "shape": ()}
 

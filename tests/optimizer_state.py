@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from common.setups import warm_up
+from common.pair.schedules import warm_up
 
 NAMES = ("first.weight", "first.bias", "second")
 SHAPES = ((3, 4), (4,), (4, 2))

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from checkout import CHECKS, ROOT
 
-from common.checkpoint import configured
-from common.logs import read_log
-from common.pairs import load_pair
+from common.logs.reader import read_log
+from common.pair.pairs import load_pair
+from common.weights.checkpoint import configured
 
 HEADS = {
     "none": "ReformerModel",

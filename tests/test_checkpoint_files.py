@@ -9,8 +9,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from common.errors import UserError
-from common.weights_file import find, read
+from common.system.errors import UserError
+from common.weights.read import find, read
 
 STATE = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "a.bias": np.ones(2, np.float32)}
 
@@ -66,7 +66,7 @@ def test_paddles_pickles(protocol, tmp_path):
             return tuple, (self.pair,)
 
     path = tmp_path / "x.pdparams"
-    table = {"StructuredToParameterName@@": {key: f"{key}_0" for key in STATE}}
+    table = {"StructuredToParameterName": {key: f"{key}_0" for key in STATE}}
     for state in (STATE | table, {key: Spelled(key, values) for key, values in STATE.items()}):
         path.write_bytes(pickle.dumps(state, protocol=protocol))
         found = read(find(str(path)))

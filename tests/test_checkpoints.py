@@ -10,11 +10,11 @@ import pytest
 from checkout import Checkout
 from published import ALLOWED, HEADS, TINY, check, command, differences, transformers, worst
 
-from common.checkpoint import configured, fit, prepare
-from common.errors import UserError
 from common.models.reformer.case import DEFAULTS, complete, publish, published
-from common.pairs import load_pair
-from common.weights_file import find, parts, read
+from common.pair.pairs import load_pair
+from common.system.errors import UserError
+from common.weights.checkpoint import configured, fit, prepare
+from common.weights.read import find, parts, read
 
 FORMS = ("safe", "bin", "legacy", "shards", "bin_shards")
 OF_HEAD = {  # what step 1 reads of each head; step 4 reads its safetensors
@@ -336,7 +336,7 @@ SQUARE = "owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 
 def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back(small, tmp_path):
     source, _, checkout = small
     checkout.replace(
-        "common/write_weights.py",
+        "common/weights/write.py",
         "paddle = checkpoint.layout.to_paddle(state)",
         "paddle = checkpoint.layout.to_paddle(state)\n"
         "        paddle |= {k: v for k, v in state.items() if v.shape == (32, 32)}",
@@ -362,7 +362,7 @@ def test_a_layout_that_does_not_transpose_squares_is_caught_by_the_probes(small,
     run = ("-c", f"{start}; sys.exit(c.main(sys.argv[1:]))", *options)
     done = checkout.python(*run)
     assert done.returncode == 0, done.stdout + done.stderr
-    checkout.replace("common/layout.py", SQUARE, f"{SQUARE} and len({{*owner.shape}}) == 2")
+    checkout.replace("common/weights/layout.py", SQUARE, f"{SQUARE} and len({{*owner.shape}}) == 2")
     done = checkout.python(*run)
     assert done.returncode == 1 and "NOT certified" in done.stdout
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from common.choices import Choice, judge_choice, margins
+from common.sides.margins import margins
+from common.verdict.choices import Choice, judge_choice
 
 
 def normal(*shape, seed=0):

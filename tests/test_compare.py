@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from common.compare import main
-from common.errors import UserError
-from common.judge import _class_of, check_independence, constant_cause, judge_logs, kind_of
-from common.logs import LogWriter, read_sidecar, write_sidecar
-from common.tolerances import TOLERANCES
+from common.logs.sidecar import read_sidecar, write_sidecar
+from common.logs.writer import LogWriter
+from common.system.errors import UserError
+from common.verdict.independence import check_independence
+from common.verdict.judge import _class_of, constant_cause, judge_logs, kind_of
+from common.verdict.tolerances import TOLERANCES
 
 RUNS = ("ref32", "cand32", "ref64", "cand64")
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from forged import write_result
 
+from common.check.command_line import check_main
 from common.check_all import all_steps
-from common.cli import check_main
-from common.errors import UserError
-from common.files import whole
-from common.logs import LogWriter
-from common.pairs import ROOT
-from common.places import put_in_place, remove_abandoned, working_folder
-from common.signals import Stopped, put_off, stoppable
+from common.logs.writer import LogWriter
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.files import whole
+from common.system.folders import put_in_place, remove_abandoned, working_folder
+from common.system.signals import Stopped, put_off, stoppable
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 CHECK = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", PAIR]
@@ -204,7 +204,7 @@ def test_one_signal_stops_and_the_next_do_not_disturb_the_tidying():
 def test_a_swap_that_cannot_be_done_brings_the_former_result_back(tmp_path, monkeypatch):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "which").write_text("former")
-    monkeypatch.setattr("common.places._PAUSE_S", 0.0)
+    monkeypatch.setattr("common.system.folders._PAUSE_S", 0.0)
     with pytest.raises(UserError, match="No such file or directory; the former result is still"):
         put_in_place(tmp_path / "absent", tmp_path / "model")
     assert (tmp_path / "model" / "which").read_text() == "former"
@@ -261,7 +261,7 @@ def test_the_working_folder_of_another_container_stays(tmp_path):
 
 
 def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, capsys, monkeypatch):
-    import common.result as judging
+    import common.check.result as judging
 
     write_result(out / "newer" / "small_cnn", seed=5)
     real, calls = judging.folder_problems, []

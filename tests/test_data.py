@@ -17,8 +17,8 @@ from sklearn.metrics import (
     recall_score,
 )
 
-from common import data
-from common.errors import UserError
+from common.pair import data
+from common.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -8,7 +8,7 @@ from hf_reformer import TINY, VERSION, drawing, reference_model, state_of
 from test_reformer import SMALL, load, weights_for
 
 from common.models.reformer.case import CASES, make_inputs
-from common.session import Session, using
+from common.sides.session import Session, using
 
 BOUND = 1e-12  # of the scale; 2e-15 was measured
 CONFIGS = {

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from checkout import ROOT
 
-from common import depth
-from common.errors import UserError
-from common.logs import read_log
+from common.logs.reader import read_log
+from common.system.errors import UserError
+from tools import depth
 
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     """Weights of the preset text that are not the initial ones, in a file."""
-    from common import torch_side as side
-    from common.pairs import load_pair
-    from common.weights import made, save_state
+    from common.pair.pairs import load_pair
+    from common.sides import torch_side as side
+    from common.weights.states import made, save_state
 
     pair = load_pair("reformer")
     side.set_up("float32", "cpu", 0)
@@ -44,7 +44,7 @@ def test_every_named_tensor_of_all_12_layers_is_measured(rows):
 
 def test_distances_are_the_logs_own(tmp_path):
     """Against plain NumPy, on logs that are made up."""
-    from common.logs import LogWriter
+    from common.logs.writer import LogWriter
 
     rng = np.random.default_rng(0)
     exact = rng.normal(size=(4, 5))

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from checkout import Checkout
 
-from common import install
-from common.errors import UserError
-from common.interpreters import _variables, find_interpreter, two_environments
-from common.pairs import ROOT
-from common.runner import _VARIABLES, Process, how_it_ended
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.interpreters import _variables, find_interpreter, two_environments
+from common.system.processes import _VARIABLES, Process, how_it_ended
+from tools import install
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 INSTALLED = ROOT / ".environments"

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
-from common.errors import UserError
-from common.optional import DEFAULTS, data_cases, make_data, score, training
-from common.pairs import Pair
+from common.pair.case_hooks import DEFAULTS, data_cases, make_data, training
+from common.pair.metrics import score
+from common.pair.pairs import Pair
+from common.system.errors import UserError
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "text_classifier"
 COMMANDS = re.findall(r"^python (step\d.*)$", (EXAMPLE / "README.md").read_text(), re.MULTILINE)

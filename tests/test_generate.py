@@ -12,12 +12,13 @@ import torch
 from checkout import ROOT, Checkout
 from hf_reformer import TINY, drawing, reference_model, state_of
 
-from common import prompts
-from common.errors import UserError
-from common.generation import Request, draw_scores, order_of
-from common.logs import LogWriter, read_log
-from common.tape import Tape
-from common.weights import save_state
+from common.logs.reader import read_log
+from common.logs.writer import LogWriter
+from common.pair.tape import Tape
+from common.system.errors import UserError
+from common.weights.states import save_state
+from step5_train import prompts
+from step5_train.generation import Request, draw_scores, order_of
 
 PROMPT = "Reformer"
 TOKENS = 12

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from common import initial
-from common.initial import SEEDS, initial_weights, judge_initial
-from common.session import Session
+from common.sides.session import Session
+from step5_train import initial
+from step5_train.initial import SEEDS, initial_weights, judge_initial
 
 SHAPE = (48, 32)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from common import install
+from tools import install
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from checkout import Checkout
 
-from common.hooks import hook_inputs
-from common.judge import judge_logs
-from common.nested import rebuilt
-from common.pairs import ROOT
-from common.session import of_framework_file, short_place
+from common.sides.hooks import hook_inputs
+from common.sides.places import of_framework_file, short_place
+from common.system.checkout import ROOT
+from common.system.tree import tree_map
+from common.verdict.judge import judge_logs
 
 PUBLISHED = ROOT / "examples" / "transformers_paddlenlp_reformer"
 PACKAGES = "/env/lib/python3.11/site-packages"
@@ -51,7 +51,7 @@ def test_a_named_tuple_has_the_names_of_its_fields():
         paths.append(path)
         return value + 1
 
-    new = rebuilt(Output(1, None), change, lambda value: isinstance(value, int))
+    new = tree_map(Output(1, None), change, lambda value: isinstance(value, int))
     assert paths == [("hidden_states",)]  # as in a dataclass or dict on the other side
     assert new == Output(2, None) and type(new) is Output
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.session import Session
-from common.setups import schedule
-from common.tape import Tape
+from common.pair.schedules import schedule
+from common.pair.tape import Tape
+from common.sides.session import Session
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from common.judge import judge_logs
-from common.logs import LogWriter, write_sidecar
+from common.logs.sidecar import write_sidecar
+from common.logs.writer import LogWriter
+from common.verdict.judge import judge_logs
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.standard_normal((4, 6))

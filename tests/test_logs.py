@@ -12,17 +12,12 @@ import numpy as np
 import pytest
 from forged import HEADER, built, gadgets, text, write_pickled
 
-from common.logs import (
-    LogError,
-    LogWriter,
-    arrays_sha256,
-    file_sha256,
-    read_log,
-    read_sidecar,
-    sidecar_path,
-    write_json,
-    write_sidecar,
-)
+from common.logs.reader import read_log
+from common.logs.sidecar import read_sidecar, sidecar_path, write_sidecar
+from common.logs.writer import LogWriter
+from common.system.errors import LogError
+from common.system.hashes import arrays_sha256, file_sha256
+from common.system.json_file import write_json
 
 
 def refusal(path) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from common.origins import Streams, parent_code
+from common.verdict.origins import Streams, parent_code
 
 PAIR = Path(__file__).parent / "pairs" / "several_faults"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from common.tape import PartOfTape, Tape
+from common.pair.tape import PartOfTape, Tape
 
 CHECK = "step4_backward/check_parallel.py"
 
@@ -46,14 +46,14 @@ def test_two_processes_have_one_process_gradients_on_both_sides(checkout):
     [
         # Each process keeps its own gradients.
         (
-            "common/paddle_parallel.py",
+            "step4_backward/paddle/process_group.py",
             "hybrid.fused_allreduce_gradients(list(replica.parameters()), None)",
             "dist.barrier()",
             {"paddle/0/grad", "paddle/spread"},
         ),
         # Every process drops the same, the first rows' dropout.
         (
-            "common/tape.py",
+            "common/pair/tape.py",
             "return whole[self._rank * self._rows :][: self._rows]",
             "return whole[: self._rows]",
             {"torch/0/grad", "paddle/0/grad"},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from common.nested import joined, leaves, rebuilt
+from common.system.tree import join_path, tree_leaves, tree_map
 
 ODD = Path(__file__).parent / "pairs" / "odd"
 Pair = namedtuple("Pair", "first second")
@@ -50,7 +50,7 @@ def nest():
 
 
 def test_every_leaf_has_a_path():
-    paths = [joined(path) for path, _ in leaves(nest(), is_leaf)]
+    paths = [join_path(path) for path, _ in tree_leaves(nest(), is_leaf)]
     assert paths == [
         "output/logits",
         "output/hidden/0",
@@ -65,23 +65,27 @@ def test_every_leaf_has_a_path():
 
 def test_containers_come_back_as_what_they_were():
     before = nest()
-    after = rebuilt(before, lambda path, value: value + 1, is_leaf)
+    after = tree_map(before, lambda path, value: value + 1, is_leaf)
     assert type(after["output"]) is Output
     assert after["output"].logits is after["output"]["logits"]
     assert type(after["pair"]) is Pair and after["pair"].first.tolist() == [1, 2]
     assert type(after["frozen"]) is Frozen and after["frozen"].other == "text"
     assert type(after["user"]) is UserDict and type(after["default"]) is defaultdict
     assert after["default"].default_factory is list
-    for (_, new), (_, old) in zip(leaves(after, is_leaf), leaves(nest(), is_leaf), strict=True):
+    for (_, new), (_, old) in zip(
+        tree_leaves(after, is_leaf), tree_leaves(nest(), is_leaf), strict=True
+    ):
         np.testing.assert_array_equal(new, old + 1)
-    for (_, kept), (_, old) in zip(leaves(before, is_leaf), leaves(nest(), is_leaf), strict=True):
+    for (_, kept), (_, old) in zip(
+        tree_leaves(before, is_leaf), tree_leaves(nest(), is_leaf), strict=True
+    ):
         np.testing.assert_array_equal(kept, old)
 
 
 def test_what_does_not_change_is_the_very_object():
     before = nest()
-    assert rebuilt(before, lambda path, value: value, is_leaf) is before
-    changed = rebuilt(
+    assert tree_map(before, lambda path, value: value, is_leaf) is before
+    changed = tree_map(
         before, lambda path, value: copy.copy(value) if path[0] == "pair" else value, is_leaf
     )
     assert changed is not before and changed["output"] is before["output"]

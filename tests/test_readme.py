@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from checkout import ROOT, Checkout
 
-from common.readme import fill, main, results_table
-from common.spelling import markdown_table
+from tools.readme import fill, main, results_table
+from tools.twins import markdown_table
 
 README = (ROOT / "README.md").read_text()
 
@@ -103,7 +103,7 @@ def test_make_runs_what_is_tested_here(target, does):
 def test_generated_parts_are_there_and_the_table_of_spellings_is_the_one_in_force():
     for name in ("output", "results", "accuracies", "spellings"):
         part = re.search(rf"<!-- generated: {name} -->\n(.*?)<!-- end -->", README, flags=re.S)
-        assert part and part[1].strip(), f"run python -m common.readme: {name} is empty"
+        assert part and part[1].strip(), f"run python -m tools.readme: {name} is empty"
     assert markdown_table().strip() in README
 
 
@@ -132,7 +132,7 @@ def test_a_missing_report_is_a_sentence(tmp_path, capsys):
 def test_pictures_are_drawn(checkout, tmp_path):
     report = checkout.root / "log" / "report.json"
     shutil.copy(report, tmp_path / "report.json")
-    from common.readme import _rows, draw_verdicts
+    from tools.readme import _rows, draw_verdicts
 
     target = Path(tmp_path) / "verdicts.png"
     draw_verdicts(_rows(report), [], target)

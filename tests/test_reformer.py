@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.layout import Layout
 from common.models.reformer import case
 from common.models.reformer.case import CASES, CONFIGS, bucket_factors, complete, make_inputs
-from common.session import Session, using
+from common.sides.session import Session, using
+from common.weights.layout import Layout
 
 HERE = Path(__file__).resolve().parent
 SIDES = ("torch", "paddle")

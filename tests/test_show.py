@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from common.logs import LogWriter, write_sidecar
+from common.logs.sidecar import write_sidecar
+from common.logs.writer import LogWriter
 from common.show import main, worst_index
 
 NOISE = 1e-8

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 from mutant import mutant
 
-from common.data import load_arrays, next_token_sums
-from common.errors import UserError
-from common.optional import data_cases, data_preset, make_data
-from common.pairs import Pair, load_pair
-from common.signals import stoppable
-from common.sources import Request, cache, classes, language, prepare, reviews, words
+from common.pair.case_hooks import data_cases, data_preset, make_data
+from common.pair.data import load_arrays
+from common.pair.metrics import next_token_sums
+from common.pair.pairs import Pair, load_pair
+from common.pair.sources import Request, cache, classes, language, prepare, reviews, words
+from common.system.errors import UserError
+from common.system.signals import stoppable
 
 ROOT = Path(__file__).resolve().parent.parent
 REVIEWS = ROOT / "fake_data" / "reviews_Electronics_5.json.gz"

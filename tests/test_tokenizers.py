@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from mutant import mutant
 
-from common import paddle_tokenizers, tokenizer_opinion, torch_tokenizers
-from common.errors import UserError
-from common.hard_texts import HARD_TEXTS, SENTENCE
-from common.sentencepieces import find_model
+from common.pair import tokenizers as paddle_tokenizers
+from common.pair import tokenizers as torch_tokenizers
+from common.pair.sentencepieces import find_model
+from common.system.errors import UserError
+from step2_metric import tokenizer_opinion
+from step2_metric.hard_texts import HARD_TEXTS, SENTENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 PUBLISHED = ROOT.parent / "shared" / "data" / "reformer_crime_and_punishment" / "spiece.model"
@@ -249,7 +251,7 @@ def test_pieces_are_those_of_the_reference_program(model):
 def test_the_library_is_asked_for_only_when_it_is_needed(tmp_path):
     script = (
         "import sys; sys.modules['sentencepiece'] = None\n"
-        "from common.torch_tokenizers import Bytes, SentencePiece, encode\n"
+        "from common.pair.tokenizers import Bytes, SentencePiece, encode\n"
         "encode(Bytes(), ['a'])\n"
         "try: SentencePiece('x.model')\n"
         "except Exception as error: print(type(error).__name__, error)\n"

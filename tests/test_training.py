@@ -14,10 +14,10 @@ import pytest
 from checkout import CHECKS, ROOT, Checkout
 from mutant import mutant
 
-import common.training
-from common.equivalence import interval, judge_seeds, reached, sentence
-from common.logs import read_log
-from common.pairs import load_pair
+import step5_train.training
+from common.logs.reader import read_log
+from common.pair.pairs import load_pair
+from step5_train.equivalence import interval, judge_seeds, reached, sentence
 
 EXAMPLE = ROOT / "examples" / "text_classifier"
 STEPS = "120"
@@ -127,7 +127,7 @@ def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(chec
 
 
 def test_an_optimizer_that_forgets_shows(checkout, whole):
-    name = "common/training.py"
+    name = "step5_train/training.py"
     original = checkout.path(name).read_text()
     out = checkout.elsewhere / "forgetful"
     checkout.replace(name, '        self.optimizer.load_state(parts["optimizer/"])\n', "")
@@ -202,12 +202,12 @@ def fake_training(module, folder, stop, resume):
 
 
 def test_a_checkpoint_holds_all_that_the_next_steps_depend_on(tmp_path):
-    whole = fake_training(common.training, tmp_path / "whole", stop=-1, resume=False)
+    whole = fake_training(step5_train.training, tmp_path / "whole", stop=-1, resume=False)
     assert len(whole["orders"]) == 3 and len(set(whole["orders"])) == 3
     for stop in range(1, 10):
         folder = tmp_path / str(stop)
-        assert fake_training(common.training, folder, stop, resume=False) is None
-        assert fake_training(common.training, folder, -1, resume=True) == whole, stop
+        assert fake_training(step5_train.training, folder, stop, resume=False) is None
+        assert fake_training(step5_train.training, folder, -1, resume=True) == whole, stop
 
 
 @pytest.mark.parametrize(
@@ -223,10 +223,10 @@ def test_a_checkpoint_holds_all_that_the_next_steps_depend_on(tmp_path):
     ],
 )
 def test_what_a_checkpoint_forgets_shows(tmp_path, line):
-    forgetful = mutant(common.training, f"        {line}\n", "")
-    whole = fake_training(common.training, tmp_path / "whole", stop=-1, resume=False)
+    forgetful = mutant(step5_train.training, f"        {line}\n", "")
+    whole = fake_training(step5_train.training, tmp_path / "whole", stop=-1, resume=False)
     # Within the second epoch; a log that has more than its checkpoint knows of.
-    fake_training(common.training, tmp_path / "stopped", stop=6, resume=False)
+    fake_training(step5_train.training, tmp_path / "stopped", stop=6, resume=False)
     (log,) = (tmp_path / "stopped").rglob("train.log")
     log.write_text(log.read_text() + "a line after the last checkpoint\n")
     try:

@@ -8,9 +8,9 @@ import sys
 import pytest
 from checkout import ROOT, Checkout, change
 
-from common import operators
-from common.cli import parser
-from common.errors import UserError
+from common.check.command_line import parser
+from common.system.errors import UserError
+from common.transplant import operators
 
 # Paddle's own results have other bits than torch's, on this processor at least in the first three.
 CALLS = {

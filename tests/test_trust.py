@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from forged import gadgets, spoil, write_result
 
+from common.check.command_line import check_main
 from common.check_all import all_steps
-from common.cli import check_main
-from common.logs import LogError, LogWriter, read_log, read_sidecar, write_sidecar
-from common.pairs import ROOT
-from common.runner import GuideReport
-from common.sidecars import ENTRIES
-from common.trust import folder_problems
+from common.logs.reader import read_log
+from common.logs.sidecar import ENTRIES, read_sidecar, write_sidecar
+from common.logs.writer import LogWriter
+from common.report.guide_report import GuideReport
+from common.system.checkout import ROOT
+from common.system.errors import LogError
+from common.verdict.independence import folder_problems
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 

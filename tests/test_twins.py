@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from common import spelling
-from common.errors import UserError
+from common.system.errors import UserError
+from tools import twins as spelling
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = spelling.twin_pairs(ROOT)
@@ -209,5 +209,5 @@ def test_command_line(tmp_path):
 
 
 def run_module(*arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "common.spelling", *arguments]
+    command = [sys.executable, "-m", "tools.twins", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -5,19 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from common.choices import Choice, judge_choice
-from common.judge import judge_logs
-from common.tolerances import TOLERANCES
-from common.verdict import (
-    FAILING,
-    SEVERITY,
-    claim,
-    count_verdicts,
-    exit_code,
-    judge_tensor,
-    note_gradient,
-    worst,
-)
+from common.verdict.choices import Choice, judge_choice
+from common.verdict.judge import judge_logs
+from common.verdict.row import FAILING, SEVERITY, claim, count_verdicts, exit_code, worst
+from common.verdict.rule import judge_tensor, note_gradient
+from common.verdict.tolerances import TOLERANCES
 
 EPSILON32 = 6e-8  # relative rounding noise of a float32 run, as drawn below
 EPSILON64 = 1e-16

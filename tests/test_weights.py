@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from common.errors import UserError
-from common.layers import Owner, make_rename, own_parameters
-from common.layout import Layout, LayoutError
-from common.weights import (
+from common.system.errors import UserError
+from common.weights.layers import Owner, make_rename, own_parameters
+from common.weights.layout import Layout, LayoutError
+from common.weights.states import (
     changed,
     check_state,
     goes_round,

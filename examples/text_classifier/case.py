@@ -18,7 +18,7 @@ CONFIGS = {
 # Paddle name: torch name, where a module was called otherwise.
 RENAME = {"classifier": "head"}
 
-# How step 5 trains; what is left out is as common/optional.py says.
+# How step 5 trains; what is left out is as common/pair/case_hooks.py says.
 optimizer = {
     "epochs": 3,
     "batch_size": 16,

@@ -4,8 +4,7 @@ import paddle
 from paddle import nn
 from paddlenlp.transformers import ReformerConfig, ReformerModelWithLMHead
 
-from common.session import current
-from common.paddle_side import cross_entropy, tensor
+from common.paddle_side import current, cross_entropy, tensor
 
 
 class Reformer(nn.Layer):

@@ -5,8 +5,7 @@ from torch import nn
 from transformers.models.reformer.configuration_reformer import ReformerConfig
 from transformers.models.reformer.modeling_reformer import ReformerModelWithLMHead
 
-from common.session import current
-from common.torch_side import cross_entropy, tensor
+from common.torch_side import cross_entropy, current, tensor
 
 
 class Reformer(nn.Module):

@@ -7,8 +7,8 @@ import sys
 
 import paddle
 
-from common import paddle_side as side
-from common.twin import cases_with_decoding, main
+from common.sides import paddle_side as side
+from common.sides.twin import cases_with_decoding, main
 
 
 def forward(run):

@@ -7,8 +7,8 @@ import sys
 
 import torch
 
-from common import torch_side as side
-from common.twin import cases_with_decoding, main
+from common.sides import torch_side as side
+from common.sides.twin import cases_with_decoding, main
 
 
 def forward(run):

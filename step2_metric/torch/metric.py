@@ -8,14 +8,15 @@ import sys
 
 import numpy as np
 
-from common import torch_side as side
-from common.data import BYTE_OFFSET, split_documents
-from common.hard_texts import HARD_TEXTS
-from common.optional import TEXT, classification, data_cases
-from common.sentencepieces import MODEL
-from common.torch_loader import Documents, Samples, batches, count, evaluate
-from common.torch_tokenizers import Bytes, SentencePiece, Words, encode
-from common.twin import main
+from common.pair.case_hooks import TEXT, data_cases
+from common.pair.data import BYTE_OFFSET, split_documents
+from common.pair.metrics import classification
+from common.pair.sentencepieces import MODEL
+from common.pair.tokenizers import Bytes, SentencePiece, Words, encode
+from common.sides import torch_side as side
+from common.sides.torch_loader import Documents, Samples, batches, count, evaluate
+from common.sides.twin import main
+from step2_metric.hard_texts import HARD_TEXTS
 
 SCORED_TOKENS = 1 << 13  # of a language model's test set: its logits are a vocabulary times more
 SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes

@@ -7,8 +7,8 @@ import sys
 
 import torch
 
-from common import torch_side as side
-from common.twin import main
+from common.sides import torch_side as side
+from common.sides.twin import main
 
 
 def loss(run):

@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import paddle
 
-from common import paddle_side as side
-from common.session import Session, using
-from common.setups import SETUPS, STEPS
-from common.twin import main
+from common.sides import paddle_side as side
+from common.sides.session import Session, using
+from common.sides.twin import main
+from step4_backward.setups import SETUPS, STEPS
 
 WITNESS_LR = 0.1
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that

@@ -1,7 +1,7 @@
 """Step 4, paddle side: the first steps of a training, by one process or by several that share it.
 
     python -m step4_backward.paddle.parallel --processes 2 --model fastformer --data DIR --out DIR
-    LAUNCHER -m step4_backward.paddle.parallel --processes 2 … (common/launches.py)
+    LAUNCHER -m step4_backward.paddle.parallel --processes 2 … (common/check/launches.py)
 
 Either way --processes says into how many parts a batch is cut: alone, one process takes them all.
 """
@@ -11,13 +11,13 @@ import sys
 
 import numpy as np
 
-from common import paddle_side as side
-from common.optional import data_cases, training
-from common.setups import constant
-from common.tape import PartOfTape
-from common.paddle_loader import Samples, batches, count
-from common.paddle_parallel import averaged, join_group, mean, replicate, spread
-from common.twin import main
+from common.pair.case_hooks import data_cases, training
+from common.pair.schedules import constant
+from common.pair.tape import PartOfTape
+from common.sides import paddle_side as side
+from common.sides.paddle_loader import Samples, batches, count
+from common.sides.twin import main
+from step4_backward.paddle.process_group import averaged, join_group, mean, replicate, spread
 
 STEPS = 3
 PART = 8  # samples of one process; so a whole batch has that many times the processes

@@ -11,12 +11,12 @@ import sys
 import numpy as np
 import paddle
 
-from common import paddle_side as side
-from common.errors import UserError
-from common.generation import SITE, Request, draw_scores, order_of
-from common.pairs import Case
-from common.session import current
-from common.twin import main
+from common.pair.pairs import Case
+from common.sides import paddle_side as side
+from common.sides.session import current
+from common.sides.twin import main
+from common.system.errors import UserError
+from step5_train.generation import SITE, Request, draw_scores, order_of
 
 
 def generate(run):

@@ -12,13 +12,15 @@ import time
 
 import numpy as np
 
-from common import paddle_side as side
-from common.initial import initial_weights
-from common.optional import classification, data_cases, training
-from common.setups import STEPS, schedule
-from common.paddle_loader import Samples, batches, count, evaluate
-from common.training import Training
-from common.twin import DTYPES, main, phase
+from common.pair.case_hooks import data_cases, training
+from common.pair.metrics import classification
+from common.pair.schedules import schedule
+from common.sides import paddle_side as side
+from common.sides.paddle_loader import Samples, batches, count, evaluate
+from common.sides.twin import DTYPES, main, phase
+from step4_backward.setups import STEPS
+from step5_train.initial import initial_weights
+from step5_train.training import Training
 
 
 def train(run):

@@ -10,7 +10,7 @@ The keys of a configuration are the keywords of the reference's constructor, plu
 
 import numpy as np
 
-from common.data import embedded_data
+from common.pair.data import embedded_data
 
 # The reference's defaults; those without one are None and must be given.
 DEFAULTS = {
@@ -162,7 +162,7 @@ TARGETS = {
     },
 }
 
-# What a preset reads (common/sources); seed 001 took the same number of reviews of each class.
+# What a preset reads (common/pair/sources); seed 001 took the same number of reviews of each class.
 DATA = {
     "seed001_cls": {
         "source": "reviews",

@@ -10,7 +10,7 @@ The keys of a configuration are those of the authors' fastformer.json, plus `voc
 
 import numpy as np
 
-from common.data import embedded_data
+from common.pair.data import embedded_data
 
 # What the authors' fastformer.json says; the number of labels is transformers' default.
 DEFAULTS = {
@@ -157,7 +157,7 @@ TARGETS = {
     },
 }
 
-# What a preset reads (common/sources).
+# What a preset reads (common/pair/sources).
 DATA = {
     # Table 1 of the paper: 40,000, 5,000 and 5,000 reviews.
     "amazon": {"source": "reviews", "split": "random", "length": 512},

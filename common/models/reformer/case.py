@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from common.data import embedded_data
+from common.pair.data import embedded_data
 
 # The reference's defaults.
 DEFAULTS = {
@@ -319,7 +319,7 @@ CONFIGS["text-small"] = CONFIGS["text"] | {
 }
 CASES["text-small"] = {"main": {"inputs": {"batch_size": 2, "length": 64} | _FULL_ROWS}}
 
-# For error against depth (python -m common.depth): each attention kind alone, in enwik8's shape.
+# For error against depth (python -m tools.depth): each attention kind alone, in enwik8's shape.
 for _kind in ("local", "lsh"):
     for _layers in (2, 12):
         _name = f"enwik8-{_kind}-{_layers}"
@@ -375,7 +375,8 @@ TARGETS = {
     },
 }
 
-# What a preset reads (common/sources).  In training axial positions take all of theirs: a row is as
+# What a preset reads (common/pair/sources).
+# In training axial positions take all of theirs: a row is as
 # long as there are positions.
 DATA = {
     "enwik8": {"source": "enwik8", "length": 65536},

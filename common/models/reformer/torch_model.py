@@ -21,8 +21,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from common.models.reformer.case import bucket_factors, complete, padding_length
-from common.session import current
-from common.torch_side import choose, cross_entropy, draw_normal, dropout, named, tap, watch
+from common.torch_side import (
+    choose,
+    cross_entropy,
+    current,
+    draw_normal,
+    dropout,
+    named,
+    tap,
+    watch,
+)
 
 MASKED = -1e9
 # Above MASKED: a token that may see nothing else sees itself.

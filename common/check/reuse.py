@@ -1,0 +1,138 @@
+"""The reference side's logs taken over: from this checkout (--reuse torch), or from somebody else.
+
+    --reuse torch        the logs of the last check, while all that they depend on is unchanged
+    --reference FOLDER   logs that somebody else sent; torch need not be installed
+
+Either way every log must still be the file that its sidecar describes.
+"""
+
+import json
+import platform
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from common.check.steps import Step
+from common.logs.sidecar import read_sidecar
+from common.pair.pairs import WORDS, Pair
+from common.pair.provenance import changed_sources, model_sources, workbench_sha256
+from common.system.errors import UserError
+from common.system.hashes import file_sha256
+from common.system.json_file import load_json, write_json
+from common.system.processes import environment
+from common.weights.read import parts
+
+KEY_FILE = "reference.json"
+_OPTIONS = ("preset", "seed", "train", "epochs", "steps", "seeds", "device")
+_VERSIONS = (
+    "import platform; from importlib.metadata import version; "
+    "print(platform.python_version(), version('torch'), version('numpy'))"
+)
+
+
+def reference_key(step: Step, pair: Pair, options, python: str, data: Path) -> dict[str, str]:
+    """What the torch side's logs depend on, each part as a text; equal texts, equal logs."""
+    chosen = vars(options)
+    configuration = {name: chosen.get(name) for name in _OPTIONS}
+    values = environment()
+    threads = {name: values.get(name) for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE")}
+    return {
+        "sources": json.dumps(model_sources(pair, "torch")),
+        "other files of the pair": json.dumps(_other_files(pair)),
+        "workbench": workbench_sha256(pair, "torch", step.name),
+        "configuration": json.dumps([configuration, repr(step.launches)]),
+        "weights": _weights(options.weights),
+        "data": json.dumps({path.name: file_sha256(path) for path in sorted(data.glob("*"))}),
+        "environment": json.dumps([python, _versions(python), platform.platform(), threads]),
+    }
+
+
+@cache
+def _versions(python: str) -> str:
+    """The versions of Python, torch and NumPy; another Python is asked once."""
+    if python == sys.executable:
+        return f"{platform.python_version()} {version('torch')} {version('numpy')}"
+    return subprocess.run([python, "-c", _VERSIONS], capture_output=True, text=True).stdout.strip()
+
+
+def _other_files(pair: Pair) -> dict[str, list[int]]:
+    """Files that a pair's case.py may read, by size and time: they may be large."""
+    return {
+        path.relative_to(pair.folder).as_posix(): [path.stat().st_size, path.stat().st_mtime_ns]
+        for path in sorted(pair.folder.rglob("*"))
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+
+
+def _weights(given: str | None) -> str:
+    if not given or given in WORDS:
+        return str(given)
+    return f"{given} {[file_sha256(path) for path in parts(given)]}"
+
+
+def why_not_reused(folder: Path, key: dict[str, str]) -> str:
+    """Why the torch side must run again, in words; empty where its logs in `folder` still hold."""
+    try:
+        former = load_json(folder / KEY_FILE)
+    except UserError:
+        return "there are no former logs"
+    changed = [name for name in key if former.get(name) != key[name]]
+    if changed:
+        return f"changed since: {', '.join(changed)}"
+    return _damage(folder)
+
+
+def _damage(folder: Path) -> str:
+    """Which of a folder's torch logs is not what its sidecar says; empty where all are."""
+    logs = sorted(folder.glob("*_torch*.npy"))
+    if not logs:
+        return "there are no former logs"
+    for log in logs:
+        sidecar = read_sidecar(log) or {}
+        if sidecar.get("side") != "torch" or sidecar.get("framework") != "torch":
+            return f"{log.name} was not made by torch"
+        if log.is_symlink() or sidecar.get("log_sha256") != file_sha256(log):
+            return f"{log.name} is not the file that its sidecar describes"
+    return ""
+
+
+def find_reference(given: Path, step: Step, pair: Pair) -> Path:
+    """The folder below `given` that holds a model's torch logs of a step, all of them whole.
+
+    `given` may be what --out was, a step's log folder, or the folder of the logs themselves.
+    Raises UserError where there are none, or where one is not what its sidecar says.
+    """
+    wanted = f"{step.judged[0]}_torch.npy"
+    places = [
+        given / step.name / pair.name,
+        given / step.name / "log" / pair.name,
+        given / "log" / pair.name,
+        given / pair.name,
+        given,
+    ]
+    folder = next((place for place in places if (place / wanted).is_file()), None)
+    if folder is None:
+        raise UserError(
+            f"--reference {given}: no {wanted} in it, nor in {step.name}/{pair.name} below it: "
+            "give the folder that the other check wrote to with --out"
+        )
+    damage = _damage(folder)
+    if damage:
+        raise UserError(f"--reference {given}: {damage}")
+    return folder
+
+
+def differing_reference(folder: Path, pair: Pair) -> str:
+    """A note where a reference was made from other sources than the pair's here; or empty."""
+    for log in sorted(folder.glob("*_torch.npy")):
+        changed = changed_sources(read_sidecar(log) or {}, pair, "torch")
+        if changed:
+            return f"the reference was made from another {', '.join(changed)} than the one here"
+    return ""
+
+
+def write_key(folder: Path, key: dict[str, str]) -> None:
+    """Remember what the torch side's logs in a folder depend on."""
+    write_json(folder / KEY_FILE, key)

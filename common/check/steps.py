@@ -1,0 +1,65 @@
+"""The five steps, and what each one runs; the check's process only."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.system.checkout import ROOT
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of a step's twin scripts."""
+
+    arguments: tuple[str, ...] = ()
+    single_step: bool = True  # a difference can be judged locally
+    side_by_side: bool = False  # the Paddle side needs nothing from the torch side
+    torch_then: tuple[str, ...] = ()  # arguments of a second torch run, while Paddle goes on
+    processes: int = 1  # of each side, started by its framework's own launcher
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: where its scripts are, what they leave, and the guide's rule for it.
+
+    judged       stems of the logs that get a verdict (common/verdict/rule.py)
+    guide_…      stem of the logs that the guide's rule is applied to, its threshold, and what to
+                 say where it fails although our verdict passes
+    extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
+    answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
+    other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
+                 the folder of its logs beside the step's own
+    """
+
+    number: int
+    title: str
+    script: str
+    launches: tuple[Launch, ...]
+    judged: tuple[str, ...]
+    guide_stem: str
+    guide_threshold: float = 1e-6
+    guide_failure: str = "both sides' float64 runs show that the difference is rounding"
+    data: bool = False  # reads data sets
+    trains: bool = False  # and can go on with a training that was stopped
+    extra: Callable | None = None
+    answer: Callable | None = None
+    other: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """The step's folder in the checkout."""
+        return ROOT / f"step{self.number}_{self.title}"
+
+    @property
+    def name(self) -> str:
+        """The name of the step's folder."""
+        return self.folder.name
+
+    @property
+    def check(self) -> str:
+        """The check's script, from the checkout's root."""
+        return f"{self.name}/check_{self.other or f'step{self.number}'}.py"
+
+    def module(self, side: str) -> str:
+        """What `python -m` runs for a side."""
+        return f"{self.name}.{side}.{self.script}"

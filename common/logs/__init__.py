@@ -1,0 +1,1 @@
+"""Logs: written, read without being executed, and what stands beside them."""

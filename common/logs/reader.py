@@ -1,0 +1,205 @@
+"""Logs: a dict of numeric arrays as `np.save` writes it, written and read tensor by tensor.
+
+    with LogWriter("forward_torch.npy") as writer:
+        writer.add("logits", array)
+    with read_log("forward_torch.npy") as log:
+        log["logits"]
+
+`np.save` of a dict holds every array twice; LogWriter holds none and the reader one at a time.
+Reading never executes a log (common/logs/pickle_machine.py).  NumPy only.
+"""
+
+import ast
+import io
+import os
+import struct
+import time
+import warnings
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from common.logs.pickle_machine import (
+    Machine,
+    Refused,
+    StoredArray,
+    flatten,
+    printable,
+)
+from common.system.errors import LogError, UserError
+from common.system.files import open_plain, same_file
+
+_MAX_HEADER_BYTES = 1024
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+_KEPT_BYTES = 1 << 27  # of such arrays, while a log is read
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+class Log(Mapping):
+    """A log on disk: key -> array, each read when it is asked for.  Close it, or use `with`."""
+
+    def __init__(self, path: Path, file: io.BufferedReader, arrays: dict[str, StoredArray]):
+        self.path = path
+        self._file = file
+        self._arrays = arrays
+        counts = Counter(arrays.values())
+        self._shared = {array for array, count in counts.items() if count > 1}
+        self._as_opened = os.fstat(file.fileno())
+        self._kept: OrderedDict[StoredArray, np.ndarray] = OrderedDict()  # those read last
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        array = self._arrays[key]
+        if array in self._kept:
+            return self._kept[array].view()
+        try:
+            flat = self._read(array)
+            if not array.dtype.isnative:
+                flat = flat.astype(array.dtype.newbyteorder("="))
+        except MemoryError:
+            raise self._error(key, f"{array.data.count:,} bytes do not fit into memory") from None
+        if not same_file(self._as_opened, self._file):
+            raise self._error(key, "the file was written to while it was read")
+        values = flat.reshape(array.shape, order="F" if array.fortran else "C")
+        self._keep(array, values)
+        return values
+
+    def _keep(self, array: StoredArray, values: np.ndarray) -> None:
+        """An array that has several keys is asked for again soon."""
+        if array not in self._shared:
+            return
+        values.flags.writeable = False
+        self._kept[array] = values
+        while sum(kept.nbytes for kept in self._kept.values()) > _KEPT_BYTES:
+            self._kept.popitem(last=False)
+
+    def _read(self, array: StoredArray) -> np.ndarray:
+        """An array's values, flat; what is not read in full is found out by the caller."""
+        data = array.data
+        self._file.seek(data.offset)
+        if data.as_text:
+            try:
+                stored = self._file.read(data.stored).decode().encode("latin1")
+                return np.frombuffer(stored, array.dtype).copy()
+            except ValueError:
+                raise LogError(f"{self.path}: its data is not what was announced") from None
+        flat = np.empty(data.count // array.dtype.itemsize, array.dtype)
+        if self._file.readinto(memoryview(flat.view(np.uint8))) != data.count:
+            raise LogError(f"{self.path}: the file became shorter while it was read")
+        return flat
+
+    def _error(self, key: str, found: str) -> LogError:
+        return LogError(f"{self.path}: {printable(key)}: {found}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._arrays
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """A tensor's shape, without reading it."""
+        return self._arrays[key].shape
+
+    def dtype(self, key: str) -> np.dtype:
+        """A tensor's dtype in this machine's byte order, without reading it."""
+        return self._arrays[key].dtype.newbyteorder("=")
+
+    def close(self) -> None:
+        """Close the file; arrays that were read stay good."""
+        self._file.close()
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+
+# Where the arrays lie in the logs that were read last: a check opens each of them several times.
+_indexes: dict[tuple[int, ...], dict[str, StoredArray]] = {}
+_KEPT_INDEXES = 8
+_SETTLED_NS = 10**8  # a younger file may change once more within one tick of the clock
+
+
+def read_log(path: str | os.PathLike) -> Log:
+    """Open a log; raises LogError with one sentence for whatever is not one.  Executes nothing."""
+    path = Path(path)
+    file = _open_plain(path)
+    try:
+        about = os.fstat(file.fileno())
+        size = about.st_size
+        version = (about.st_dev, about.st_ino, size, about.st_mtime_ns, about.st_ctime_ns)
+        arrays = _indexes.get(version)
+        if arrays is None:
+            _read_header(file)
+            arrays = flatten(Machine(file, size).run(), size)
+            if time.time_ns() - about.st_ctime_ns > _SETTLED_NS:
+                while len(_indexes) >= _KEPT_INDEXES:
+                    _indexes.pop(next(iter(_indexes)))
+                _indexes[version] = arrays
+        return Log(path, file, arrays)
+    except (Refused, TypeError, ValueError, OSError, MemoryError) as error:
+        found = "a call with other arguments than NumPy's"
+        if isinstance(error, MemoryError):
+            found = "more values than fit into memory"
+        elif not isinstance(error, TypeError | ValueError):
+            found = error
+        place = f" at byte {file.tell()}" if file.tell() < size else ""
+        file.close()
+        raise LogError(
+            f"{path}: refused: {found}{place}; a log holds only a dict of numeric arrays"
+        ) from None
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open_plain(path: Path) -> io.BufferedReader:
+    try:
+        return open_plain(path)
+    except UserError as error:
+        raise LogError(str(error)) from None
+
+
+def _read_header(file: io.BufferedReader) -> None:
+    """Check np.save's header of a pickled 0-d object array, and stop behind it."""
+    start = file.read(8)
+    if not start:
+        raise Refused("an empty file")
+    if start[:2] == b"PK":
+        raise Refused("a zip archive (.npz)")
+    if start[:6] != b"\x93NUMPY":
+        raise Refused("no .npy file")
+    form = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}.get(tuple(start[6:]))
+    if form is None:
+        raise Refused("a .npy version that NumPy does not write")
+    field = file.read(struct.calcsize(form))
+    length = struct.unpack(form, field)[0] if len(field) == struct.calcsize(form) else 0
+    text = file.read(length) if length <= _MAX_HEADER_BYTES else b""
+    if not length or len(text) != length:
+        raise Refused("a .npy header that is too long or cut off")
+    try:
+        with warnings.catch_warnings():  # an odd literal, or a backslash, makes the parser warn
+            warnings.simplefilter("ignore")
+            header = ast.literal_eval(text.decode("ascii").strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        header = None
+    if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
+        raise Refused("a .npy header that NumPy does not write")
+    if header["descr"] not in ("|O", "O"):
+        raise Refused(f"one plain array ({printable(str(header['descr']))})")
+    if header["shape"] != () or not isinstance(header["fortran_order"], bool):
+        raise Refused("an array of objects with a shape of its own")
+
+
+# ---- hashes and sidecars ------------------------------------------------------------------------

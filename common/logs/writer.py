@@ -1,0 +1,160 @@
+"""Write a log tensor by tensor: a dict of numeric arrays, as `np.save` pickles it.
+
+    with LogWriter("forward_torch.npy") as writer:
+        writer.add("logits", array)
+
+`np.save` of a dict holds every array twice; this holds none.  NumPy only.
+"""
+
+import hashlib
+import io
+import os
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
+from common.system.errors import UserError
+
+# NumPy 1.26 and 2 both know the old name of this function, and neither warns about it.
+_RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"
+
+# Memo slots of what every array needs; slots from _FIRST_DTYPE on hold one dtype each, those from
+# _FIRST_ARRAY on a large array, which is stored once however many keys it has: a module's input is
+# mostly another's output.
+_FUNCTION, _NDARRAY, _ZERO, _B, _DTYPE_CLASS, _FIRST_DTYPE = range(6)
+
+_FIRST_ARRAY = 256
+
+_LARGE_BYTES = 1 << 16
+
+
+def _get(slot: int) -> bytes:
+    return b"h" + bytes([slot])
+
+
+def _put(slot: int) -> bytes:
+    return b"q" + bytes([slot])
+
+
+_NEW_ARRAY = _get(_FUNCTION) + _get(_NDARRAY) + _get(_ZERO) + _get(_B) + b"\x87R"
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return b"X" + struct.pack("<I", len(encoded)) + encoded
+
+
+def _integer(value: int) -> bytes:
+    if value < 256:
+        return b"K" + bytes([value])
+    if value < 2**31:
+        return b"J" + struct.pack("<i", value)
+    return b"\x8a\x08" + struct.pack("<q", value)
+
+
+def _new_dtype(code: str, order: str, flags: int = 0) -> bytes:
+    """Opcodes that leave a new dtype on the stack."""
+    state = b"(K\x03" + _text(order) + b"NNN" + b"J\xff\xff\xff\xff" * 2 + _integer(flags) + b"t"
+    return _get(_DTYPE_CLASS) + _text(code) + b"\x89\x88\x87R" + state + b"b"
+
+
+class LogWriter:
+    """Write a log tensor by tensor; the file gets its name at a clean close, else it is removed.
+
+    `sha256` is the finished file's digest; `skipped` names the empty arrays, which are not stored.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        self.sha256: str | None = None
+        self.skipped: list[str] = []
+        self._keys: set[str] = set()
+        self._slots: dict[str, int] = {}
+        self._large: dict[tuple, int] = {}  # what a large array is -> its memo slot
+        self._file: io.BufferedWriter | None = None
+
+    def __enter__(self) -> "LogWriter":
+        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        self._file = open(self._temporary, "wb")
+        self._hash = hashlib.sha256()
+        header = b"{'descr': '|O', 'fortran_order': False, 'shape': (), }"
+        header = header.ljust(117) + b"\n"
+        self._write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+        self._write(b"\x80\x04")
+        self._write(_RECONSTRUCT + _put(_FUNCTION) + b"cnumpy\nndarray\n" + _put(_NDARRAY))
+        self._write(b"K\x00\x85" + _put(_ZERO) + b"C\x01b" + _put(_B) + b"\x87R")
+        # The 0-d envelope's state stays open on the stack: version, shape, dtype, order, [{
+        self._write(b"(K\x01)cnumpy\ndtype\n" + _put(_DTYPE_CLASS) + b"0")
+        self._write(_new_dtype("O8", "|", flags=63) + b"\x89]}")
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        file, self._file = self._file, None
+        try:
+            if kind is None:
+                self._write(b"atb.", file)
+                file.close()
+                os.replace(self._temporary, self.path)
+                self.sha256 = self._hash.hexdigest()
+        except OSError as error:  # the last bytes are written when the file is closed
+            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
+        finally:
+            with suppress(OSError):
+                file.close()
+            self._temporary.unlink(missing_ok=True)
+
+    def add(self, key: str, array) -> bool:
+        """Append one tensor; True if it was stored (an empty one is not).
+
+        Raises TypeError for what is not numeric, ValueError for a key that is there already.
+        """
+        if self._file is None:
+            raise ValueError(f"{key}: the log {self.path.name} is not open for writing")
+        if not isinstance(key, str):
+            raise TypeError(f"a log's keys are text, not {type(key).__name__}: {key!r}")
+        if len(key.encode()) > MAX_TEXT_BYTES:
+            raise ValueError(f"{key[:77]}...: a log's keys have at most {MAX_TEXT_BYTES} bytes")
+        if key in self._keys:
+            raise ValueError(f"{key}: this key is in the log already")
+        array = np.asarray(array)
+        if array.dtype.kind == "b":
+            array = array.astype(np.int64)  # reprod_log cannot subtract booleans
+        code = f"{array.dtype.kind}{array.dtype.itemsize}"
+        if code not in DTYPES:
+            raise TypeError(f"{key}: a log holds numeric arrays, not {array.dtype}")
+        self._keys.add(key)
+        if array.size == 0:
+            self.skipped.append(key)
+            return False
+        array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+        what = None
+        if array.nbytes >= _LARGE_BYTES:
+            what = (code, array.shape, hashlib.sha256(array).digest())
+            if what in self._large:
+                self._write(_text(key) + b"j" + struct.pack("<I", self._large[what]) + b"s")
+                return True
+        self._write(_text(key) + _NEW_ARRAY + b"(K\x01(")
+        self._write(b"".join(_integer(size) for size in array.shape) + b"t")
+        if code in self._slots:
+            self._write(_get(self._slots[code]))
+        else:
+            slot = self._slots[code] = _FIRST_DTYPE + len(self._slots)
+            self._write(_new_dtype(code, array.dtype.str[0]) + _put(slot))
+        self._write(b"\x89\x8e" + struct.pack("<Q", array.nbytes))
+        self._write(memoryview(array.reshape(-1).view(np.uint8)))
+        self._write(b"tb")
+        if what is not None:
+            slot = self._large[what] = _FIRST_ARRAY + len(self._large)
+            self._write(b"r" + struct.pack("<I", slot))
+        self._write(b"s")
+        return True
+
+    def _write(self, data: bytes | memoryview, file: io.BufferedWriter | None = None) -> None:
+        try:
+            (file or self._file).write(data)
+        except OSError as error:
+            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
+        self._hash.update(data)

@@ -1,0 +1,1 @@
+"""What a pair is and what it is fed."""

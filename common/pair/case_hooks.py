@@ -1,0 +1,212 @@
+"""The functions of a case.py that steps 2 and 5 need: make_data, metric and optimizer.
+
+Each is called through here, and what it returns is checked: a sentence names the file, the function
+and what is wrong.  common/pair/pairs.py says what each is given and returns.  NumPy only.
+"""
+
+import inspect
+import traceback
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from common.pair.pairs import Case, Pair
+from common.pair.schedules import SCHEDULES
+from common.system.errors import UserError
+from common.system.json_file import load_json
+
+# Of a training set-up where case.py says nothing else.
+DEFAULTS = {
+    "epochs": 3,
+    "batch_size": 32,
+    "optimizer": "adam",
+    "lr": 1e-3,
+    "schedule": "constant",  # after the warm-up
+    "warmup_steps": 0,
+    "weight_decay": 0.0,  # of adamw alone
+    "clip_norm": None,  # the largest global norm of the gradients
+    "best": ("largest", "accuracy"),  # the score that the best epoch has; or ("smallest", NAME)
+}
+OPTIMIZERS = ("adam", "adamw", "sgd")
+BEST = ("largest", "smallest")
+CURVES = ("loss", "lr", "order")  # what step 5 logs of each step or epoch beside the scores
+ENTRIES_FILE = "config.json"  # of a model's data, where they set entries of its configuration
+SAMPLES = "samples"  # stem of the file of the data sets; TEXT is that of the documents
+VALIDATION = "validation"  # a part that make_data may leave out
+TEXT = "text"  # a part of make_data that is no data set: documents that step 2 reads and pads
+
+
+def data_preset(pair: Pair, preset: str) -> str:
+    """The preset that steps 2 and 5 run: one with an entry of its own in case.py's DATA or TRAIN,
+    else case.py's DATA_PRESET, else the one that was asked for."""
+    tables = (getattr(pair.case, name, None) for name in ("DATA", "TRAIN"))
+    if any(isinstance(table, dict) and preset in table for table in tables):
+        return preset
+    return getattr(pair.case, "DATA_PRESET", preset)
+
+
+def reads_file(pair: Pair, preset: str) -> bool:
+    """True where the data of a preset come from one of common/pair/sources."""
+    return data_preset(pair, preset) in (getattr(pair.case, "DATA", None) or {})
+
+
+def data_cases(pair: Pair, options) -> list[Case]:
+    """What steps 2 and 5 run, once for each seed; raises UserError where the pair has no data."""
+    preset = data_preset(pair, options.preset)
+    if not reads_file(pair, preset):
+        demand_data(pair)
+    entries = data_entries(Path(options.data) / pair.name) if options.data else {}
+    config = pair.config(preset) | entries
+    return [
+        Case(f"seed_{seed}" if seed else "", config, weights=options.data_weights, seed=seed)
+        for seed in range(options.seeds)
+    ]
+
+
+def data_entries(folder: Path) -> dict[str, int]:
+    """Entries of the configuration that the data in a folder set, such as the vocabulary's size."""
+    path = folder / ENTRIES_FILE
+    return load_json(path) if path.is_file() else {}
+
+
+def demand_data(pair: Pair) -> None:
+    """Raise UserError for a pair without make_data."""
+    if not hasattr(pair.case, "make_data"):
+        raise UserError(
+            f"--model {pair.name}: nothing to compare in steps 2 and 5, since its case.py has no "
+            'make_data(config, seed) -> {"train": {name: array}, "test": {name: array}}'
+        )
+
+
+# ---- make_data ----------------------------------------------------------------------------------
+
+
+def make_data(
+    pair: Pair, preset: str, seed: int, path: Path | None = None
+) -> dict[str, dict[str, np.ndarray]]:
+    """Part -> name -> array (N, ...), as case.py makes them.
+
+    path    what --data says, for a make_data that takes `path`
+    Raises UserError where the two sets are not there, empty, unlike each other, or not numbers.
+    """
+    demand_data(pair)
+    config = pair.config(data_preset(pair, preset))
+    where = hook_place(pair, "make_data")
+    function = pair.case.make_data
+    if "path" in inspect.signature(function).parameters:
+        made = call_hook(pair, "make_data", partial(function, path=path), config, seed)
+    elif path is not None:
+        known = ", ".join(getattr(pair.case, "DATA", None) or {}) or "none"
+        raise UserError(
+            f"--data {path}: preset {preset} of {pair.name} reads no file (presets that do: "
+            f"{known}), nor does its make_data take `path`"
+        )
+    else:
+        made = call_hook(pair, "make_data", function, config, seed)
+    if not isinstance(made, dict) or not {"train", "test"} <= set(made):
+        raise UserError(f'{where} must return a dict with "train" and "test"')
+    unknown = sorted(map(str, set(made) - {"train", "test", VALIDATION, TEXT}))
+    if unknown:
+        known = f'"train", "test" and "{VALIDATION}"'
+        raise UserError(f"{where}: {', '.join(unknown)}: only {known} are read")
+    parts = {part: _part(where, part, values) for part, values in made.items()}
+    if set(parts.get(TEXT, ())) not in (set(), {"values", "offsets"}):
+        raise UserError(f'{where}: "{TEXT}" must hold values and offsets of documents')
+    train = parts["train"]
+    for part in {"test", VALIDATION} & set(parts):
+        other = parts[part]
+        if set(train) != set(other):
+            alone = ", ".join(sorted(set(train) ^ set(other)))
+            raise UserError(f'{where}: {alone}: in one of "train" and "{part}" alone')
+        for name in train:
+            if train[name].dtype != other[name].dtype:
+                told = f'{train[name].dtype} in "train", {other[name].dtype} in "{part}"'
+                raise UserError(f"{where}: {name} is {told}; make them the same")
+    return parts
+
+
+def _part(where: str, part: str, values: object) -> dict[str, np.ndarray]:
+    if not isinstance(values, dict) or not values:
+        raise UserError(f'{where}: "{part}" must be a dict of arrays, not {describe_value(values)}')
+    arrays = {str(name): np.asarray(array) for name, array in values.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise UserError(f"{where}: {part}/{name} is {array.dtype}, not numbers")
+        if array.ndim == 0 or array.shape[0] == 0:
+            raise UserError(f"{where}: {part}/{name} holds no sample: its shape is {array.shape}")
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if part != TEXT and len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise UserError(f"{where}: {part}: not as many samples everywhere: {told}")
+    return arrays
+
+
+# ---- metric -------------------------------------------------------------------------------------
+
+
+# ---- optimizer ----------------------------------------------------------------------------------
+
+
+def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
+    """How step 5 trains: case.py's TRAIN[preset], or its optimizer, over DEFAULTS.
+
+    Raises UserError where that is no set-up.
+    """
+    given = getattr(pair.case, "TRAIN", {}).get(preset, getattr(pair.case, "optimizer", {}))
+    if callable(given):
+        given = call_hook(pair, "optimizer", given, dict(config))
+    where = f"{pair.folder / 'case.py'}: optimizer"
+    if not isinstance(given, dict):
+        raise UserError(f"{where} must be a dict, or return one, not {describe_value(given)}")
+    unknown = sorted(map(str, set(given) - set(DEFAULTS)))
+    if unknown:
+        raise UserError(f"{where}: unknown {', '.join(unknown)}; known: {', '.join(DEFAULTS)}")
+    settings = DEFAULTS | given
+    for key, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
+        if settings[key] not in known:
+            raise UserError(f"{where}: {key} is {settings[key]!r}; allowed: {', '.join(known)}")
+    for key, least in (("epochs", 1), ("batch_size", 1), ("warmup_steps", 0)):
+        if type(settings[key]) is not int or settings[key] < least:
+            raise UserError(
+                f"{where}: {key} is {settings[key]!r}; allowed: an integer from {least}"
+            )
+    best = settings["best"]
+    if not isinstance(best, tuple | list) or len(best) != 2 or best[0] not in BEST:
+        raise UserError(f'{where}: best is {best!r}; allowed: ("largest" or "smallest", NAME)')
+    for key in ("lr", "weight_decay", "clip_norm"):
+        value = settings[key]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (key == "clip_norm" and value is None) and not (number and 0 <= value < np.inf):
+            raise UserError(f"{where}: {key} is {value!r}; allowed: a number from 0")
+    return settings
+
+
+# ---- sentences ----------------------------------------------------------------------------------
+
+
+def call_hook(pair: Pair, name: str, function, *arguments):
+    """What a function of case.py returns; whatever it raises becomes a sentence with its line."""
+    try:
+        return function(*arguments)
+    except UserError:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).parent == pair.folder]
+        line = f", line {own[-1].lineno}" if own else ""
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise UserError(f"{hook_place(pair, name)} failed{line}: {told}") from error
+
+
+def hook_place(pair: Pair, name: str) -> str:
+    return f"{pair.folder / 'case.py'}: {name}"
+
+
+def describe_value(value: object) -> str:
+    return f"a {type(value).__name__}" if value is not None else "None"
+
+
+def describe_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+    return ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items()) or "nothing"

@@ -1,0 +1,145 @@
+"""Real data and what is counted on it: digits and English text, batches, scores.
+
+Only `digits` needs scikit-learn (in the check's process); the rest is NumPy, so that both
+twins read, batch and score with the same code, and only the frameworks' own loaders differ.
+
+A data file is an .npz of plain arrays with the SHA-256 of its content inside:
+
+    digits  train/input_ids (N, 64), train/labels (N,), test/input_ids, test/labels
+    text    values (all documents' ids, one after another), offsets (documents + 1,)
+
+Those are int64; the files of common/pair/sources hold smaller integers, which the loaders widen.
+Ids: 0 is padding; a digit's pixel p (0..16) is p + 1; a text's byte b is b + 2.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from common.system.errors import UserError
+from common.system.files import whole
+from common.system.hashes import arrays_sha256
+from common.system.npz import read_npz
+
+PADDING = 0
+DIGITS_VOCABULARY = 18  # padding and 17 grey levels
+DIGITS_CLASSES = 10
+TEXT_COUNT = 60  # documents of the embedded text
+TEXT_BYTES = 600  # of each at most
+BYTE_OFFSET = 2  # enwik8's: 0 is padding, 1 stays free
+TEXT_VOCABULARY = 256 + BYTE_OFFSET
+
+_SHA256 = "sha256"
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def digits() -> dict[str, dict[str, np.ndarray]]:
+    """scikit-learn's 1,797 handwritten digits as 64-token sequences: train and test.
+
+    A fifth is the test set, every class in the same share in both (seeded, hence always the same).
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    pixels, labels = load_digits(return_X_y=True)  # (N, 64) floats 0..16, (N,)
+    ids = pixels.astype(np.int64) + 1
+    labels = labels.astype(np.int64)
+    train_ids, test_ids, train_labels, test_labels = train_test_split(
+        ids, labels, test_size=0.2, random_state=0, stratify=labels
+    )
+    return {
+        "train": {"input_ids": train_ids, "labels": train_labels},
+        "test": {"input_ids": test_ids, "labels": test_labels},
+    }
+
+
+def text(count: int | None = None, max_bytes: int | None = None) -> dict[str, np.ndarray]:
+    """The documents of Python's own help (pydoc_data.topics) as bytes: values and offsets.
+
+    The documents are in the order of their names; `count` keeps the first so many, `max_bytes` cuts
+    each. They are English, and between 200 bytes and 60 KiB long, so that truncation and padding
+    both happen. The text, and so the hash, belongs to the Python version.
+    """
+    from pydoc_data.topics import topics
+
+    names = sorted(topics)[:count]
+    texts = [topics[name].encode("utf-8")[:max_bytes] for name in names]
+    lengths = [len(text) for text in texts]
+    return {
+        "values": np.frombuffer(b"".join(texts), np.uint8).astype(np.int64) + BYTE_OFFSET,
+        "offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+    }
+
+
+def embedded_data(config: dict, seed: int) -> dict[str, dict[str, np.ndarray]]:
+    """make_data of the built-in models: the digits, always the same, and text for step 2 to pad."""
+    return {**digits(), "text": text(count=TEXT_COUNT, max_bytes=TEXT_BYTES)}
+
+
+def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray], packed: bool = True) -> str:
+    """Write `arrays` as .npz, all or nothing, with their SHA-256 inside; returns the SHA-256.
+
+    The same arrays give the same file, byte for byte.  Large ones are quicker unpacked.
+    """
+    path = Path(path)
+    digest = arrays_sha256(arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path) as temporary, open(temporary, "wb") as file:
+        save = np.savez_compressed if packed else np.savez
+        save(file, **{_SHA256: np.array(digest)}, **arrays)
+    return digest
+
+
+def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
+    """The arrays that `save_arrays` wrote, checked against their SHA-256; nothing is executed.
+
+    Raises UserError, with the path, where the file is missing, cut off, foreign or changed.
+    """
+    path = Path(path)
+    try:
+        arrays = read_npz(path, text=(_SHA256,))
+        digest = str(arrays.pop(_SHA256))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such data file") from None
+    except KeyError:
+        raise UserError(f"{path}: not a data file of this project: it holds no SHA-256") from None
+    except (ValueError, UserError) as error:
+        raise UserError(f"{path}: not a data file of this project, or cut off ({error})") from None
+    if digest != arrays_sha256(arrays):
+        raise UserError(f"{path}: the arrays are not those that were written (SHA-256 differs)")
+    return arrays
+
+
+# ---- batches ------------------------------------------------------------------------------------
+
+
+def split_documents(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
+    """The documents of a text file: document i is values[offsets[i] : offsets[i + 1]]."""
+    if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0 or offsets[-1] != values.size:
+        raise ValueError(f"offsets must run from 0 to {values.size}, the number of values")
+    if np.any(np.diff(offsets) < 0):
+        raise ValueError("offsets must not decrease")
+    return [values[i:j] for i, j in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+def pad_batch(documents: Sequence[np.ndarray], max_length: int) -> tuple[np.ndarray, np.ndarray]:
+    """`documents`, cut or padded on the right to `max_length`: input_ids, attention_mask.
+
+    Both are (B, max_length), int64; the mask is 1 where a token is and 0 on padding. An empty
+    document is a row of padding.
+    """
+    if max_length < 1:
+        raise ValueError(f"max_length must be at least 1, not {max_length}")
+    ids = np.full((len(documents), max_length), PADDING, np.int64)
+    mask = np.zeros((len(documents), max_length), np.int64)
+    for row, document in enumerate(documents):
+        kept = np.asarray(document)[:max_length]
+        ids[row, : len(kept)] = kept
+        mask[row, : len(kept)] = 1
+    return ids, mask
+
+
+# ---- scores -------------------------------------------------------------------------------------

@@ -1,0 +1,207 @@
+"""Scores: what is counted on outputs, over batches or over a whole test set.
+
+A case.py's own `metric` goes before these; common/pair/pairs.py says what it is given.  NumPy only.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from common.pair.case_hooks import CURVES, call_hook, describe_arrays, describe_value, hook_place
+from common.pair.data import TEXT_VOCABULARY
+from common.pair.pairs import Pair
+from common.system.errors import UserError
+
+
+def score(
+    pair: Pair, outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]
+) -> dict[str, float]:
+    """Name -> value over the whole test set: case.py's metric, else that of a classification.
+
+    Raises UserError where there is neither, or the metric returns no figures.
+    """
+    if not hasattr(pair.case, "metric"):
+        return default_score(pair, outputs, inputs)
+    found = call_hook(pair, "metric", pair.case.metric, dict(outputs), dict(inputs))
+    where = hook_place(pair, "metric")
+    if not isinstance(found, dict) or not found:
+        raise UserError(f"{where} must return a dict of figures, not {describe_value(found)}")
+    for name in CURVES:
+        if name in found:
+            raise UserError(f"{where}: the name {name} is taken; call it test_{name}")
+    for name, value in found.items():
+        if (
+            not isinstance(name, str)
+            or np.ndim(value)
+            or np.asarray(value).dtype.kind not in "biuf"
+        ):
+            raise UserError(f"{where}: {name} is {describe_value(value)}, not one figure")
+    return {name: float(value) for name, value in found.items()}
+
+
+class Evaluation:
+    """Scores over batches: of all outputs at the end, or sums that each batch adds to.
+
+    The latter of a language model, whose logits do not fit into memory at once: `accuracy` of the
+    next token and `bits_per_token`, called `bits_per_byte` where a token is a byte.
+    """
+
+    def __init__(self, pair: Pair, config: dict):
+        self._pair = pair
+        self._config = config
+        self._parts: dict[str, list[np.ndarray]] = {}
+        self._sums: dict[str, tuple[float, float]] = {}
+        self._batches = 0
+
+    def add(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        """One batch's outputs (B, ...) and inputs."""
+        predicted = self._next_tokens(outputs, batch)
+        for name, (total, count) in (next_token_sums(*predicted) if predicted else {}).items():
+            before = self._sums.get(name, (0.0, 0))
+            self._sums[name] = before[0] + total, before[1] + count
+        if not predicted or not self._batches:
+            for name, values in outputs.items():
+                self._parts.setdefault(name, []).append(values)
+        self._batches += 1
+
+    def _next_tokens(self, outputs, batch) -> tuple[np.ndarray, np.ndarray] | None:
+        """(logits (B, T, V), labels (B, T)) of a language model; None for all else.
+
+        That is head "lm", which shifts its labels, or a model whose data have no labels.
+        """
+        logits, ids = outputs.get("logits"), batch.get("input_ids")
+        labels = batch.get("labels", ids)
+        shifts = self._config.get("head") == "lm" or "labels" not in batch
+        own = hasattr(self._pair.case, "metric")
+        if own or not shifts or logits is None or not _are_of_tokens(logits, labels):
+            return None
+        return logits, labels
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Name -> array of all batches, or of the first; what some lack is left out."""
+        kept = 1 if self._sums else self._batches
+        parts = {name: arrays for name, arrays in self._parts.items() if len(arrays) == kept}
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+    def scores(self, samples: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """Name -> value over all samples, whose inputs (N, ...) are given."""
+        if not self._sums:
+            return score(self._pair, self.outputs(), samples)
+        found = {name: total / count for name, (total, count) in self._sums.items()}
+        if self._config.get("vocab_size") == TEXT_VOCABULARY:
+            found["bits_per_byte"] = found.pop("bits_per_token")
+        return found
+
+
+def default_score(pair, outputs, inputs) -> dict[str, float]:
+    """Three scores of `logits` against `labels`, of which those below 0 do not count."""
+    found = classification(outputs, inputs)
+    if found is None:
+        raise UserError(
+            f"{pair.folder / 'case.py'}: without metric(outputs, inputs) the model must return "
+            f"logits (N, ..., classes) and make_data give integer labels (N, ...); it returns "
+            f"{describe_arrays(outputs)} and there are {describe_arrays(inputs)}"
+        )
+    logits, labels = found
+    kept = labels >= 0
+    classes = logits.shape[-1]
+    labels, predictions = labels[kept], logits.argmax(axis=-1)[kept]
+    scores = {"accuracy": accuracy, "macro_f1": macro_f1, "macro_f_seed": macro_f_seed}
+    return {name: rule(labels, predictions, classes) for name, rule in scores.items()}
+
+
+def classification(
+    outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """(logits (N, ..., C), labels (N, ...) integer) where there are such, else None."""
+    logits, labels = outputs.get("logits"), inputs.get("labels")
+    if logits is None or labels is None or labels.dtype.kind not in "iu":
+        return None
+    fits = logits.ndim > 1 and logits.shape[:-1] == labels.shape and logits.shape[-1] > 1
+    return (logits, labels) if fits else None
+
+
+def _are_of_tokens(logits: np.ndarray, ids: np.ndarray | None) -> bool:
+    """True for logits (N, T, V) of token ids (N, T)."""
+    if ids is None or ids.dtype.kind not in "iu" or ids.ndim != 2:
+        return False
+    return logits.ndim == 3 and logits.shape[:2] == ids.shape and ids.shape[1] > 1
+
+
+def confusion(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> np.ndarray:
+    """How often class i was predicted as class j, at [i, j]: (num_classes, num_classes), int64.
+
+    `labels` and `predictions` are (N,), integers in 0 .. num_classes - 1.
+    Raises ValueError where they are empty, of different lengths, no integers or out of range.
+    """
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if labels.shape != predictions.shape or labels.ndim != 1:
+        raise ValueError(
+            f"labels {labels.shape} and predictions {predictions.shape} must be one list each, "
+            "of one length"
+        )
+    if labels.size == 0:
+        raise ValueError("there is nothing to score")
+    for name, values in (("labels", labels), ("predictions", predictions)):
+        if values.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be integers, not {values.dtype}")
+        if values.min() < 0 or values.max() >= num_classes:
+            raise ValueError(
+                f"{name} reach from {values.min()} to {values.max()}; "
+                f"classes are 0 .. {num_classes - 1}"
+            )
+    counts = np.bincount(
+        labels.astype(np.int64) * num_classes + predictions.astype(np.int64),
+        minlength=num_classes**2,
+    )
+    return counts.reshape(num_classes, num_classes)
+
+
+def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """The share of samples whose prediction is right, 0 to 1."""
+    table = confusion(labels, predictions, num_classes)
+    return float(np.trace(table) / table.sum())
+
+
+def macro_f1(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """The mean of the classes' F1, 0 to 1, as scikit-learn's f1_score(average="macro").
+
+    A class that is neither a label nor a prediction is left out of the mean; one that is never
+    right counts 0.
+    """
+    table = confusion(labels, predictions, num_classes)
+    right = np.diag(table)
+    either = table.sum(0) + table.sum(1)  # 2 right + wrongly predicted + missed
+    present = either > 0
+    return float(np.mean(2 * right[present] / either[present]))
+
+
+def macro_f_seed(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """F of macro-averaged precision and recall, 0 to 1: the Fastformer port's own score.
+
+    Not the mean of the classes' F1. Every class counts in both means, an absent one as 0; 1e-8 in
+    each denominator, which is the port's too, is why a perfect score is a little below 1.
+    """
+    table = confusion(labels, predictions, num_classes)
+    right = np.diag(table)
+    precision = np.mean(right / (table.sum(0) + 1e-8))
+    recall = np.mean(right / (table.sum(1) + 1e-8))
+    return float(2 * precision * recall / (precision + recall + 1e-8))
+
+
+def next_token_sums(logits: np.ndarray, labels: np.ndarray) -> dict[str, tuple[float, int]]:
+    """Name -> (sum, tokens) of logits (N, T, V) that predict the token after each of labels.
+
+    accuracy, and bits_per_token.  labels (N, T) are integers, below 0 where they do not count; a
+    row's first token is predicted by nothing.  Bits are computed in float64, a row at a time.
+    """
+    right, nats, count = 0, 0.0, 0
+    for row, tokens in zip(logits, labels, strict=True):
+        kept = tokens[1:] >= 0
+        scores, wanted = row[:-1][kept].astype(np.float64), tokens[1:][kept]
+        right += int(np.count_nonzero(scores.argmax(-1) == wanted))
+        scores -= scores.max(-1, keepdims=True)
+        chosen = scores[np.arange(len(wanted)), wanted]
+        nats += float(np.sum(np.log(np.exp(scores).sum(-1)) - chosen))
+        count += len(wanted)
+    return {"accuracy": (right, count), "bits_per_token": (nats / np.log(2.0), count)}

@@ -1,0 +1,230 @@
+"""Pairs: a folder with case.py, torch_model.py and paddle_model.py, built-in or the user's own.
+
+case.py, NumPy only:
+
+    CONFIGS      {preset: configuration}, both dicts; "default" must be there
+    make_inputs  (config, seed) -> {name: array}; integers stay, floats follow the run's dtype
+    RENAME       {Paddle name: torch name} of modules or parameters, where they differ; optional
+    PADDING_ROWS {torch name of a parameter: row} that the loss may depend on but that gets no
+                 gradient by intent, where no layer's padding_idx says so; optional
+
+    Steps 2 and 5 need make_data; what comes after it may be left out (common/pair/case_hooks.py):
+
+    make_data    (config, seed) -> {"train": {name: array (N, ...)}, "test": {...}}: the same names
+                 in both, what forward and loss take; the labels under "labels".  It runs in the
+                 check's process, once for both sides.  It may give "validation" too, and may
+                 take `path`, what --data says.
+    DATA         {preset: what it reads}: presets whose data come from a file (common/pair/sources)
+    metric       (outputs, inputs) -> {name: float} over the whole test set, arrays: outputs by
+                 their keys joined by '/', those with the batch axis; inputs are make_data's "test".
+                 By default accuracy and macro-F1 of `logits` against integer `labels`; of language
+                 models accuracy of the next token and bits per token.
+    optimizer    a dict, or (config) -> dict: epochs, batch_size, optimizer (adam, adamw, sgd), lr,
+                 schedule (constant, linear, cosine), warmup_steps, weight_decay, clip_norm, best
+                 ("largest" or "smallest", the score that the best epoch has); by default Adam at
+                 1e-3, constant, 3 epochs of batches of 32, the largest accuracy
+    TRAIN        {preset: such a dict}, which goes before `optimizer`
+    TARGETS      {preset: {"source": text, "test_samples": number, "scores": {name: (value,
+                 deviation)}}}: published numbers
+    DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset; one that has an entry
+                 in DATA, or in a dict TRAIN, is run as it is
+
+    Of published checkpoints (--weights FOLDER, common/weights/checkpoint.py), all optional:
+
+    published    (config.json) -> configuration; without it the preset's, updated with the file's
+    published_inputs (configuration, train) -> keywords for make_inputs
+    IGNORED_KEYS {regular expression: why} of entries that a file may hold and the model does not
+    publish      (configuration) -> entries of the config.json that common.converter writes
+
+torch_model.py and paddle_model.py:
+
+    build        (config) -> nn.Module or nn.Layer; forward takes the inputs by keyword; outputs
+                 nest (tensor, dict, list, tuple, dataclass)
+    loss         (outputs, inputs) -> scalar; steps 3, 4 and 5 need it
+
+NumPy only: both twins and the check read a pair through here.
+"""
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
+from common.system.errors import UserError
+
+TRAINED_LIKE, STIRRED = WORDS = (
+    "trained-like",
+    "stirred",
+)  # of --weights: common/weights/states.py
+MODELS = ROOT / "common" / "models"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One configuration of a pair that a step runs: a head, with inputs and a kind of weights."""
+
+    name: str  # the first part of its keys in the logs; "" for a pair's only case
+    config: dict
+    inputs: dict = field(default_factory=dict)  # keywords for make_inputs
+    weights: str = "initial"  # "initial" state under the seed, or STIRRED with noise
+    gain: float = 1.0  # of trained-like weights: matrices are that many times larger
+    train: bool = False  # run in train mode, with dropout from the tape
+    seed: int = 0  # added to --seed
+    decode: int = 0  # so many of the last tokens come one by one, with a cache: step 1 alone
+    stored: bool = True  # its inputs are those of fake_data/, where they are there
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A pair and its case.py."""
+
+    name: str
+    folder: Path
+    case: ModuleType
+    published: dict | None = None  # a checkpoint's configuration and inputs
+
+    @property
+    def built_in(self) -> bool:
+        """True for the pairs that come with the workbench."""
+        return self.folder.parent == MODELS
+
+    def config(self, preset: str) -> dict:
+        """The preset's configuration; raises UserError that lists the presets."""
+        if preset not in self.case.CONFIGS:
+            known = ", ".join(sorted(self.case.CONFIGS))
+            raise UserError(
+                f"--preset {preset}: model {self.name} has no such preset; it has {known}"
+            )
+        return dict((self.published or {}).get("config", self.case.CONFIGS[preset]))
+
+    def cases(
+        self, preset: str, weights: str | None = None, train: bool = False, decode: bool = False
+    ) -> list[Case]:
+        """What a step runs: the preset's CASES, or the preset alone where a file has its weights.
+
+        weights  what --weights says: None, one of WORDS or a file
+        train    all in train mode, with what a row's `when_training` changes of config and inputs
+        decode   rows that decode with a cache too, which no step but 1 does, and none in train mode
+        A user's pair without CASES is run again with stirred weights: behind a bias or positions
+        that are zero at first, much that is wrong does not show.
+        """
+        config = self.config(preset)
+        if self.published:
+            return [Case("", config, self.published["inputs"], train=train, stored=False)]
+        table = getattr(self.case, "CASES", {}).get(preset)
+        if table and weights in (None, *WORDS):
+            left_out = {n for n, row in table.items() if "decode" in row and (train or not decode)}
+            kept = {name: row for name, row in table.items() if name not in left_out}
+            return [self._case(name, config, row, train) for name, row in kept.items()]
+        cases = [Case("", config, train=train)]
+        if weights is None and not self.built_in:
+            cases.append(Case(STIRRED, config, weights=STIRRED, train=train))
+        return cases
+
+    @staticmethod
+    def _case(name: str, config: dict, row: dict, train: bool) -> Case:
+        other = row.get("when_training", {}) if train else {}
+        return Case(
+            name,
+            config | row.get("config", {}) | other.get("config", {}),
+            row.get("inputs", {}) | other.get("inputs", {}),
+            row.get("weights", "initial"),
+            row.get("gain", 1.0),
+            train or row.get("train", False),
+            decode=row.get("decode", 0),
+            stored="inputs" not in other,
+        )
+
+    def inputs(self, case: Case, preset: str, seed: int) -> dict[str, np.ndarray]:
+        """The case's inputs: from fake_data/ where they are kept there, else made by case.py."""
+        stored = FAKE_DATA / f"{self.name}.npz"
+        from_file = self.built_in and preset == "default" and seed == FAKE_DATA_SEED
+        if from_file and case.stored and stored.is_file():
+            with np.load(stored, allow_pickle=False) as file:
+                prefix = f"{case.name}/"
+                found = {k[len(prefix) :]: file[k] for k in file.files if k.startswith(prefix)}
+            if found:
+                return found
+        return self.make_inputs(case, seed)
+
+    def make_inputs(self, case: Case, seed: int) -> dict[str, np.ndarray]:
+        """The inputs that case.py makes; raises UserError where they are no dict of arrays."""
+        inputs = self.case.make_inputs(case.config, seed, **case.inputs)
+        if not isinstance(inputs, dict) or not inputs:
+            raise UserError(f"{self.folder / 'case.py'}: make_inputs must return a dict of arrays")
+        inputs = {key: np.asarray(values) for key, values in inputs.items()}
+        for key, values in inputs.items():
+            if values.dtype.kind not in "biuf":
+                raise UserError(
+                    f"{self.folder / 'case.py'}: input {key} is {values.dtype}, not numbers"
+                )
+        return inputs
+
+    def side(self, side: str) -> ModuleType:
+        """The torch or paddle model's module; imports that framework."""
+        path = self.folder / f"{side}_model.py"
+        if not path.is_file():
+            raise UserError(f"--model {self.folder}: there is no {side}_model.py in this folder")
+        return _load(self, path)
+
+
+def built_in_models() -> list[str]:
+    """Names of the built-in pairs, in the order of the tables."""
+    return sorted(
+        (path.parent.name for path in MODELS.glob("*/case.py")),
+        key=lambda name: (name != "reformer", name),
+    )
+
+
+def load_pair(model: str) -> Pair:
+    """The pair of a built-in name or of a folder's path; raises UserError where it is neither."""
+    names = built_in_models()
+    folder = MODELS / model if model in names else Path(model)
+    if not (folder / "case.py").is_file():
+        if folder.is_dir():
+            raise UserError(f"--model {model}: there is no case.py in this folder")
+        raise UserError(
+            f"--model {model}: neither a built-in model ({', '.join(names)}, or all) nor a folder"
+        )
+    folder = folder.resolve()
+    pair = Pair(folder.name, folder, ModuleType("case"))
+    pair = Pair(folder.name, folder, _load(pair, folder / "case.py"))
+    for wanted in ("CONFIGS", "make_inputs"):
+        if not hasattr(pair.case, wanted):
+            raise UserError(f"{folder / 'case.py'}: it must define {wanted}")
+    return pair
+
+
+def load_pairs(models: list[str]) -> list[Pair]:
+    """The pairs of `--model` options; `all` stands for every built-in one."""
+    names = [
+        name for model in models for name in (built_in_models() if model == "all" else [model])
+    ]
+    pairs = [load_pair(name) for name in dict.fromkeys(names)]
+    folders: dict[str, Path] = {}
+    for pair in pairs:
+        if folders.setdefault(pair.name, pair.folder) != pair.folder:
+            raise UserError(
+                f"--model {pair.folder}: another model is called {pair.name} too; rename the folder"
+            )
+    return pairs
+
+
+def _load(pair: Pair, path: Path) -> ModuleType:
+    if pair.built_in:
+        return importlib.import_module(f"common.models.{pair.folder.name}.{path.stem}")
+    name = f"pair_{pair.folder.name}_{path.stem}"
+    if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
+        return sys.modules[name]
+    if str(pair.folder) not in sys.path:
+        sys.path.append(str(pair.folder))
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,60 @@
+"""What a log was made from: the sources of a side, by hash; which frameworks a process holds.
+
+NumPy-free: the twins write these into their sidecars, the check's process compares them.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from common.pair.pairs import Pair
+from common.system.checkout import FAKE_DATA, ROOT
+from common.system.frameworks import SIDES
+
+# The rooms of common/ whose code runs in a twin, or reads what a twin is given.
+_ROOMS_OF_A_LOG = ("system", "logs", "pair", "weights", "transplant", "sides")
+
+
+def model_sources(pair: Pair, side: str) -> dict[str, str]:
+    """File -> SHA-256 of a pair's Python files that a side reads: all but the other side's model.
+
+    Names are relative to the pair's folder.
+    """
+    other = f"{SIDES[1 - SIDES.index(side)]}_model.py"
+    return {
+        path.relative_to(pair.folder).as_posix(): _sha256(path)
+        for path in sorted(pair.folder.rglob("*.py"))
+        if path.name != other and "__pycache__" not in path.parts
+    }
+
+
+def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
+    """One SHA-256 of the workbench's own files that a side's run of a step depends on.
+
+    What only judges or shows a log is left out: a change of it makes no log stale.
+    """
+    other = SIDES[1 - SIDES.index(side)]
+    common, step = ROOT / "common", ROOT / step_folder
+    paths = [path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")]
+    paths += [common / f"{side}_side.py", *(step / side).glob("*.py")]
+    paths += [path for path in step.glob("*.py") if not path.name.startswith("check_")]
+    if pair.built_in:
+        paths += (common / "models").glob("*.py")
+        paths += FAKE_DATA.glob(f"{pair.name}.npz")
+    digest = hashlib.sha256()
+    for path in sorted(path for path in paths if not path.name.startswith(f"{other}_")):
+        digest.update(f"{path.relative_to(ROOT).as_posix()} {_sha256(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def changed_sources(sidecar: Mapping[str, object], pair: Pair, side: str) -> list[str]:
+    """The pair's files that are not what they were when a log was made; none without a record."""
+    recorded = sidecar.get("sources")
+    if not isinstance(recorded, dict) or not recorded:
+        return []
+    now = model_sources(pair, side)
+    return sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

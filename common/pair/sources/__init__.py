@@ -1,0 +1,157 @@
+"""Real files that a preset trains on: read, split and kept as arrays, in the check's process.
+
+A pair's case.py says what each of its presets reads:
+
+    DATA = {"amazon": {"source": "reviews", "split": "random", "length": 512, ...}}
+
+    source      reviews, enwik8, text or classes: the four modules' own docstrings say what of
+                the other settings each takes
+    vocabulary  the configuration's entry that holds the number of words; by default vocab_size
+    default     "help": without --data, Python's own help is the text
+
+`prepare` gives a data file of PART/NAME arrays (train, test, sometimes validation), the entries of
+the configuration that belong to it, and notes.  What was read once is kept (cache.py).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.pair.pairs import Pair
+from common.system.checkout import FAKE_DATA, ROOT
+from common.system.errors import UserError
+
+VERSION = 1  # of the builders: what they make of the same file; part of what a kept file is for
+
+KINDS = {
+    # source: (what it is, where it is from, a small file of the same form in fake_data/)
+    "reviews": (
+        "Amazon's Electronics reviews, reviews_Electronics_5.json.gz",
+        "https://jmcauley.ucsd.edu/data/amazon/ (Amazon product data of 2014, 5-core)",
+        "reviews_Electronics_5.json.gz",
+    ),
+    "enwik8": (
+        "enwik8, the first 100,000,000 bytes of a dump of Wikipedia",
+        "https://mattmahoney.net/dc/enwik8.zip",
+        "enwik8.txt",
+    ),
+    "text": (
+        "a text: a file, or a folder of .txt files",
+        "https://www.gutenberg.org, for one",
+        "enwik8.txt",
+    ),
+    "classes": (
+        "texts with labels: a folder with train.csv and test.csv, one CSV or TSV file, or a folder "
+        "with a subfolder of .txt files for each class",
+        "AG News: https://huggingface.co/datasets/fancyzhx/ag_news (class,title,description)",
+        "ag_news",
+    ),
+}
+
+SETTINGS = {
+    "reviews": ("split", "sizes", "length", "eval_length", "vocabulary"),
+    "enwik8": ("length", "vocabulary"),
+    "text": ("length", "vocabulary", "default"),
+    "classes": ("length", "eval_length", "lower", "columns", "vocabulary"),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a source."""
+
+    path: Path | None  # None: the built-in text
+    settings: dict  # the preset's entry in DATA
+    config: dict  # the preset's configuration
+    seed: int
+    tokenizer: Path | None  # a SentencePiece model, for texts
+    on_progress: Callable[[str], None]
+
+
+@dataclass
+class Made:
+    """What a source made: PART/NAME -> array, entries of the configuration, notes for people."""
+
+    arrays: dict[str, np.ndarray]
+    entries: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A finished data file, the configuration's entries that go with it, and notes."""
+
+    file: Path
+    entries: dict[str, int]
+    notes: list[str]
+
+
+def source_settings(pair: Pair, preset: str) -> dict | None:
+    """What the preset reads, from DATA in case.py; None where it reads no file."""
+    table = getattr(pair.case, "DATA", None)
+    if table is None or preset not in table:
+        return None
+    settings = table[preset]
+    if not isinstance(settings, dict) or settings.get("source") not in KINDS:
+        raise UserError(
+            f'{pair.folder / "case.py"}: DATA["{preset}"] must be a dict whose "source" is one of '
+            f"{', '.join(KINDS)}"
+        )
+    allowed = {"source", *SETTINGS[settings["source"]]}
+    unknown = sorted(map(str, set(settings) - allowed))
+    if unknown:
+        raise UserError(
+            f'{pair.folder / "case.py"}: DATA["{preset}"]: unknown {", ".join(unknown)}; known: '
+            f"{', '.join(sorted(allowed))}"
+        )
+    for key in ("length", "eval_length"):
+        value = settings.get(key, 1 if key == "eval_length" else None)
+        if type(value) is not int or value < 1:
+            raise UserError(
+                f'{pair.folder / "case.py"}: DATA["{preset}"]: {key} is {value!r}; allowed: an '
+                "integer from 1"
+            )
+    return settings
+
+
+def prepare(
+    pair: Pair,
+    preset: str,
+    path: Path | None,
+    seed: int,
+    tokenizer: Path | None = None,
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> Prepared:
+    """The data of a preset that has an entry in DATA, made from `path` or taken from the cache.
+
+    Raises UserError where the file is missing, damaged, or holds nothing that can be used.
+    """
+    from common.pair.sources import cache, classes, language, reviews  # they import this module
+
+    settings = source_settings(pair, preset)
+    kind = settings["source"]
+    if path is None and settings.get("default") != "help":
+        raise UserError(f"--data: preset {preset} of {pair.name} reads {_told(kind)}")
+    if path is not None and not path.exists():
+        raise UserError(f"--data {path}: there is no such file; it should be {_told(kind)}")
+    if tokenizer is not None and kind != "text":
+        tokenizer = None  # step 2 compares it all the same; these presets have tokens of their own
+    request = Request(path, settings, pair.config(preset), seed, tokenizer, on_progress)
+    build = {
+        "reviews": reviews.build,
+        "enwik8": language.build,
+        "text": language.build,
+        "classes": classes.build,
+    }[kind]
+    return cache.kept_or_made(request, build)
+
+
+def _told(kind: str) -> str:
+    what, origin, sample = KINDS[kind]
+    sample = (FAKE_DATA / sample).relative_to(ROOT)
+    return (
+        f"{what}, from {origin}: give its path with --data PATH; {sample} is a small one of the "
+        "same form, to try with"
+    )

@@ -1,0 +1,197 @@
+"""Texts with labels: CSV or TSV files, or folders with a .txt file for each text.
+
+Settings, in DATA of a pair's case.py:
+
+    length     tokens that a text is cut or padded to; eval_length: the same of the test set
+    lower      put words into lower case
+    columns    {"label": name or number from 0, "text": name, number, or a list of them}; by
+               default the columns named label and text in the first line, else the first column is
+               the label and the others the text (AG News: class,title,description)
+
+What `--data` may be:
+
+    a folder with train.csv and test.csv (or .tsv)
+    one .csv or .tsv file: of train.csv the test.csv beside it is the test set
+    a folder with train/CLASS/*.txt and test/CLASS/*.txt
+    a folder with CLASS/*.txt
+
+Without a test set a fifth of each class is one, drawn under the seed.  Labels are numbered in
+their order: as numbers where all are, else as text.  Words are first seen over training, then test.
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from common.pair.sources import Made, Request
+from common.pair.sources.broken import Broken
+from common.pair.sources.words import class_counts, labelled
+from common.pair.tape import Tape
+from common.system.errors import UserError
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+TEST_SHARE = 5  # one in so many
+MAX_CLASSES = 1000
+_TOLD_EVERY = 5000
+Samples = list[tuple[str, str]]  # (label as it is written, text)
+
+
+def build(request: Request, progress: Path) -> Made:
+    """Read, split and tokenize; raises UserError where nothing is left to train on."""
+    path = request.path
+    train, test, notes = _read(request)
+    if not train:
+        told = f": {notes[-1].removeprefix('data: ')}" if notes else ""
+        raise UserError(f"--data {path}: no labelled text that can be used{told}")
+    if test is None:
+        train, test = _split(train, request.seed)
+        notes.append(f"data: one in {TEST_SHARE} of each class is the test set, under the seed")
+    if not test:
+        raise UserError(f"--data {path}: too few texts for a test set: each class needs 2")
+    names = sorted({label for label, _ in train + test})
+    if all(_NUMBER.fullmatch(name) for name in names):
+        names.sort(key=int)
+    if not 2 <= len(names) <= MAX_CLASSES:
+        raise UserError(
+            f"--data {path}: {len(names):,} different labels; a classification has 2 to "
+            f"{MAX_CLASSES:,}: is that the labels' column?"
+        )
+    numbers = {name: i for i, name in enumerate(names)}
+    parts = {
+        part: [(numbers[label], text) for label, text in samples]
+        for part, samples in (("train", train), ("test", test))
+    }
+    settings = request.settings
+    lengths = {"train": settings["length"]}
+    lengths["test"] = settings.get("eval_length", settings["length"])
+    arrays, size = labelled(parts, settings.get("lower", False), lengths, request.on_progress)
+    entries = {settings.get("vocabulary", "vocab_size"): size, "num_labels": len(names)}
+    return Made(arrays, entries, [class_counts(parts, names), *notes])
+
+
+def _read(request: Request) -> tuple[Samples, Samples | None, list[str]]:
+    """Training, test (None where there is none), and notes."""
+    path = request.path
+    if path.is_file():
+        train, notes = _table(path, request)
+        other = path.with_name("test" + path.suffix)
+        if path.stem != "train" or not other.is_file():
+            return train, None, notes
+        test, more = _table(other, request)
+        return train, test, notes + more
+    for suffix in (".csv", ".tsv"):
+        if (path / f"train{suffix}").is_file():
+            return _read(_at(request, path / f"train{suffix}"))
+    if (path / "train").is_dir():
+        train, notes = _folder(path / "train", request)
+        if not (path / "test").is_dir():
+            return train, None, notes
+        test, more = _folder(path / "test", request)
+        return train, test, notes + more
+    train, notes = _folder(path, request)
+    return train, None, notes
+
+
+def _at(request: Request, path: Path) -> Request:
+    return Request(**(vars(request) | {"path": path}))
+
+
+def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:
+    """Training and test: of each class one in TEST_SHARE, at least one, drawn under the seed."""
+    places: dict[str, list[int]] = {}
+    for i, (label, _) in enumerate(samples):
+        places.setdefault(label, []).append(i)
+    drawn: set[int] = set()
+    for label in sorted(places):
+        found = places[label]
+        if len(found) > 1:
+            order = Tape(seed).permutation(f"split/{label}", 0, len(found))
+            drawn |= {found[i] for i in order[: max(1, len(found) // TEST_SHARE)]}
+    train = [sample for i, sample in enumerate(samples) if i not in drawn]
+    return train, [sample for i, sample in enumerate(samples) if i in drawn]
+
+
+# ---- folders ------------------------------------------------------------------------------------
+
+
+def _folder(path: Path, request: Request) -> tuple[Samples, list[str]]:
+    """The .txt files of each class's subfolder, in the order of their names."""
+    broken, samples = Broken(path), []
+    for number, file in enumerate(sorted(path.glob("*/*.txt"))):
+        if number % _TOLD_EVERY == 0:
+            request.on_progress(f"data: {number:,} files of {path.name} read")
+        try:
+            samples.append((file.parent.name, file.read_bytes().decode("utf-8")))
+        except UnicodeDecodeError:
+            broken.add(None, "no UTF-8", f"{file.parent.name}/{file.name}")
+        except OSError as error:
+            broken.add(None, str(error.strerror), f"{file.parent.name}/{file.name}")
+    return samples, broken.notes("files")
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+
+def _table(path: Path, request: Request) -> tuple[Samples, list[str]]:
+    """The rows of a CSV or TSV file."""
+    broken, samples = Broken(path), []
+    columns, width = None, 0
+    for line, row in _rows(path, broken):
+        if columns is None:
+            columns, is_header = _columns(path, row, request.settings.get("columns"))
+            width = len(row)
+            if is_header:
+                continue
+        if len(row) != width:
+            broken.add(line, f"not {width} columns")
+            continue
+        if any("\udc80" <= mark <= "\udcff" for cell in row for mark in cell):
+            broken.add(line, "no UTF-8")
+            continue
+        label = row[columns[0]].strip()
+        if not label:
+            broken.add(line, "no label")
+            continue
+        samples.append((label, " ".join(row[i] for i in columns[1])))
+        if len(samples) % _TOLD_EVERY == 0:
+            request.on_progress(f"data: {len(samples):,} rows of {path.name} read")
+    return samples, broken.notes()
+
+
+def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of every row that is not empty; what csv cannot read is counted."""
+    dialect = "excel-tab" if path.suffix == ".tsv" else "excel"
+    with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        reader = csv.reader(file, dialect)
+        while True:
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                broken.add(reader.line_num, str(error))
+                continue
+            if row:
+                yield reader.line_num, row
+
+
+def _columns(path: Path, first: list[str], given: dict | None) -> tuple[tuple[int, list], bool]:
+    """((the label's column, the text's columns), whether the first line only names them)."""
+    names = [cell.strip().lower() for cell in first]
+    wanted = given or {}
+    label, text = wanted.get("label", "label"), wanted.get("text", "text")
+    texts = text if isinstance(text, list) else [text]
+    named = [name for name in (label, *texts) if isinstance(name, str)]
+    if all(name.lower() in names for name in named) and named:
+        found = [names.index(n.lower()) if isinstance(n, str) else n for n in (label, *texts)]
+        is_header = True
+    elif not given and len(first) > 1:
+        found, is_header = list(range(len(first))), False
+    else:
+        found, is_header = [n for n in (label, *texts) if isinstance(n, int)], False
+        if named and given:
+            raise UserError(f"--data {path}: no column {', '.join(named)} in its first line")
+    if not found or max(found) >= len(first):
+        raise UserError(f"--data {path}: {len(first)} column(s); a label and a text are needed")
+    return (found[0], found[1:]), is_header

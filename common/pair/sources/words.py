@@ -1,0 +1,78 @@
+"""Words of texts as ids, for the sources of classified texts: NLTK's wordpunct rule.
+
+Not the step's tokenizers (common/pair/tokenizers.py and its twin), which step 2 compares: the
+data are made once, in the check's process.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from common.pair.data import PADDING
+
+_WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of other marks
+_TOLD_EVERY = 5000  # texts
+
+
+class Vocabulary:
+    """Word -> id in the order in which words are first seen, from 1; 0 is padding."""
+
+    def __init__(self, lower: bool):
+        self.lower = lower
+        self.ids: dict[str, int] = {}
+
+    @property
+    def size(self) -> int:
+        """Rows that an embedding needs: the words and padding."""
+        return len(self.ids) + 1
+
+    def rows(
+        self,
+        texts: Sequence[str],
+        length: int,
+        on_progress: Callable[[str], None] = lambda text: None,
+    ) -> np.ndarray:
+        """Ids (N, length), int32, cut or padded on the right; every word gets an id, cut or not."""
+        ids = np.full((len(texts), length), PADDING, np.int32)
+        known = self.ids
+        for row, text in enumerate(texts):
+            if row % _TOLD_EVERY == 0:
+                on_progress(f"data: {row:,} of {len(texts):,} texts to words")
+            words = _WORD.findall(text.lower() if self.lower else text)
+            found = [known.setdefault(word, len(known) + 1) for word in words]
+            kept = found[:length]
+            ids[row, : len(kept)] = kept
+        return ids
+
+
+def labelled(
+    parts: dict[str, list[tuple[int, str]]],
+    lower: bool,
+    lengths: dict[str, int],
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> tuple[dict[str, np.ndarray], int]:
+    """(label, text) of each part -> PART/NAME arrays, and the vocabulary's size with padding.
+
+    input_ids int32 (N, T), attention_mask int8 (N, T), which is 1 where the id is not padding, and
+    labels int64 (N,).  Words are first seen in the order of the parts.
+    """
+    vocabulary = Vocabulary(lower)
+    arrays: dict[str, np.ndarray] = {}
+    for part, samples in parts.items():
+        ids = vocabulary.rows([text for _, text in samples], lengths[part], on_progress)
+        arrays[f"{part}/input_ids"] = ids
+        arrays[f"{part}/attention_mask"] = (ids != PADDING).astype(np.int8)
+        arrays[f"{part}/labels"] = np.array([label for label, _ in samples], np.int64)
+    return arrays, vocabulary.size
+
+
+def class_counts(parts: dict[str, list[tuple[int, str]]], names: Sequence[object]) -> str:
+    """A note: how many samples of each class a part has, and how many of the texts are empty."""
+    told = []
+    for part, samples in parts.items():
+        counts = np.bincount([label for label, _ in samples], minlength=len(names))
+        shown = ", ".join(f"{n} {c:,}" for n, c in zip(names, counts, strict=True))
+        told.append(f"{part} {len(samples):,} ({shown})")
+    empty = sum(not text.strip() for samples in parts.values() for _, text in samples)
+    return f"data: {'; '.join(told)}" + (f"; {empty:,} texts are empty" if empty else "")

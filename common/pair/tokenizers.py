@@ -1,0 +1,129 @@
+"""Texts to ids: bytes, words, SentencePiece.  torch_tokenizers.py and paddle_tokenizers.py are
+twins; neither needs its framework.
+
+    encode(Bytes(), texts, max_length=64)
+    {"input_ids": (N, T), "attention_mask": (N, T), "offsets": (N, T, 2), "lengths": (N,)}, int64
+
+A tokenizer has `tokens(text)` -> (ids, spans), a span being where a token's characters start and
+end in the text, and `eos_id`, the id of the end of a sequence, or None.
+"""
+
+import re
+
+import numpy as np
+
+from common.pair.data import BYTE_OFFSET, PADDING
+from common.pair.sentencepieces import load_processor
+from common.system.errors import UserError
+
+
+class Bytes:
+    """A text's UTF-8 bytes, each plus 2, as enwik8's models have them."""
+
+    eos_id = None
+
+    def tokens(self, text):
+        """A byte's span is that of its character."""
+        ids, spans = [], []
+        for place, mark in enumerate(text):
+            for byte in mark.encode("utf-8", "surrogatepass"):
+                ids.append(byte + BYTE_OFFSET)
+                spans.append((place, place + 1))
+        return ids, spans
+
+    def decode(self, ids):
+        """The text of a sequence of ids; padding and the free id are left out."""
+        content = bytes(int(i) - BYTE_OFFSET for i in ids if i >= BYTE_OFFSET)
+        return content.decode("utf-8", "surrogatepass")
+
+
+class Words:
+    """Words by NLTK's wordpunct rule, with ids from 1 in the order in which they are first seen.
+
+    A run of letters, digits and low lines is a word, and so is a run of any other marks but blanks.
+    Lower case comes first, as in the authors' loaders: one letter's is two marks long.
+    A word that is not in the vocabulary has the id after its last, or, with unknown=False, is a
+    ValueError.
+    """
+
+    eos_id = None
+
+    def __init__(self, texts, lower=False, unknown=True):
+        self.lower = lower
+        self.ids = {}
+        for text in texts:
+            for word, _, _ in self.words(text):
+                self.ids.setdefault(word, PADDING + 1 + len(self.ids))
+        self.unknown_id = PADDING + 1 + len(self.ids) if unknown else None
+
+    def words(self, text):
+        """(word, start, end) of each, its place being that in the text as it was given."""
+        places = range(len(text))
+        if self.lower:
+            places = [i for i, mark in enumerate(text) for _ in mark.lower()]
+            text = text.lower()
+        for found in re.finditer(r"\w+|[^\w\s]+", text):
+            yield found.group(), places[found.start()], places[found.end() - 1] + 1
+
+    def tokens(self, text):
+        """Raises ValueError for a word that the vocabulary lacks, where nothing stands for it."""
+        ids, spans = [], []
+        for word, start, end in self.words(text):
+            if word not in self.ids and self.unknown_id is None:
+                raise ValueError(f"{word!r} is not in the vocabulary, which has no unknown word")
+            ids.append(self.ids.get(word, self.unknown_id))
+            spans.append((start, end))
+        return ids, spans
+
+
+class SentencePiece:
+    """The pieces of a SentencePiece model, as the reference's Reformer tokenizer has them.
+
+    Like it, this adds nothing at either end; `eos_id` is for who asks encode for one.
+    """
+
+    def __init__(self, path):
+        self.processor = load_processor(path)
+        end = self.processor.eos_id()
+        self.eos_id = end if end >= 0 else None
+
+    def tokens(self, text):
+        """Spans are characters of the text as it was before the model normalised it."""
+        if hasattr(self.processor, "EncodeAsOffsetMapping"):
+            found = self.processor.EncodeAsOffsetMapping(text)
+            return list(found["ids"]), [tuple(span) for span in found["offsets"]]
+        pieces = self.processor.encode(text, out_type="immutable_proto").pieces  # before 0.2.2
+        return [piece.id for piece in pieces], [(piece.begin, piece.end) for piece in pieces]
+
+
+def encode(tokenizer, texts, max_length=None, eos=False):
+    """Texts as arrays, cut or padded on the right to `max_length`, else to the longest.
+
+    eos     end every sequence with the tokenizer's eos_id, for which a cut one makes room
+    Returns input_ids and attention_mask (N, T), offsets (N, T, 2), which are 0 for padding and eos,
+    and lengths (N,), the tokens of each text before it was cut; all int64.
+    Raises UserError where there is no eos_id, ValueError for a max_length below 1.
+    """
+    if eos and tokenizer.eos_id is None:
+        raise UserError(f"{type(tokenizer).__name__} has no token for the end of a sequence")
+    if max_length is not None and max_length < 1:
+        raise ValueError(f"max_length must be at least 1, not {max_length}")
+    rows = [tokenizer.tokens(text) for text in texts]
+    lengths = [len(ids) + eos for ids, _ in rows]
+    width = max([1, *lengths]) if max_length is None else max_length
+    input_ids = np.full((len(rows), width), PADDING, dtype=np.int64)
+    attention_mask = np.zeros((len(rows), width), dtype=np.int64)
+    offsets = np.zeros((len(rows), width, 2), dtype=np.int64)
+    for row, (ids, spans) in enumerate(rows):
+        kept = min(len(ids), width - eos)
+        input_ids[row, :kept] = ids[:kept]
+        attention_mask[row, : kept + eos] = 1
+        offsets[row, :kept] = np.array(spans[:kept], dtype=np.int64).reshape(kept, 2)
+        if eos:
+            input_ids[row, kept] = tokenizer.eos_id
+    return {
+        "input_ids": input_ids,
+        "attention_mask": attention_mask,
+        "offsets": offsets,
+        "lengths": np.array(lengths, dtype=np.int64),
+    }

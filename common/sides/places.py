@@ -1,0 +1,35 @@
+"""Lines of code as places: which are the user's, and how they are written."""
+
+import os
+import re
+
+from common.system.checkout import ROOT
+
+_COMMON = f"{ROOT.as_posix()}/common/"
+_MODELS = f"{_COMMON}models/"
+
+_FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle|numpy)/")
+
+_PACKAGES = re.compile(r".*/(site|dist)-packages/")
+
+
+def of_framework_file(filename: str) -> bool:
+    """True for the frameworks' own files, unlike those of models that are installed."""
+    return bool(_FRAMEWORK_FILE.search(filename.replace("\\", "/")))
+
+
+def short_place(place: str, root: str) -> str:
+    """A place below `root` without it, one in an installed package from the package on."""
+    if place.startswith(f"{root}{os.sep}"):
+        place = place[len(root) + 1 :]
+    return _PACKAGES.sub("", place)
+
+
+def is_instrument(filename: str) -> bool:
+    """True for the frameworks' files and the workbench's own, which no user wants to be sent to.
+
+    The workbench's own are known by where they are: a user's folder may be called `common` too.
+    """
+    path = filename.replace("\\", "/")
+    own = path.startswith(_COMMON) and not path.startswith(_MODELS)
+    return own or of_framework_file(path) or path.startswith("<")

@@ -1,0 +1,151 @@
+"""What one run of a twin is told (tape, forced choices, reference values), and what it records.
+
+NumPy only and the same on both sides: torch_side and paddle_side turn tensors into arrays.
+A model asks `current()`; with no session of its own it gets a plain one, which records nothing.
+
+Naming.  A site is a module's qualified name and a local name.  Within a step the second call of a
+site gets the suffix `#2`.  A part that will be recomputed (a reversible layer) runs inside
+`scope(call)`, which counts from one again, so that the recomputation asks for the same names.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+
+from common.pair.tape import Tape
+from common.sides.places import is_instrument
+
+
+class Session:
+    """State of one run.  Fields that are None switch the matching instrument off.
+
+    record      called with (key, array) for each choice and, while `probing`, each probe
+    reference   single-step mode: key -> the reference's float64 array, put in the probe's place
+    gradients   also record (and in single-step mode replace) the gradient at each probe
+    forced      key -> int64 array: discrete choices to go on with instead of this run's own
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        record: Callable[[str, np.ndarray], None] | None = None,
+        reference: Mapping[str, np.ndarray] | None = None,
+        forced: Mapping[str, np.ndarray] | None = None,
+        gradients: bool = False,
+    ):
+        self.tape = Tape(seed)
+        self.record = record
+        self.reference = reference
+        self.forced = forced
+        self.gradients = gradients
+        self.probing = record is not None
+        self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
+        self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
+        self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores
+        self._made_at = ""
+        self.half = False  # a probe held float16 or bfloat16
+        self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
+        self.places: dict[str, str] = {}  # key -> file:line that computed it
+        self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
+        self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
+        self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
+        self.running: list[str] = []  # names of the modules that run now, the innermost last
+        self.begin()
+
+    def begin(self, step: int = 0, prefix: str = "") -> None:
+        """Start a step: names count from one again; keys start with `prefix`."""
+        self.step = step
+        self.prefix = prefix
+        self.recomputing = False
+        self._call = 0
+        self._counts: dict[str, int] = {}
+
+    def label(self, site: str) -> str:
+        """The site's name at this call: `site`, then `site#2`, …"""
+        site = self.rename(site)
+        count = self._counts.get(site, 0)
+        self._counts[site] = count + 1
+        call = f"@{self._call + 1}" if self._call else ""
+        return site + call + (f"#{count + 1}" if count else "")
+
+    def next_call(self, site: str) -> int:
+        """The number of this call of a part that will be recomputed, 0 for the first in a step."""
+        name = f"call:{site}"
+        self._counts[name] = self._counts.get(name, -1) + 1
+        return self._counts[name]
+
+    @contextmanager
+    def scope(self, call: int, recompute: bool = False) -> Iterator[None]:
+        """Run a part whose names count by themselves, so that its recomputation repeats them."""
+        saved = self._counts, self._call, self.recomputing
+        self._counts, self._call, self.recomputing = {}, call, recompute
+        try:
+            yield
+        finally:
+            self._counts, self._call, self.recomputing = saved
+
+    def site_of_draw(self) -> str:
+        """The innermost module that runs now: where a model's own dropout draws."""
+        return self.running[-1] if self.running else ""
+
+    def snapshot(self) -> tuple[dict[str, int], list[str]]:
+        """Where names stand now, for `repeat`."""
+        return dict(self._counts), list(self.running)
+
+    @contextmanager
+    def repeat(self, snapshot: tuple[dict[str, int], list[str]]) -> Iterator[None]:
+        """Run again what ran after the snapshot (gradient checkpointing): the names repeat too."""
+        saved = self._counts, self.running, self.recomputing
+        counts, running = snapshot
+        self._counts, self.running, self.recomputing = dict(counts), list(running), True
+        try:
+            yield
+        finally:
+            self._counts, self.running, self.recomputing = saved
+
+    @contextmanager
+    def at(self, function: Callable | None) -> Iterator[None]:
+        """What is noted meanwhile was made by this function, which has returned: its first line."""
+        code = getattr(inspect.unwrap(function), "__code__", None) if function else None
+        self._made_at = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+        try:
+            yield
+        finally:
+            self._made_at = ""
+
+    def note_place(self, key: str, class_name: str = "") -> None:
+        """Remember the line of the model that led here: the first frame outside instruments."""
+        if key in self.places:
+            return
+        if self._made_at:
+            self.places[key], self.classes[key] = self._made_at, class_name
+            return
+        frame = sys._getframe(1)
+        while frame is not None and is_instrument(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is not None:
+            self.places[key] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        self.classes[key] = class_name
+
+
+_current = Session()
+
+
+def current() -> Session:
+    """The session that is in use."""
+    return _current
+
+
+@contextmanager
+def using(session: Session) -> Iterator[Session]:
+    """Make `session` the current one for a while."""
+    global _current
+    saved, _current = _current, session
+    try:
+        yield session
+    finally:
+        _current = saved

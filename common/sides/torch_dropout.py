@@ -1,0 +1,189 @@
+"""Dropout of any model, drawn from the tape: torch_dropout.py and paddle_dropout.py are twins.
+
+    patch()         once in a process, before a model's file is imported
+    follow(model)   the draws of this model get the names of its modules
+
+`nn.Dropout` and its kin, `F.dropout` and its kin, the attention's own dropout and gradient
+checkpointing then see the same draws on both sides, whichever of them a side uses.  What a model
+draws in any other way is not on the tape: `random_state` tells whether it did.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils import checkpoint as recomputing  # twin: where it is
+
+from common.sides.session import current
+from common.sides.torch_side import array, keep_mask
+
+_ALPHA = -1.7580993408473766  # SELU's value far below zero: -scale * alpha (Klambauer et al. 2017)
+_UPSCALE = "upscale_in_train"  # Paddle's other mode scales in eval mode instead
+_DROPOUTS = tuple(getattr(nn, n) for n in dir(nn) if "Dropout" in n)
+_CALLED_THROUGH = (*_DROPOUTS, nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.Identity)
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # twin: names
+_MEAN, _VARIANCE = "running_mean", "running_var"  # twin: names
+_BIASED = False  # twin: the running variance is that of the sample, without n / (n - 1)
+_original = {}
+
+
+def patch():
+    """Put the tape behind this framework's functional dropout, attention and checkpointing."""
+    if _original:
+        return
+    functions = {
+        "dropout": _dropout,
+        "dropout1d": _dropout_channels,
+        "dropout2d": _dropout_channels,
+        "dropout3d": _dropout_channels,
+        "alpha_dropout": _alpha_dropout,
+        "scaled_dot_product_attention": _attention,
+    }
+    for name in filter(lambda name: hasattr(F, name), functions):
+        _original[name] = getattr(F, name)
+        setattr(F, name, functions[name])
+    _original["checkpoint"] = recomputing.checkpoint  # twin: names
+    recomputing.checkpoint = _checkpoint  # twin: names
+
+
+def random_state():
+    """The framework's own random state on CPU, as bytes."""
+    words = array(torch.get_rng_state())  # twin: what it is
+    return words.tobytes()  # twin: what it is
+
+
+# ---- which module runs --------------------------------------------------------------------------
+
+
+def follow(model):
+    """Keep track of which module runs; a BatchNorm in training logs its running statistics.
+
+    A dropout layer draws under the name of the module that calls it, as F.dropout there would.
+    """
+    for name, module in model.named_modules():
+        if not isinstance(module, _CALLED_THROUGH):
+            _follow_one(name, module)
+        if isinstance(module, _BATCH_NORMS):
+            _follow_statistics(name, module)
+    return model
+
+
+def _follow_one(name, module):
+    def before(module, inputs):
+        current().running.append(name)
+
+    def after(module, inputs, outputs):
+        current().running.pop()
+
+    module.register_forward_pre_hook(before)
+    module.register_forward_hook(after)
+
+
+def _follow_statistics(name, module):
+    """Log a BatchNorm's running statistics after each call in training, in torch's meaning.
+
+    torch keeps the variance with n / (n - 1), Paddle that without, n being the values a channel.
+    """
+    kept = {}  # the statistics before a call, and the variance with torch's meaning
+
+    def before(module, inputs):
+        kept["before"] = array(getattr(module, _VARIANCE)).copy()
+        kept.setdefault("running_var", kept["before"])
+
+    def after(module, inputs, outputs):
+        session = current()
+        if not module.training or session.recomputing:
+            return
+        kept["running_mean"] = array(getattr(module, _MEAN)).copy()
+        variance = array(getattr(module, _VARIANCE)).copy()
+        if _BIASED:
+            count = math.prod(inputs[0].shape) / variance.size
+            seen = variance - module._momentum * kept["before"]  # (1 - momentum) * biased variance
+            seen = seen * count / max(count - 1, 1)
+            variance = module._momentum * kept["running_var"] + seen
+        kept["running_var"] = variance
+        if session.record is None or not session.probing:
+            return
+        for statistic in ("running_mean", "running_var"):
+            key = session.prefix + session.label(f"{name}:{statistic}")
+            session.record(key, kept[statistic].copy())
+            session.note_place(key, type(module).__name__)
+
+    module.register_forward_pre_hook(before)
+    module.register_forward_hook(after)
+
+
+# ---- the functions ------------------------------------------------------------------------------
+
+
+def _dropout(input, p=0.5, training=True, inplace=False):  # twin: arguments
+    return _drop(input, p, training)  # twin: arguments
+
+
+def _dropout_channels(input, p=0.5, training=True, inplace=False):  # twin: arguments
+    return _drop(input, p, training, (0, 1))  # twin: arguments
+
+
+def _drop(value, p, training, axes=None, mode=_UPSCALE):
+    """Inverted dropout; where `axes` are given, the mask has length 1 along all others."""
+    if p == 0.0:
+        return value
+    if not training:
+        return value if mode == _UPSCALE else value * (1.0 - p)
+    shape = None
+    if axes is not None:
+        axes = [axes] if isinstance(axes, int) else axes
+        shape = [n if i in axes else 1 for i, n in enumerate(value.shape)]
+    kept = value * keep_mask(_site(), value, p, shape)
+    return kept if mode != _UPSCALE or p == 1.0 else kept / (1.0 - p)
+
+
+def _alpha_dropout(input, p=0.5, training=False, *rest, **options):  # twin: arguments
+    """Klambauer et al. 2017, section 3: dropped values become _ALPHA; mean and variance stay."""
+    value = input  # twin: arguments
+    if not training or p == 0.0:
+        return value
+    keep = keep_mask(_site(), value, p)
+    a = 1.0 / math.sqrt((1.0 - p) * (1.0 + p * _ALPHA**2))
+    return a * (value * keep + _ALPHA * (1.0 - keep)) - a * _ALPHA * p
+
+
+def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *rest, **options):
+    """Attention with the tape's dropout on the weights, written out; without dropout as it was."""
+    training = True  # twin: an argument in Paddle
+    if dropout_p == 0.0 or not training:
+        plain = _original["scaled_dot_product_attention"]
+        return plain(query, key, value, attn_mask, dropout_p, is_causal, *rest, **options)
+    query, key, value = (x for x in (query, key, value))  # twin: layout
+    scale = options.get("scale") or 1.0 / math.sqrt(query.shape[-1])
+    scores = torch.matmul(query, key.moveaxis(-1, -2)) * scale  # (B, H, T, S)
+    if is_causal:
+        seen = torch.tril(torch.ones(list(scores.shape[-2:])))
+        scores = scores.masked_fill(seen == 0, -math.inf)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = _drop(F.softmax(scores, dim=-1), dropout_p, training)
+    return torch.matmul(weights, value)  # twin: layout
+
+
+def _checkpoint(function, *inputs, **options):
+    """Gradient checkpointing whose recomputation repeats the first run's names and draws."""
+    session = current()
+    snapshots = []
+
+    def run(*values, **named):
+        if not snapshots:
+            snapshots.append(session.snapshot())
+            return function(*values, **named)
+        with session.repeat(snapshots[0]):
+            return function(*values, **named)
+
+    return _original["checkpoint"](run, *inputs, **options)
+
+
+def _site():
+    site = current().site_of_draw()
+    return f"{site}.dropout" if site else "dropout"

@@ -1,0 +1,102 @@
+"""The framework's own DataLoader: torch_loader.py and paddle_loader.py are twins."""
+
+import numpy as np
+import torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler
+
+from common.pair.data import pad_batch
+from common.pair.metrics import Evaluation
+from common.sides import torch_side as side
+from common.system.tree import join_path, tree_leaves
+
+
+class Samples(Dataset):
+    """Rows of arrays that share their first axis: sample i is {name: array[i]}."""
+
+    def __init__(self, arrays):
+        super().__init__()
+        self.arrays = arrays
+
+    def __len__(self):
+        return count(self.arrays)
+
+    def __getitem__(self, index):
+        # Arrays, not NumPy's scalars, whose dtype the frameworks' loaders do not keep.
+        return {name: _wide(values[index]) for name, values in self.arrays.items()}
+
+
+class Documents(Dataset):
+    """Texts of different lengths, each an array of ids."""
+
+    def __init__(self, documents):
+        super().__init__()
+        self.documents = documents
+
+    def __len__(self):
+        return len(self.documents)
+
+    def __getitem__(self, index):
+        return self.documents[index]
+
+
+class Order(Sampler):
+    """The samples in a given order, which comes from the tape."""
+
+    def __init__(self, order):
+        super().__init__()
+        self.order = [int(index) for index in order]
+
+    def __iter__(self):
+        return iter(self.order)
+
+    def __len__(self):
+        return len(self.order)
+
+
+def batches(dataset, order, batch_size, drop_last=False, max_length=None):
+    """The dataset in batches of arrays; texts are cut or padded to `max_length`."""
+    sampler = BatchSampler(sampler=Order(order), batch_size=batch_size, drop_last=drop_last)
+    collate = None if max_length is None else lambda texts: _padded(texts, max_length)
+    for batch in DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
+        yield {name: _array(values) for name, values in batch.items()}
+
+
+def evaluate(run, model, samples, batch_size):
+    """Name -> score of the model on the samples, and its outputs as arrays (N, ...).
+
+    Nested outputs have their keys joined by '/'; a bare tensor is called output.  What has not the
+    batch axis is left out.  Where scores are sums over batches, only the first one's outputs come.
+    """
+    run.session.probing = False
+    found = Evaluation(run.pair, run.case.config)
+    loaded = batches(Samples(samples), range(count(samples)), batch_size)
+    for i, batch in enumerate(loaded):
+        run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")
+        tensors = {key: side.tensor(values) for key, values in batch.items()}
+        with torch.no_grad():
+            outputs = run.call(model, tensors)
+        named = {join_path(path) or "output": v for path, v in tree_leaves(outputs, side.is_tensor)}
+        whole = {k: side.array(v) for k, v in named.items() if list(v.shape[:1]) == [count(batch)]}
+        found.add(whole, batch)
+    run.session.begin(prefix=run.prefix)
+    return found.scores(samples), found.outputs()
+
+
+def count(samples):
+    """How many samples there are."""
+    return len(next(iter(samples.values())))
+
+
+def _padded(texts, max_length):
+    input_ids, attention_mask = pad_batch(texts, max_length)
+    return {"input_ids": input_ids, "attention_mask": attention_mask}
+
+
+def _wide(values):
+    """Integers as int64, which models take; large data are kept in fewer bytes."""
+    values = np.asarray(values)
+    return values.astype(np.int64) if values.dtype.kind in "iu" else values
+
+
+def _array(values):
+    return side.array(values) if torch.is_tensor(values) else np.asarray(values)

@@ -1,0 +1,1 @@
+"""Files, processes, signals and interpreters; it knows nothing of logs or models."""

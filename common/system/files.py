@@ -1,0 +1,100 @@
+"""Files that appear whole or not at all, and files of others that are opened with care."""
+
+import io
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.system.errors import UserError
+
+# A file with holes can be far longer than what is stored, and reading it takes for ever.
+_HOLES_FROM_BYTES = 1 << 30
+_HOLES_RATIO = 16
+
+
+@contextmanager
+def whole(path: str | os.PathLike) -> Iterator[Path]:
+    """A name beside `path` to write to; renamed to it at the end, removed where that fails.
+
+    A link stays, and the file that it points to is replaced.  What is there and is no file, such as
+    /dev/stdout, is written to as it is: a file in its place would take it from everybody.
+    """
+    path = Path(path)
+    special = str(path).startswith(("/dev/", "/proc/"))
+    if special or (path.exists() and not path.is_file() and not path.is_dir()):
+        yield path
+        return
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:  # a full disk does not say which file it could not take
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def link_or_copy(path: str | os.PathLike, place: str | os.PathLike) -> None:
+    """Give a file a second name where the system can, else a copy; for files nobody changes."""
+    try:
+        os.link(path, place)
+    except OSError:
+        shutil.copy2(path, place)
+
+
+def open_plain(path: str | os.PathLike, links: bool = False) -> io.BufferedReader:
+    """Open a regular file for reading, without waiting for a pipe's other end.
+
+    links   a symbolic link will do; a log's may not be one, since who changes what it points to
+            changes what was judged.
+    Raises UserError, in one sentence with the path, for whatever cannot be read or is no file.
+    """
+    path = Path(path)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
+    try:
+        if not links and path.is_symlink():
+            raise UserError(f"{path}: refused: a symbolic link; put the file itself in its place")
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be opened: {error.strerror}") from None
+    except ValueError as error:  # a zero byte in the name
+        raise UserError(f"{path}: cannot be opened: {error}") from None
+    found = os.fstat(descriptor)
+    problem = "" if stat.S_ISREG(found.st_mode) else "not a plain file"
+    stored = found.st_blocks * 512  # 0 where a file system does not say
+    if found.st_size > _HOLES_FROM_BYTES and 0 < stored < found.st_size // _HOLES_RATIO:
+        problem = f"{found.st_size:,} bytes long, of which only {stored:,} are stored"
+    if problem:
+        os.close(descriptor)
+        raise UserError(f"{path}: refused: {problem}")
+    return os.fdopen(descriptor, "rb")
+
+
+def fill_standard_streams() -> None:
+    """Make standard streams that can be written to, whatever this process was started with.
+
+    Where one is missing, the next file that is opened would take its number, and what is meant for
+    a person would go there.
+    """
+    for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if name == "stdout" and hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may know few characters
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
+
+
+def same_file(before: os.stat_result, file: io.BufferedReader) -> bool:
+    """True if nobody has written to an open file since `before`, its fstat at that time."""
+    now = os.fstat(file.fileno())
+    return (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)

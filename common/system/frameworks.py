@@ -1,0 +1,13 @@
+"""The two frameworks by name, and the settings of their processes."""
+
+SIDES = ("torch", "paddle")
+
+# Of runs on a GPU, unless the user says otherwise: no TF32, and the same result every time.
+ON_GPU = {
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    "FLAGS_use_accuracy_compatible_kernel": "1",
+}
+
+# Of the environment, what a result's last bits can depend on; a sidecar tells it.
+SETTINGS = ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", *ON_GPU)

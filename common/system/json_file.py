@@ -1,0 +1,53 @@
+"""JSON that somebody else may have written: bounded, strict, and refused in one sentence."""
+
+import json
+import os
+
+from common.system.errors import UserError
+from common.system.files import open_plain, whole
+
+# The largest sidecar seen has 1.3 MB (8,800 tensors); parsed, JSON takes up to 30 times its size.
+MAX_BYTES = 1 << 24
+
+
+def load_json(path: str | os.PathLike) -> dict:
+    """The object in a JSON file, a plain file or a link to one.
+
+    Raises UserError where it is missing, too large, no UTF-8, no JSON (NaN and infinity are none),
+    nested beyond reason, has a name twice or is no object.
+    """
+    with open_plain(path, links=True) as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise UserError(f"{path}: refused: JSON of more than {MAX_BYTES:,} bytes")
+    try:
+        value = json.loads(
+            content.decode("utf-8"), object_pairs_hook=_named_once, parse_constant=_no_number
+        )
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: refused: no proper JSON: {str(error)[:200]}") from None
+    except MemoryError:
+        raise UserError(f"{path}: refused: it does not fit into memory") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path}: refused: not a JSON object")
+    return value
+
+
+def _named_once(pairs: list[tuple[str, object]]) -> dict:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {ascii(twice[:80])} twice in one object")
+    return found
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def write_json(path: str | os.PathLike, value: object) -> None:
+    """Write JSON under a name that appears only when all of it is there; NaN is an error."""
+    text = json.dumps(value, indent=1, allow_nan=False) + "\n"
+    with whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

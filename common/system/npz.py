@@ -1,0 +1,96 @@
+"""Read an .npz that somebody else may have made: plain numbers, no pickles, no bombs.
+
+`np.load` is lazy and believes each member's header; here every size is known to be true before
+anything of that size is made.  NumPy only.
+"""
+
+import math
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from common.system.files import open_plain
+
+# Deflate can shrink zeros to a thousandth.  What is more than this many times its file, and more
+# than a small machine has to spare, is no weights file: floats that were drawn shrink by a tenth.
+MAX_RATIO = 20
+FREE_BYTES = 1 << 28
+_MAX_HEADER_BYTES = 10_000
+_READ_HEADER = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def read_npz(path: str | os.PathLike, text: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    """Name -> array of an .npz, or of a link to one; nothing in it is ever executed.
+
+    text    names that may hold text instead of numbers.
+    Raises ValueError for what is no such file, FileNotFoundError where there is none, UserError
+    for what is no plain file.
+    """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    with open_plain(path, links=True) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _arrays(archive, os.fstat(file.fileno()).st_size, text)
+        except MemoryError:
+            raise ValueError("its arrays do not fit into memory") from None
+        except ValueError:
+            raise
+        except Exception as error:  # zipfile, zlib, NumPy and the system each have their own
+            told = " ".join(str(error).split())[:200]
+            raise ValueError(f"{type(error).__name__}: {told}") from None
+
+
+def _arrays(archive: zipfile.ZipFile, file_bytes: int, text) -> dict[str, np.ndarray]:
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it holds {ascii(twice)} twice")
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > max(FREE_BYTES, MAX_RATIO * file_bytes):
+        raise ValueError(f"it would unpack to {unpacked:,} bytes from {file_bytes:,}")
+    found = {}
+    for member in members:
+        name = member.filename.removesuffix(".npy")
+        if name == member.filename or name.startswith("/") or ".." in name.split("/"):
+            raise ValueError(f"it holds {ascii(name)}, which is no array's name")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{ascii(name)} is packed in a way that NumPy does not know")
+        with archive.open(member) as stream:
+            found[name] = _array(stream, member.file_size, ascii(name), text=name in text)
+    return found
+
+
+def _array(stream, stored_bytes: int, name: str, text: bool) -> np.ndarray:
+    """One member; its header is believed only where the member is as long as that says."""
+    read_header = _READ_HEADER.get(np.lib.format.read_magic(stream))
+    if read_header is None:
+        raise ValueError(f"{name} has a header that NumPy writes for no plain array")
+    try:
+        shape, fortran, dtype = read_header(stream, max_header_size=_MAX_HEADER_BYTES)
+    except ValueError:  # NumPy's own words recommend allow_pickle, which would execute the file
+        raise ValueError(f"{name} has a header that is too long or none of NumPy's") from None
+    if dtype.hasobject or dtype.kind not in ("biufU" if text else "biuf"):
+        raise ValueError(f"{name} holds {str(dtype)[:80]}, not numbers")
+    size = math.prod(shape)
+    held = stored_bytes - stream.tell()
+    if len(shape) > 32 or any(n < 0 for n in shape) or size * dtype.itemsize != held:
+        told = str(shape) if len(shape) <= 32 else f"{len(shape)} axes"
+        raise ValueError(f"{name} has {held:,} bytes, which are no {dtype} of shape {told[:200]}")
+    flat = np.empty(size, dtype)
+    view = memoryview(flat.view(np.uint8)) if flat.nbytes else memoryview(b"")
+    place = 0
+    while place < len(view):
+        count = stream.readinto(view[place:])
+        if not count:
+            raise ValueError(f"{name} is cut off")
+        place += count
+    if stream.read(1):  # its end also checks the member's sum
+        raise ValueError(f"{name} is longer than it says")
+    return flat.reshape(shape, order="F" if fortran else "C")

@@ -1,0 +1,128 @@
+"""Starts the twin scripts, each in a process of its own, and reprod_log's report in another.
+
+The check's process imports neither framework.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from common.system.checkout import ROOT
+from common.system.frameworks import ON_GPU
+from common.system.interpreters import find_interpreter
+from common.system.parent import Child
+
+_KEPT_LINES = 500  # of what a twin says on standard error
+_LONGEST_LINE = 1 << 16
+_PATIENCE_S = 5.0
+
+_VARIABLES: dict[str, dict[str, str]] = {}  # a Python's path -> what its twins need
+
+
+def environment(device: str = "cpu") -> dict[str, str]:
+    """The environment of a twin: the user's own, and what makes Paddle fast on these processors."""
+    values = dict(os.environ)
+    if device == "gpu":
+        values = ON_GPU | values
+    values["PYTHONPATH"] = str(ROOT)
+    values["PYTHONUNBUFFERED"] = "1"
+    values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
+    if _processor_is_amd():
+        values.setdefault("MKL_DEBUG_CPU_TYPE", "5")
+    return values
+
+
+def _processor_is_amd() -> bool:
+    """True on AMD, where Paddle's MKL takes its slow path unless told otherwise."""
+    try:
+        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+
+
+class Process:
+    """A twin script that is running; its progress lines go to `on_progress` as they come."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        on_progress: Callable[[str], None],
+        threads: int | None = None,
+        device: str = "cpu",
+    ):
+        values = environment(device)
+        if threads is not None and "OMP_NUM_THREADS" not in os.environ:
+            values["OMP_NUM_THREADS"] = str(threads)
+        for name, value in _VARIABLES.get(command[0], {}).items():
+            values[name] = ":".join(filter(None, [value, values.get(name)]))
+        self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._process = Child(
+            command,
+            values,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        self._threads = [
+            threading.Thread(target=self._read_stdout, args=(on_progress,), daemon=True),
+            threading.Thread(target=self._read_stderr, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read_stdout(self, on_progress: Callable[[str], None]) -> None:
+        for line in _lines(self._process.stdout):
+            if line.startswith("@progress "):
+                on_progress(line[len("@progress ") :].strip())
+
+    def _read_stderr(self) -> None:
+        for line in _lines(self._process.stderr):
+            self.stderr.append(line.rstrip("\n"))
+
+    def wait(self) -> int:
+        """The exit status, once both pipes are drained."""
+        status = self._process.wait()
+        self._process.let_go()
+        for thread in self._threads:
+            # A process that the twin left behind may hold its pipes for ever.
+            thread.join(_PATIENCE_S)
+        if not any(thread.is_alive() for thread in self._threads):
+            self._process.stdout.close()
+            self._process.stderr.close()
+        return status
+
+    def stop(self) -> None:
+        """End the process and what it started, if it still runs."""
+        self._process.stop(_PATIENCE_S)
+
+
+def _lines(stream) -> Iterator[str]:
+    """A stream's lines; one that never ends comes in parts."""
+    return iter(lambda: stream.readline(_LONGEST_LINE), "")
+
+
+def how_it_ended(status: int, stderr: Sequence[str]) -> str:
+    """Words for a process that ended badly: its signal or status, and its own last sentence."""
+    try:
+        how = f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        how = f"ended with status {status}"
+    lines = [line.strip() for line in stderr if line.strip()]
+    # Paddle ends a long report on a crash with lines that say nothing.
+    telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    last = (telling or lines or ["no message"])[-1]
+    return f"{how}: {last[:300]}"
+
+
+def interpreter(side: str, given: str | None) -> str:
+    """The Python that runs a side (interpreters.py), with what it needs remembered."""
+    found = find_interpreter(side, given, environment(), ROOT)
+    _VARIABLES[found.path] = found.variables or {}
+    return found.path

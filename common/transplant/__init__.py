@@ -1,0 +1,1 @@
+"""Operators of the Paddle side that torch computes instead."""

@@ -1,0 +1,293 @@
+"""Op transplant: a Paddle twin in which torch computes some operators, gradients included.
+
+A transplanted call gives the same bits as the torch twin's where its inputs are the same: tensors
+change hands through DLPack, without a copy.  Beside each call Paddle's own operator runs on the
+same inputs, and is counted where its bits differ: what never differs needs no transplant.  The two
+logs are then not independent, and the sidecar says so.
+
+Imported by a Paddle twin that is told to transplant, and by nobody else: torch comes with it.
+"""
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import paddle
+import torch
+from paddle.utils import dlpack
+
+from common.system.tree import tree_leaves, tree_map
+from common.transplant import operators
+from common.transplant.operators import TABLE, Untaken
+
+
+@dataclass
+class Tally:
+    """What became of one operator's calls."""
+
+    calls: int = 0
+    differed: int = 0  # calls in which Paddle's own result has other bits
+    gradients: int = 0  # calls of its gradient
+    gradients_differed: int = 0
+    largest: float = 0.0  # of |Paddle's - torch's|, over the largest |torch's| of that result
+    where: str = ""  # the module that ran when it first differed
+    untaken: dict[str, int] = field(default_factory=dict)  # why Paddle's own ran -> calls
+
+
+class Transplant:
+    """The operators of common/transplant/operators.py that torch computes in this process."""
+
+    def __init__(self, names: Sequence[str], running: Callable[[], str] = str):
+        """`running` says which module of the model runs now."""
+        self.names = list(names)
+        self.running = running
+        self.compare = True  # run Paddle's own beside it
+        self.tally: dict[str, Tally] = {}
+        self._busy = False  # inside an operator: what Paddle's own calls is its own
+        operators.load()
+        if os.environ.get("OMP_NUM_THREADS", "").isdecimal():
+            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))  # as in the torch twin
+
+    def install(self) -> None:
+        """Put torch behind Paddle's functions; once more after a model's file put others there."""
+        for name in self.names:
+            for path, function in TABLE[name].items():
+                *parts, attribute = path.split(".")
+                holder = paddle
+                for part in parts:
+                    holder = getattr(holder, part, None)
+                own = getattr(holder, attribute, None)
+                if own is not None and getattr(own, "__module__", None) not in _IN_PLACE:
+                    instead = self._instead(name, own, function)
+                    setattr(holder, attribute, instead)
+                    _replace_in_layers(own, instead)
+
+    def told(self) -> dict[str, dict]:
+        """Operator -> its tally since the last call of this; for the sidecar."""
+        told = {name: asdict(tally) for name, tally in self.tally.items()}
+        self.tally.clear()
+        return told
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Meanwhile every operator is Paddle's own."""
+        saved, self._busy = self._busy, True
+        try:
+            yield
+        finally:
+            self._busy = saved
+
+    def _instead(self, name: str, own: Callable, function: Callable) -> Callable:
+        parameters = inspect.signature(function).parameters
+
+        def instead(*arguments, **options):
+            if self._busy:
+                return own(*arguments, **options)
+            given = [list(arguments), options]
+            tensors = [value for _, value in tree_leaves(given, paddle.is_tensor)]
+            if not any(value.is_floating_point() for value in tensors):
+                return own(*arguments, **options)
+            tally = self.tally.setdefault(name, Tally())
+            try:
+                call = _Call(self, own, function, parameters, given, tensors, tally)
+                with self.busy():
+                    return call.run()
+            except (Untaken, TypeError, ValueError, RuntimeError, IndexError) as error:
+                reason = f"{type(error).__name__}: {error}".splitlines()[0][:100]
+                tally.untaken[reason] = tally.untaken.get(reason, 0) + 1
+            return own(*arguments, **options)
+
+        return instead
+
+
+class _Call:
+    """One call of one operator.
+
+    given    [arguments, options] as the caller wrote them
+    tensors  those of Paddle among them, in order
+    """
+
+    def __init__(self, transplant, own, function, parameters, given, tensors, tally: Tally):
+        if any(0 in value.shape for value in tensors):
+            raise Untaken("a tensor without elements")
+        self.transplant = transplant
+        self.own, self.function, self.parameters = own, function, parameters
+        self.given, self.tensors, self.tally = given, tensors, tally
+        with_graph = paddle.is_grad_enabled()
+        self.wanted = [
+            with_graph and value.is_floating_point() and not value.stop_gradient
+            for value in tensors
+        ]
+
+    def run(self):
+        """The outputs as tensors of Paddle, in its graph where a gradient is wanted."""
+        self.inputs = [
+            _to_torch(value).requires_grad_(wanted)
+            for value, wanted in zip(self.tensors, self.wanted, strict=True)
+        ]
+        with torch.set_grad_enabled(any(self.wanted)):
+            outputs = self._by_torch(*self._filled(self.inputs))
+        several = isinstance(outputs, tuple)
+        self.outputs = outputs if several else (outputs,)
+        if any(value.requires_grad for value in self.outputs):
+            wanted = zip(self.tensors, self.wanted, strict=True)
+            shown = _Transplanted.apply(self, *(value for value, want in wanted if want))
+        else:
+            shown = self.shown()
+        self.tally.calls += 1
+        if self.transplant.compare:
+            with paddle.no_grad():
+                own = self.by_paddle([value.detach() for value in self.tensors])
+            self.count(shown, own, "differed")
+        return shown if several else shown[0]
+
+    def shown(self) -> tuple:
+        """torch's outputs as tensors of Paddle."""
+        return tuple(_to_paddle(value, self.inputs) for value in self.outputs)
+
+    def by_paddle(self, tensors) -> tuple:
+        """The outputs of Paddle's own operator for these tensors of Paddle."""
+        arguments, options = self._filled(tensors)
+        outputs = self.own(*arguments, **options)
+        return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
+
+    def gradients(self, given) -> list:
+        """torch's gradients, as tensors of Paddle, at the inputs that want one."""
+        pairs = [
+            (output, _to_torch(gradient))
+            for output, gradient in zip(self.outputs, given, strict=True)
+            if output.requires_grad
+        ]
+        outputs, weights = zip(*pairs, strict=True)
+        inputs = [value for value in self.inputs if value.requires_grad]
+        found = torch.autograd.grad(outputs, inputs, weights, retain_graph=True, allow_unused=True)
+        self.tally.gradients += 1
+        return [
+            _to_paddle(torch.zeros_like(value) if gradient is None else gradient, weights)
+            for value, gradient in zip(inputs, found, strict=True)
+        ]
+
+    def gradients_by_paddle(self, given) -> list:
+        """The gradients of Paddle's own operator there; None at an input that it does not reach."""
+        tensors = [value.detach() for value in self.tensors]
+        for value, wanted in zip(tensors, self.wanted, strict=True):
+            value.stop_gradient = not wanted
+        with paddle.enable_grad(), self.transplant.busy():
+            outputs = self.by_paddle(tensors)
+        pairs = [
+            (output, gradient)
+            for output, gradient in zip(outputs, given, strict=True)
+            if not output.stop_gradient
+        ]
+        if pairs:
+            # Into leaves that were made here: nobody else's .grad is touched.
+            paddle.autograd.backward(*(list(values) for values in zip(*pairs, strict=True)))
+        return [value.grad for value in tensors if not value.stop_gradient]
+
+    def count(self, taken, own, entry: str) -> None:
+        """Count what both sides gave, where its bits differ."""
+        pairs = [pair for pair in zip(taken, own, strict=True) if pair[1] is not None]
+        off = max((_apart(*pair) for pair in pairs), default=0.0)
+        if off:
+            setattr(self.tally, entry, getattr(self.tally, entry) + 1)
+            self.tally.largest = max(self.tally.largest, off)
+            self.tally.where = self.tally.where or self.transplant.running()
+
+    def _filled(self, tensors) -> list:
+        """[arguments, options] with other tensors in the places of the caller's."""
+        following = iter(tensors)
+        return tree_map(self.given, lambda path, value: next(following), paddle.is_tensor)
+
+    def _by_torch(self, arguments, options):
+        """What torch's way gives; raises Untaken for arguments that it does not take."""
+        if any(p.kind is p.VAR_POSITIONAL for p in self.parameters.values()):
+            return self.function(*arguments, **options)
+        while len(arguments) > len(self.parameters) and arguments[-1] is None:
+            arguments = arguments[:-1]  # Paddle's own layers pass their `name` by place
+        if len(arguments) > len(self.parameters):
+            raise Untaken("more arguments by place than torch's way takes")
+        named = dict(zip(self.parameters, arguments, strict=False))
+        for name, value in options.items():
+            known = name if name in self.parameters else _ALIASES.get(name, name)
+            if known in self.parameters and known not in named:
+                named[known] = value
+            elif known == "data_format":
+                operators.channels_first(value)
+            elif value is not None and value != self._default(name):
+                raise Untaken(f"argument {name}")
+        if named.get("dtype") is not None:
+            named["dtype"] = getattr(torch, str(named["dtype"]).replace("paddle.", ""))
+        return self.function(**named)
+
+    def _default(self, name: str):
+        """Of an argument of Paddle's own."""
+        try:
+            parameter = inspect.signature(self.own).parameters.get(name)
+        except (TypeError, ValueError):  # written in C
+            return None
+        return None if parameter is None else parameter.default
+
+
+class _Transplanted(paddle.autograd.PyLayer):
+    """A call that torch has computed, in Paddle's graph."""
+
+    @staticmethod
+    def forward(ctx, call, *tensors):
+        ctx.call = call
+        shown = call.shown()
+        ctx.mark_non_differentiable(*(v for v in shown if not v.is_floating_point()))
+        return shown
+
+    @staticmethod
+    def backward(ctx, *given):
+        found = ctx.call.gradients(given)
+        if ctx.call.transplant.compare:
+            ctx.call.count(found, ctx.call.gradients_by_paddle(given), "gradients_differed")
+        return tuple(found)
+
+
+def _replace_in_layers(own: Callable, instead: Callable) -> None:
+    """The same in Paddle's layers, some of which have imported the function by its name."""
+    layers = [m for name, m in sys.modules.items() if name.startswith("paddle.nn.layer.")]
+    for module in layers:
+        for attribute, value in list(vars(module).items()):
+            if value is own:
+                setattr(module, attribute, instead)
+
+
+# Whose functions have ours behind them: ours, the ledger's and the tape's.
+_IN_PLACE = (__name__, "common.sides.paddle_choices", "common.sides.paddle_dropout")
+_ALIASES = {"input": "x", "dim": "axis", "other": "y", "keepdims": "keepdim"}  # newer Paddle's
+
+
+def _to_torch(value) -> torch.Tensor:
+    return torch.utils.dlpack.from_dlpack(dlpack.to_dlpack(value.detach()))
+
+
+def _to_paddle(value: torch.Tensor, lent: Sequence[torch.Tensor]) -> paddle.Tensor:
+    """A result of torch for Paddle; `lent` is what torch was lent by Paddle."""
+    value = value.detach()
+    # Two elements in one place, as expand leaves them, are no tensor to write into.
+    if any(step == 0 and size > 1 for step, size in zip(value.stride(), value.shape, strict=True)):
+        value = value.contiguous()
+    # Paddle 3.3.1 waits for itself for ever when memory that it lent comes back and is freed.
+    own = {other.untyped_storage().data_ptr() for other in lent}
+    if value.untyped_storage().data_ptr() in own:
+        value = value.clone()
+    return dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(value))
+
+
+def _apart(taken, own) -> float:
+    """How far apart two results are, over the size of the first; 0 for the same values."""
+    a, b = (np.asarray(value.detach().numpy(), np.float64) for value in (taken, own))
+    if a.shape != b.shape:
+        b = b.reshape(a.shape)
+    if np.array_equal(a, b, equal_nan=True):
+        return 0.0
+    off = float(np.nanmax(np.abs(a - b), initial=0.0))
+    size = float(np.nanmax(np.abs(a), initial=0.0))
+    return off / size if np.isfinite(off) and 0.0 < size < np.inf else 1.0

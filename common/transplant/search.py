@@ -1,0 +1,300 @@
+"""Which operators make the two sides differ: what a transplant showed, and the smallest set.
+
+The check's process, neither framework imported.  A trial is one run of the Paddle side with some
+operators computed by torch (common/transplant/patch.py), against the torch logs that are there.
+
+The goal is, where the check is green, that every tensor gets the same bits: those operators are the
+whole difference.  Where it is red, the goal is green: those operators are what is wrong.
+"""
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.logs.pickle_machine import printable
+from common.logs.reader import read_log
+from common.logs.result_folder import take_over
+from common.logs.sidecar import read_sidecar
+from common.pair.pairs import Pair
+from common.system.errors import UserError
+from common.transplant.operators import ALL, TABLE
+from common.verdict.row import Row
+
+
+@dataclass
+class Bits:
+    """How a Paddle log's floats compare to torch's."""
+
+    same: set[str] = field(default_factory=set)
+    off: dict[str, float] = field(default_factory=dict)  # key -> mean |difference|, in log order
+
+
+def compare_bits(folder: Path, reference: Path, stems: Sequence[str]) -> Bits:
+    """The float32 logs of both sides, tensor by tensor; keys of one side alone are passed over."""
+    found = Bits()
+    for stem in stems:
+        with ExitStack() as stack:
+            torch = stack.enter_context(read_log(reference / f"{stem}_torch.npy"))
+            paddle = stack.enter_context(read_log(folder / f"{stem}_paddle.npy"))
+            for key in torch:
+                if key not in paddle:
+                    continue
+                a, b = torch[key], paddle[key]
+                if a.dtype.kind != "f" or a.shape != b.shape:
+                    continue
+                if np.array_equal(a, b, equal_nan=True):
+                    found.same.add(key)
+                else:
+                    found.off[key] = float(np.mean(np.abs(a.astype(np.float64) - b)))
+    return found
+
+
+# ---- after --transplant --------------------------------------------------------------------------
+
+
+def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """What to say of a run whose Paddle side had operators computed by torch; [] for another.
+
+    rows  of the judgement of its logs
+    """
+    sidecar = read_sidecar(folder / f"{stems[0]}_paddle.npy") or {}
+    if not sidecar.get("transplanted"):
+        return []
+    tally = _tally(folder, stems)
+    called = [name for name, counts in tally.items() if counts["calls"]]
+    measured = [row for row in rows if row.max_abs is not None]
+    off = [row.key for row in measured if row.max_abs]
+    notes = [
+        f"torch computed {len(called)} operators of the Paddle side: the logs are not independent",
+        f"{len(measured) - len(off)} of {len(measured)} tensors differ by exactly 0.0 in float32",
+    ]
+    differing = _differing(tally)
+    if differing:
+        notes.append("Paddle's own results on the same inputs have other bits in:")
+        notes += [f"  {_counted(name, tally[name])}" for name in differing]
+        notes.append(f"of what was transplanted these alone are needed: {','.join(differing)}")
+    untaken = [name for name, counts in tally.items() if counts["untaken"]]
+    for name in untaken:
+        reason, calls = max(tally[name]["untaken"].items(), key=lambda item: item[1])
+        notes.append(f"{name} stayed Paddle's own in {calls} calls: {printable(reason)}")
+    if off:
+        first = off[0]
+        place = printable((sidecar.get("places") or {}).get(first, ""))
+        notes.append(
+            f"{len(off)} tensors still differ, the first is {first}"
+            f"{f' at {place}' if place else ''}: {_reason(first, folder, stems)}"
+        )
+    return notes
+
+
+def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
+    """What is left to make a tensor differ once its operators are the same."""
+    if _OF_OPTIMIZER.search(key):
+        return "the optimizers are each framework's own, and no operators"
+    for stem in stems:
+        orders = _orders_of_parts(folder, stem, key)
+        if orders:
+            return (
+                "its parts have the same bits, but a sum in float32 depends on its order: torch "
+                f"adds {orders[0]}, Paddle {orders[1]}"
+            )
+    return "an operator there was not transplanted, or the two models call different ones"
+
+
+_OF_OPTIMIZER = re.compile(r"/\d{3}/")
+_MOST_PARTS = 5
+
+
+def _orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | None:
+    """The orders in which torch and Paddle added up the gradient at a module's input.
+
+    Its parts are the gradients at the inputs of the modules in it that take it.  None unless those
+    have the same bits on both sides and their sums, in two orders, are what both sides logged.
+    """
+    module, found, _ = key.partition(":in/")
+    if "grad_of/" not in key or not found:
+        return None
+    orders = []
+    with ExitStack() as stack:
+        paths = (folder / f"{stem}_{side}.npy" for side in ("torch", "paddle"))
+        logs = [stack.enter_context(read_log(path)) for path in paths]
+        inside = re.compile(re.escape(module) + r"\.([^.:#]+):in/0$")
+        parts = {m[1]: m[0] for m in map(inside.match, logs[0]) if m and m[0] in logs[1]}
+        parts = {
+            name: part
+            for name, part in parts.items()
+            if logs[0].shape(part) == logs[0].shape(key)
+            and np.array_equal(logs[0][part], logs[1][part])
+        }
+        if not 3 <= len(parts) <= _MOST_PARTS:
+            return None
+        for log in logs:
+            for names in itertools.permutations(parts):
+                total = functools.reduce(np.add, (log[parts[name]] for name in names))
+                if np.array_equal(total, log[key]):
+                    orders.append(" + ".join(names))
+                    break
+    return tuple(orders) if len(set(orders)) == 2 else None
+
+
+def _counted(name: str, counts: dict) -> str:
+    text = f"{name}: {counts['differed']} of {counts['calls']} calls"
+    if counts["gradients"]:
+        text += f", {counts['gradients_differed']} of {counts['gradients']} gradients"
+    where = f", first in {printable(counts['where'])}" if counts["where"] else ""
+    return f"{text}; by up to {counts['largest']:.1e} of the result{where}"
+
+
+def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
+    """Operator -> its counts, from the float32 sidecars of a transplanted run."""
+    tally: dict[str, dict] = {}
+    for stem in stems:
+        sidecar = read_sidecar(folder / f"{stem}_paddle.npy") or {}
+        tally |= sidecar.get("operators") or {}
+    return {name: counts for name, counts in tally.items() if name in TABLE}
+
+
+def _differing(tally: dict[str, dict]) -> list[str]:
+    """Operators whose own results differ, by how much."""
+    names = [n for n, counts in tally.items() if counts["differed"] or counts["gradients_differed"]]
+    return sorted(names, key=lambda name: -tally[name]["largest"])
+
+
+# ---- --transplant smallest -----------------------------------------------------------------------
+
+
+class Search:
+    """The fewest operators that must be torch's for the goal, by one run of Paddle a trial.
+
+    twins   starts the Paddle side; its plain run is there, with torch's logs, weights and choices
+    green   whether that run's verdict passed
+    judge   (folder) -> exit status of the logs in it
+    """
+
+    def __init__(self, twins, step, pair: Pair, green: bool, judge: Callable):
+        self.twins, self.step, self.pair = twins, step, pair
+        self.folder = twins.work / pair.name  # of the finished plain run
+        self.green, self.judge = green, judge
+        self.work = twins.work / "smallest"
+        self.runs = 0
+        self.first_reason = ""  # why a tensor differs with every operator torch's
+        self.wanted: set[str] = set()  # keys whose bits must be the same, where that is the goal
+
+    def notes(self) -> list[str]:
+        """Run the search; what it found, in sentences."""
+        take_over(self.folder, self._folder())
+        plain = compare_bits(self.folder, self.folder, self.step.judged)
+        if self.green and not plain.off:
+            return ["every float32 tensor has the same bits already: nothing to transplant"]
+        whole = self.trial([ALL], count=True)
+        tally = _tally(self._folder(), self.step.judged)
+        if self.green and whole.off:
+            # Paddle's log of this trial, beside torch's.
+            self.first_reason = _reason(next(iter(whole.off)), self._folder(), self.step.judged)
+        self._forget()
+        if self.green:
+            return self._for_bits(plain, whole, tally)
+        return self._for_green(whole, tally)
+
+    def _for_bits(self, plain: Bits, whole: Bits, tally: dict[str, dict]) -> list[str]:
+        self.wanted = whole.same
+        notes = []
+        if whole.off:
+            first = next(iter(whole.off))
+            notes.append(
+                f"{len(whole.off)} of {len(whole.off) + len(whole.same)} tensors differ even with "
+                f"every operator torch's, first {first}: "
+                f"{self.first_reason}; the search is for the others"
+            )
+        chosen = _differing(tally)
+        if not self._alike(self.trial(chosen)):
+            chosen = [name for name, counts in tally.items() if counts["calls"]]
+        alone: dict[str, Bits] = {}
+        for name in list(chosen):
+            rest = [other for other in chosen if other != name]
+            found = self.trial(rest) if rest else plain
+            if self._alike(found):
+                chosen = rest
+            else:
+                alone[name] = found
+        left = {name: self._left(alone[name]) for name in chosen}
+        blame = sorted(chosen, key=lambda name: -list(left[name].values())[-1])
+        return [
+            *notes,
+            f"smallest set, found in {self.runs} runs: {','.join(blame)}",
+            f"with these computed by torch, {len(self.wanted)} float32 tensors have the same bits; "
+            "in order of blame, what each alone leaves different:",
+            *(f"  {name}: {_told_left(left[name])}" for name in blame),
+        ]
+
+    def _for_green(self, whole: bool, tally: dict[str, dict]) -> list[str]:
+        if not whole:
+            return [
+                "no set of operators makes it green: with torch's in every place it is still red, "
+                "so look at the code where it starts"
+            ]
+        called = [name for name, counts in tally.items() if counts["calls"]]
+        ordered = sorted(called, key=lambda name: -tally[name]["largest"])
+        chosen = next(([name] for name in ordered if self.trial([name])), None)
+        if chosen is None:
+            chosen = ordered
+            for name in reversed(ordered):  # the least suspicious first
+                rest = [other for other in chosen if other != name]
+                if self.trial(rest):
+                    chosen = rest
+        return [
+            f"smallest set that makes it green, found in {self.runs} runs: {','.join(chosen)}",
+            *(f"  {_counted(name, tally[name])}" for name in chosen),
+        ]
+
+    def trial(self, names: list[str], count: bool = False):
+        """One run: Bits where equal bits are the goal, else whether it is green."""
+        self.runs += 1
+        arguments = ["--transplant", ",".join(names)]
+        arguments += [] if count else ["--uncounted"]
+        arguments += ["--only-float32"] if self.green else []
+        told = f"{self.pair.name}: trial {self.runs}, without {len(names)} of Paddle's operators"
+        self.twins.on_progress(f"step {self.step.number}: {told}")
+        for launch in self.step.launches:
+            errors: dict[str, tuple[str, str]] = {}
+            process = self.twins.start(
+                (*launch.arguments, *arguments), "paddle", [self.pair], out=self.work
+            )
+            self.twins.finish(process, "paddle", [self.pair], errors)
+            if errors:
+                raise UserError(f"with {','.join(names)} transplanted: {errors[self.pair.name][0]}")
+        if self.green:
+            found = compare_bits(self._folder(), self.folder, self.step.judged)
+        else:
+            found = self.judge(self._folder()) == 0
+        if not count:
+            self._forget()
+        return found
+
+    def _alike(self, found: Bits) -> bool:
+        return self.wanted <= found.same
+
+    def _left(self, found: Bits) -> dict[str, float]:
+        """What differs although it should not: key -> mean |difference|, in log order."""
+        return {key: value for key, value in found.off.items() if key in self.wanted}
+
+    def _folder(self) -> Path:
+        return self.work / self.pair.name
+
+    def _forget(self) -> None:
+        """Remove the Paddle side's logs of a trial: they may be large."""
+        for path in self._folder().glob("*_paddle*"):
+            path.unlink()
+
+
+def _told_left(off: dict[str, float]) -> str:
+    first, last = next(iter(off)), list(off)[-1]
+    return (
+        f"{len(off)} tensors, from {first} on; the last of them, {last}, by {off[last]:.1e} (mean)"
+    )

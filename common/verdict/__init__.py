@@ -1,0 +1,1 @@
+"""The rule: which differences are bugs, and which are rounding."""

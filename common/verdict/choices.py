@@ -1,0 +1,171 @@
+"""The rule for discrete choices, such as LSH buckets, an argmax or a sort: FLIP, or DIVERGED.
+
+A choice can fall the other way between one side's own float32 and float64 runs.  So the reference's
+float64 run decides, all others go on with its choices and log what they would have chosen, and
+here each of those is asked two things.  Is it what its own scores say?  And do its scores differ by
+no more than noise: has what it chose a score, in the reference, within twice the noise of the score
+of what the reference chose?  NumPy only.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.verdict.row import Row
+from common.verdict.rule import rounding_bound
+from common.verdict.tolerances import tolerance
+
+
+@dataclass(slots=True)
+class Choice:
+    """What one run would have chosen, and the scores that it would have chosen from."""
+
+    choice: np.ndarray  # integers: (...) of an argmax, (..., k) of a top-k or a sort
+    scores: np.ndarray  # (..., candidates), the larger the better, or another shape
+
+
+def judge_choice(
+    key: str,
+    reference: Choice,
+    margin: np.ndarray,
+    ref32: Choice | None,
+    cand32: Choice | None,
+    cand64: Choice | None,
+) -> Row:
+    """Judge a discrete choice: each run's own against the reference's.
+
+    reference  the reference's float64 run (or float32, where there is no other), which all
+               others went on with
+    margin     by how much that run's choice won; the same shape as the choice
+    A choice that fell the other way is a FLIP where its own run's scores say so and twice their
+    noise, the most by which two of them can approach, reaches the distance of the two scores.  A
+    float64 candidate's scores may differ from the reference's by no more than ROUNDING allows.
+    """
+    row = Row(key, "IDENTICAL", size=reference.choice.size, shape=reference.choice.shape)
+    row.measure, row.beyond = "count", 0
+    sides = {"torch float32": ref32, "paddle float32": cand32, "paddle float64": cand64}
+    runs = {name: run for name, run in sides.items() if run is not None}
+    row.note = _unlike(reference, margin, runs)
+    if row.note:
+        row.verdict = "INVALID"
+        return row
+    if cand32 is not None:
+        difference = np.abs((ref32 or reference).choice.astype(np.float64) - cand32.choice)
+        row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
+        row.guide_passed = bool(row.mean_abs <= tolerance("guide"))
+
+    notes = []
+    for name, run in runs.items():
+        differs = run.choice != reference.choice
+        if not differs.any():
+            continue
+        noise = _score_noise(reference, run)
+        if run is cand64 and ref32 is not None:
+            # In float64 the scores of another function may not excuse the choice they cause.
+            scale = float(np.abs(_finite(reference.scores)).max())
+            own = float(_distance(ref32.scores, reference.scores).max())
+            noise = np.minimum(noise, float(rounding_bound(own, scale, scale)))
+        lost, sound = _lost(reference, run, margin)
+        bad = differs & ~(sound & (lost <= 2.0 * noise) & (noise > 0.0))
+        chosen = bad if bad.any() else differs
+        index = tuple(int(i) for i in np.unravel_index(_widest(chosen, lost), chosen.shape))
+        count = int(np.count_nonzero(chosen))
+        notes.append(
+            f"{name}: {count} of {row.size} {'wrong' if bad.any() else 'the other way'}, widest "
+            f"margin {float(lost[index]):.1e}, scores' noise there {float(noise[index]):.1e}: "
+            + _meaning(bad.any(), bool(sound[index]), float(lost[index]))
+        )
+        worse = bad.any() and row.verdict != "DIVERGED"
+        if worse or row.verdict == "IDENTICAL":
+            row.verdict = "DIVERGED" if bad.any() else "FLIP"
+            row.beyond, row.worst_index = count, index
+            row.gap = float(lost[index])
+            row.allowed = 2.0 * float(noise[index])
+            row.worst_ref = float(reference.choice[index])
+            row.worst_cand = float(run.choice[index])
+    row.note = "; ".join(notes)
+    return row
+
+
+def _unlike(reference: Choice, margin: np.ndarray, runs) -> str:
+    """Why the runs' choices cannot be compared; empty where they can."""
+    for name, run in runs.items():
+        if run.choice.shape != reference.choice.shape or run.choice.dtype.kind not in "iu":
+            return f"{name}: {run.choice.dtype}{list(run.choice.shape)} is not such a choice"
+        if run.scores.shape != reference.scores.shape:
+            return f"{name}: scores of shape {run.scores.shape}, not {reference.scores.shape}"
+        if np.isnan(run.scores).any() or np.isnan(reference.scores).any():
+            return f"{name}: scores that are NaN"
+        if (np.isinf(run.scores) | np.isinf(reference.scores)).any():
+            infinite = np.isinf(run.scores) | np.isinf(reference.scores)
+            if (run.scores[infinite] != reference.scores[infinite]).any():
+                return f"{name}: scores that are infinite in one run alone"
+    if reference.choice.size == 0 or margin.shape != reference.choice.shape:
+        return "a choice without its margins"
+    return ""
+
+
+def _meaning(wrong: bool, sound: bool, lost: float) -> str:
+    """What a choice that fell the other way says of the port."""
+    if not wrong:
+        return "a near tie that rounding decides; all runs went on with torch's float64 choice"
+    if not sound and lost == 0.0:
+        return "an exact tie broken otherwise, which is no rounding"
+    if not sound:
+        return "not what its own scores say: another rule of choice"
+    return "no rounding makes up for that: other scores, or another rule of choice"
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """|a - b| in float64; infinities are the same in both."""
+    return np.abs(_finite(a).astype(np.float64) - _finite(b))
+
+
+def _score_noise(reference: Choice, run: Choice) -> np.ndarray:
+    """By how much a run's scores are off, in the choice's shape."""
+    shape = reference.choice.shape
+    off = _distance(run.scores, reference.scores)
+    if off.shape[:-1] == shape:
+        return off.max(axis=-1)
+    if off.shape[:-1] == shape[:-1] and off.ndim == len(shape):  # a top-k, or a sort
+        return np.broadcast_to(off.max(axis=-1, keepdims=True), shape)
+    return np.broadcast_to(off.max(), shape)
+
+
+def _lost(reference: Choice, run: Choice, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How far apart the reference's scores of both choices are, and whether the run's own say so.
+
+    Both have the choice's shape.  Where the choice is no index into the scores (they may be of any
+    shape), the margin stands for the first, and nothing is known against the second.
+    """
+    one = reference.scores.shape[:-1] == reference.choice.shape
+    many = reference.scores.ndim == reference.choice.ndim
+    many = many and reference.scores.shape[:-1] == reference.choice.shape[:-1]
+    if not (one or many) or reference.choice.shape[-1:] > reference.scores.shape[-1:] and many:
+        return margin.astype(np.float64), np.ones(margin.shape, bool)
+    ours, theirs = (c[..., None] if one else c for c in (reference.choice, run.choice))
+    count = reference.scores.shape[-1]
+    inside = (theirs >= 0) & (theirs < count)
+    theirs = np.where(inside, theirs, 0)
+
+    def at(scores, indices):
+        return np.take_along_axis(scores, indices, axis=-1)
+
+    a, b = (at(reference.scores, indices).astype(np.float64) for indices in (ours, theirs))
+    lost = np.where(a == b, 0.0, np.abs(a - b))
+    lost = np.where(np.isfinite(lost), lost, np.inf)
+    own = at(run.scores, theirs)
+    due = -np.sort(-run.scores, axis=-1)[..., : ours.shape[-1]]  # what its own scores offer there
+    tie = (a == b) & (at(run.scores, ours) == own)  # in both runs: noise has no part in it
+    sound = inside & (own == due) & ~(tie & (ours != theirs))
+    lost = np.where(inside, lost, np.inf)
+    return (lost[..., 0], sound[..., 0]) if one else (lost, sound)
+
+
+def _widest(chosen: np.ndarray, lost: np.ndarray) -> int:
+    """Where, among the chosen, most is lost."""
+    return int(np.argmax(np.where(chosen, lost, -1.0)))

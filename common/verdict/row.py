@@ -1,0 +1,107 @@
+"""A row of the table: one tensor's verdict and the numbers that it was read from."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+# From harmless to worst.
+SEVERITY = (
+    "IDENTICAL",
+    "ROUNDING",
+    "CLOSE",
+    "FLIP",
+    "CONSTANT",
+    "CARRIED",
+    "PRECISION",
+    "DIVERGED",
+    "INVALID",
+)
+
+FAILING = ("PRECISION", "DIVERGED", "INVALID")
+
+_EXCUSES = ("CONSTANT", "PRECISION", "FLIP", "CLOSE")  # what a CARRIED row may have above it
+
+
+@dataclass(slots=True)
+class Row:
+    """The verdict of one tensor, and the numbers that it was read from (None: undefined)."""
+
+    key: str
+    verdict: str
+    mean_abs: float | None = None  # of float32 torch - paddle
+    max_abs: float | None = None
+    guide_passed: bool | None = None
+    gap: float | None = None  # g
+    noise_ref: float | None = None  # n_t
+    noise_cand: float | None = None  # n_p
+    scale: float | None = None  # s
+    allowed: float | None = None  # what was allowed for what decided
+    measure: str = ""  # what decided: rms, max, mean or count
+    capped: bool = False  # the noise was above the cap, so that it did not excuse all it could
+    sample: int | None = None  # the sample that decided; None: the whole tensor
+    worst_index: tuple[int, ...] | None = None  # of a row that does not pass
+    worst_ref: float | None = None
+    worst_cand: float | None = None
+    beyond: int | None = None  # number of elements beyond what was allowed
+    size: int = 0
+    shape: tuple[int, ...] = ()
+    note: str = ""
+    origin: bool = False  # what goes wrong starts here
+    noise_only: bool = False  # zero in exact arithmetic
+    step: object = ""
+    model: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values for JSON; what is undefined is None."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        for name, value in values.items():
+            if isinstance(value, float) and not np.isfinite(value):
+                values[name] = None
+            elif isinstance(value, tuple):
+                values[name] = list(value)
+        return values
+
+
+def claim(key: str, off: float, allowed: float, note: str = "") -> Row:
+    """The row of a single claim: something is off by no more than was allowed; NaN is INVALID."""
+    row = Row(key, "INVALID", gap=float(off), allowed=float(allowed), size=1, note=note)
+    row.measure, row.origin = "claim", not off <= allowed
+    if not np.isnan([off, allowed]).any():
+        row.verdict = "DIVERGED"
+        if off <= allowed:
+            row.verdict = "ROUNDING" if off else "IDENTICAL"
+    return row
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """The worst of a run's verdicts, which are given in the log's order; INVALID for none.
+
+    CARRIED never decides, unless nothing above it explains what it carries.
+    """
+    found, excused = [], False
+    for verdict in verdicts:
+        if verdict != "CARRIED" or not excused:
+            found.append(verdict)
+        excused |= verdict in _EXCUSES
+    if not found:
+        return "INVALID"
+    top = max(found, key=SEVERITY.index)
+    return "CARRIED" if "CARRIED" in found and top not in FAILING else top
+
+
+def exit_code(verdicts: Iterable[str], allow: Collection[str] = ()) -> int:
+    """0 aligned, 1 not aligned, 2 nothing to compare.  `allow` may hold "PRECISION"."""
+    excused, code = False, 2
+    for verdict in verdicts:
+        orphan = verdict == "CARRIED" and not excused
+        bad = orphan or verdict in FAILING and verdict not in allow
+        code = 1 if bad or code == 1 else 0
+        excused |= verdict in _EXCUSES
+    return code
+
+
+def count_verdicts(rows: Iterable[Row]) -> Mapping[str, int]:
+    """How many rows have each verdict, worst first, those that occur."""
+    verdicts = [row.verdict for row in rows]
+    return {name: verdicts.count(name) for name in reversed(SEVERITY) if name in verdicts}

@@ -1,0 +1,1 @@
+"""Any checkpoint into both models and back, certified."""

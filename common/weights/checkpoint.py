@@ -1,0 +1,237 @@
+"""A checkpoint made ready for the twins: its configuration, and its weights as a torch-named .npz.
+
+    work/.published/MODEL.json   {"config": …, "inputs": …}; {} where no config.json is there
+    work/.published/MODEL.npz    torch's names and layout
+
+The check's process reads the checkpoint (common/weights/read.py); a twin needs NumPy and its
+framework to read these.  Which names a model has, what is tied and who owns what, one short process
+a side says: it builds the model and writes its owners.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.pair.pairs import Pair
+from common.system.errors import UserError
+from common.system.json_file import load_json, write_json
+from common.system.processes import Process, how_it_ended
+from common.weights import states as weights
+from common.weights.layers import Owner
+from common.weights.layout import Layout
+from common.weights.read import Place, Stored, find, read
+
+FOLDER = ".published"
+_SHOWN = 3  # names in a note; the certificate has all
+
+
+@dataclass
+class Checkpoint:
+    """One model's checkpoint, and what is to be said of it."""
+
+    place: Place
+    config: dict | None = None  # the model's, where config.json says it
+    published: dict = field(default_factory=dict)  # config.json itself
+    inputs: dict = field(default_factory=dict)  # keywords for make_inputs
+    stored: Stored | None = None
+    state: dict[str, np.ndarray] = field(default_factory=dict)  # torch's names and layout
+    owners: dict[str, dict[str, Owner]] = field(default_factory=dict)  # side -> key -> Owner
+    layout: Layout | None = None
+    ignored: dict[str, str] = field(default_factory=dict)  # key -> why it is passed over
+    filled: dict[str, str] = field(default_factory=dict)  # key -> the name it was stored under
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the reader: what was read, passed over and filled in."""
+        place, stored = self.place, self.stored
+        told = f"weights: read {place.path}"
+        if stored is not None:
+            dtypes = sorted({values.dtype.name for values in stored.state.values()})
+            layout = "Paddle's" if stored.paddle else "torch's"
+            shards = f", {stored.shards} shards" if stored.shards else ""
+            told += f" ({stored.kind}{shards}, {len(stored.state)} arrays of {', '.join(dtypes)}"
+            told += f", {layout} layout)"
+        notes = [told]
+        if self.config is not None:
+            head = f", head {self.config['head']}" if "head" in self.config else ""
+            notes.append(f"configuration: read {place.config}{head}; it replaces the preset's")
+        if place.passed_over:
+            notes.append(f"weights: also there and not read: {', '.join(place.passed_over)}")
+        if stored is not None and stored.widened:
+            notes.append(f"weights: {len(stored.widened)} bfloat16 arrays, exact as float32")
+        for reason in dict.fromkeys(self.ignored.values()):
+            keys = [key for key, word in self.ignored.items() if word == reason]
+            notes.append(f"weights: passed over {_some(keys)}: {reason}")
+        for key, source in self.filled.items():
+            notes.append(f"weights: {key} is not in the file; it is one tensor with {source}")
+        floats = [(key, v) for key, v in self.state.items() if v.dtype.kind == "f"]
+        wild = [key for key, values in floats if not np.isfinite(values).all()]
+        if wild:
+            notes.append(f"weights: NaN or infinite values in {_some(wild)}")
+        return notes
+
+
+def _some(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    return ", ".join(keys[:_SHOWN]) + more
+
+
+# ---- configuration ------------------------------------------------------------------------------
+
+
+def configured(pair: Pair, given: str, preset: str, train: bool) -> tuple[Pair, Checkpoint]:
+    """The pair with the checkpoint's own configuration, where a config.json is there.
+
+    The inputs' keywords are those of the preset's only case (not of the default's), else what
+    case.py's `published_inputs` says.  Raises UserError for what names no checkpoint, and for a
+    configuration that no model can be built from.
+    """
+    checkpoint = Checkpoint(find(given))
+    preset_config = pair.config(preset)
+    path = checkpoint.place.config
+    if path is None:
+        return pair, checkpoint
+    checkpoint.published = load_json(path)
+    checkpoint.config = _config(pair, checkpoint.published, preset_config, path)
+    table = getattr(pair.case, "CASES", {}).get(preset, {}) if preset != "default" else {}
+    hook = getattr(pair.case, "published_inputs", None)
+    if len(table) == 1:
+        checkpoint.inputs = pair.cases(preset, None, train)[0].inputs
+    elif hook is not None:
+        checkpoint.inputs = _asked(pair, path, hook, checkpoint.config, train)
+    given_pair = {"config": checkpoint.config, "inputs": checkpoint.inputs}
+    return dataclasses.replace(pair, published=given_pair), checkpoint
+
+
+def _config(pair: Pair, published: dict, preset: dict, path: Path) -> dict:
+    """The model's configuration: our own as it is (it has `head`), or case.py's reading of it."""
+    hook = getattr(pair.case, "published", None)
+    if "head" in published or hook is None:
+        return preset | published
+    return _asked(pair, path, hook, published)
+
+
+def _asked(pair: Pair, path: Path, hook: Callable, *arguments) -> dict:
+    try:
+        made = hook(*arguments)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: no configuration of {pair.name}: {error}") from None
+    if not isinstance(made, dict):
+        raise UserError(f"{pair.folder / 'case.py'}: {hook.__name__} must return a dict")
+    return made
+
+
+# ---- weights ------------------------------------------------------------------------------------
+
+
+def fit(pair: Pair, checkpoint: Checkpoint, describe: Callable[[str], dict], both=False) -> None:
+    """Read the weights and bring them to the torch model's names and layout.
+
+    describe   side -> key -> Owner of that side's model
+    both       ask both sides in any case, for the layout
+    Raises UserError with both lists where they are not the model's.
+    """
+    given = checkpoint.place.given
+    stored = checkpoint.stored = read(checkpoint.place)
+    sides = ("torch", "paddle") if stored.paddle or both else ("torch",)
+    checkpoint.owners = {side: describe(side) for side in sides}
+    case = pair.case
+    if len(sides) == 2:
+        checkpoint.layout = Layout(
+            *checkpoint.owners.values(), getattr(case, "RENAME", {}), getattr(case, "convert", None)
+        )
+    owners = checkpoint.owners["paddle" if stored.paddle else "torch"]
+    table = getattr(case, "IGNORED_KEYS", {})
+    state = {}
+    for key, values in stored.state.items():
+        reason = next((why for words, why in table.items() if re.search(words, key)), "")
+        if reason and key not in owners:
+            checkpoint.ignored[key] = reason
+        else:
+            state[key] = values
+    checkpoint.filled = fill_in(state, owners)
+    weights.check_state(f"{given} ({checkpoint.place.path.name})", state, owners)
+    if stored.paddle:
+        state = checkpoint.layout.to_torch(state)
+        fill_in(state, checkpoint.owners["torch"])
+        weights.check_state(given, state, checkpoint.owners["torch"])
+    checkpoint.state = {key: state[key] for key in checkpoint.owners["torch"]}
+
+
+def fill_in(state: dict[str, np.ndarray], owners: Mapping[str, Owner]) -> dict[str, str]:
+    """Put a tensor under all its names where the file has it under one; key -> that name."""
+    there: dict[str, str] = {}
+    for key, owner in owners.items():
+        if key in state:
+            there.setdefault(owner.same_as, key)
+    filled = {}
+    for key, owner in owners.items():
+        if key not in state and owner.same_as in there:
+            filled[key] = there[owner.same_as]
+            state[key] = state[filled[key]]
+    return filled
+
+
+# ---- the sides ----------------------------------------------------------------------------------
+
+
+def describe(
+    side: str, pair: Pair, python: str, preset: str, work: Path, told=None
+) -> dict[str, Owner]:
+    """Key -> Owner of a side's model, which a process of that side builds.
+
+    Raises UserError in that process's own words where it cannot.
+    """
+    folder = work / FOLDER / side
+    folder.mkdir(parents=True, exist_ok=True)
+    run_side(
+        [python, "-W", "ignore", "-m", f"step1_forward.{side}.forward", "--describe"]
+        + ["--model", str(pair.name if pair.built_in else pair.folder), "--preset", preset]
+        + ["--published", str(work / FOLDER), "--out", str(folder)],
+        side,
+        folder / pair.name / f"error_{side}.json",
+        told,
+    )
+    return weights.load_owners(folder / pair.name / "owners.json")
+
+
+def run_side(command: list[str], side: str, error: Path | None = None, told=None) -> None:
+    """Run a side's helper to its end; UserError with its own sentence where it fails."""
+    process = Process(command, told or (lambda text: None))
+    try:
+        status = process.wait()
+    except BaseException:
+        process.stop()
+        raise
+    if error is not None and error.is_file():
+        raise UserError(str(load_json(error).get("sentence")))
+    if status != 0:
+        raise UserError(f"the {side} twin {how_it_ended(status, process.stderr)}")
+
+
+def prepare(
+    pair: Pair,
+    given: str,
+    preset: str,
+    train: bool,
+    pythons: Mapping[str, str],
+    work: Path,
+    both: bool = False,
+) -> tuple[Pair, Checkpoint]:
+    """Read a checkpoint for a pair and write what the twins need of it into `work`.
+
+    pythons   side -> the Python that runs it; without torch (its logs were brought, and with them
+              the weights) only the configuration is read.
+    Returns the pair with the checkpoint's configuration.
+    """
+    pair, checkpoint = configured(pair, given, preset, train)
+    (work / FOLDER).mkdir(exist_ok=True)
+    write_json(work / FOLDER / f"{pair.name}.json", pair.published or {})
+    if "torch" in pythons:
+        fit(pair, checkpoint, lambda s: describe(s, pair, pythons[s], preset, work), both)
+        weights.save_state(work / FOLDER / f"{pair.name}.npz", checkpoint.state)
+    return pair, checkpoint

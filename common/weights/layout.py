@@ -1,0 +1,309 @@
+"""Which entry of the torch model goes where in the Paddle model, and how its values come back.
+
+NumPy only.  A Paddle entry is a torch entry, some rows of one (attention's three projections), or
+what case.py's `convert` makes of several.  Whatever has no partner on the other side, is used twice
+or is tied on one side alone is an error that names both sides.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+
+from common.system.errors import UserError
+from common.weights.layers import (
+    RESHAPED,
+    TRANSPOSED,
+    Entry,
+    Owner,
+    make_rename,
+    projection,
+    torch_locals,
+    torch_path,
+    why_no_partner,
+)
+from common.weights.traced_convert import Converted, Parts, State, trace
+
+Pairs = Iterable[tuple[str, np.ndarray]]
+
+
+class LayoutError(UserError):
+    """Weights that cannot be carried over one to one; `certificate` says what could be."""
+
+    def __init__(self, sentence: str, certificate: dict[str, object]):
+        super().__init__(sentence)
+        self.certificate = certificate
+
+
+class Layout:
+    """The pairing of one model's entries, as a certificate and as a way to and fro.
+
+    `entries` maps each Paddle tensor's first key to where its values come from; `paddle_first` and
+    `torch_first` map every key to the first key of the same tensor.  Raises LayoutError unless
+    every torch element is used once, every Paddle entry is filled, and what is tied on one side is
+    tied on the other.  A tensor that one side lists twice and the other once is no tie.
+    """
+
+    def __init__(
+        self,
+        torch_owners: Mapping[str, Owner],
+        paddle_owners: Mapping[str, Owner],
+        rename: Mapping[str, str] | None = None,
+        convert: Callable[[State], State] | None = None,
+    ):
+        self.torch_owners = torch_owners
+        self.paddle_owners = paddle_owners
+        self.torch_first = _firsts(torch_owners)
+        self.paddle_first = _firsts(paddle_owners)
+        self.entries: dict[str, Entry | Converted] = {}
+        self.users: dict[str, list[str]] = {}  # torch key -> the Paddle keys that read it
+        self.only_torch: list[str] = []
+        self.only_paddle: list[str] = []
+        self.without_partner: dict[str, str] = {}  # key -> why it needs none
+        self.problems: list[str] = []
+        self._table = dict(rename or {})
+        self._users_own = make_rename(self._table)
+        shapes = [
+            {k: o.shape for k, o in owners.items()} for owners in (torch_owners, paddle_owners)
+        ]
+        traced = trace(convert, shapes[0], self.torch_first, shapes[1]) if convert else {}
+        self._pair(traced)
+        if not self.problems:  # what does not fit cannot be counted
+            self._count()
+        self.rename = make_rename(self._table)
+        if self.problems or self.only_torch or self.only_paddle:
+            raise LayoutError(self._sentence(), self.certificate())
+
+    # ---- pairing --------------------------------------------------------------------------------
+
+    def _traced(self, convert: Callable[[State], State]) -> dict[str, Parts]:
+        theirs = {key: owner.shape for key, owner in self.torch_owners.items()}
+        ours = {key: owner.shape for key, owner in self.paddle_owners.items()}
+        return trace(convert, theirs, self.torch_first, ours)
+
+    def _pair(self, traced: Mapping[str, Parts]) -> None:
+        """Find each Paddle tensor's source, under whichever of its names torch knows."""
+        for first, keys in _groups(self.paddle_first).items():
+            found = [self._converted(key, traced[key]) for key in keys if key in traced]
+            found = found or [entry for entry in map(self._entry, keys) if entry is not None]
+            if not found:
+                self._left_over(first, self.paddle_owners[first], self.only_paddle)
+                continue
+            entry = self.entries[first] = found[0]
+            for torch_key in entry.torch_keys:
+                self.users.setdefault(torch_key, []).append(first)
+            if len({other.reads() for other in found}) > 1:
+                ours = " and ".join(other.paddle_key for other in found)
+                theirs = " and ".join(dict.fromkeys(other.torch_key for other in found))
+                self.problems.append(f"{ours} are tied in Paddle, {theirs} are not tied in torch")
+            if isinstance(entry, Entry):
+                misfit = entry.misfit(self.torch_owners[entry.torch_key].shape)
+                self.problems += [misfit] if misfit else []
+
+    def _entry(self, key: str) -> Entry | None:
+        """Where a Paddle key's values come from; None where torch has none of its names.
+
+        The name as it is comes first, through the user's RENAME; then what the layers' kinds say.
+        """
+        owner = self.paddle_owners[key]
+        path = key[: len(key) - len(owner.local)].rstrip(".")
+        for site in dict.fromkeys((path, torch_path(path, owner.within))):
+            names = [f"{site}.{local}" if site else local for local in torch_locals(owner)]
+            sources = [(torch_key, None) for torch_key in map(self._users_own, names)]
+            sources = [source for source in sources if source[0] in self.torch_owners]
+            fused = projection(self.torch_owners, self._users_own(site), owner.local)
+            sources += [fused] if fused else []
+            if sources:
+                self._rename_children(path, site)
+                return self._made(key, owner, *sources[0])
+        return None
+
+    def _made(self, key: str, owner: Owner, torch_key: str, rows: tuple[int, int] | None) -> Entry:
+        torch_key = self.torch_first[torch_key]
+        reshaped = not RESHAPED.isdisjoint({(owner.kind, owner.local), ("", owner.local)})
+        return Entry(
+            key,
+            torch_key,
+            owner.kind or "parameter",
+            owner.shape,
+            owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2,
+            rows,
+            reshaped and self.torch_owners[torch_key].shape != owner.shape,
+        )
+
+    def _converted(self, key: str, parts: Parts) -> Converted:
+        owner = self.paddle_owners[key]
+        return Converted(key, owner.kind or "parameter", owner.shape, parts)
+
+    def _rename_children(self, path: str, site: str) -> None:
+        """Probes and draws inside a layer get the names that its weights have in torch."""
+        ours, theirs = path.split("."), site.split(".")
+        for i in range(len(ours)):
+            if ours[i] != theirs[i]:
+                name = ".".join(ours[: i + 1])
+                self._table.setdefault(name, self._users_own(".".join(theirs[: i + 1])))
+
+    def _left_over(self, key: str, owner: Owner, unexplained: list[str]) -> None:
+        reason = why_no_partner(owner)
+        if reason:
+            self.without_partner[key] = reason
+        else:
+            unexplained.append(key)
+
+    def _count(self) -> None:
+        """Every element of every torch tensor must be used once."""
+        for first, names in _groups(self.torch_first).items():
+            users = self.users.get(first, [])
+            if not users:
+                for key in names:
+                    self._left_over(key, self.torch_owners[key], self.only_torch)
+                continue
+            if len(users) == 1 and self.entries[users[0]].whole:
+                continue
+            uses = np.zeros(self.torch_owners[first].shape, np.int8)
+            for key in users:
+                self.entries[key].count(first, uses)
+            unused, twice = int((uses == 0).sum()), bool((uses > 1).any())
+            if twice and len(names) > 1 and len(users) > 1:
+                theirs, ours = " and ".join(names), " and ".join(users)
+                self.problems.append(f"{theirs} are tied in torch, {ours} are not tied in Paddle")
+            elif twice:
+                self.problems.append(f"asked for twice: {first} (by {', '.join(users)})")
+            if unused:
+                self.problems.append(f"{unused} of {uses.size} elements of {first} are not used")
+
+    def _sentence(self) -> str:
+        problems = []
+        if self.only_paddle:
+            problems.append(f"only in the Paddle model: {', '.join(sorted(self.only_paddle))}")
+        if self.only_torch:
+            problems.append(f"only in the torch model: {', '.join(sorted(self.only_torch))}")
+        return (
+            f"weights cannot be carried over one to one: {'; '.join(problems + self.problems)}. "
+            "Give both sides the same names, map them in case.py's RENAME, or write its convert"
+        )
+
+    # ---- values ---------------------------------------------------------------------------------
+
+    def to_paddle(self, torch_state: State) -> dict[str, np.ndarray]:
+        """The Paddle state dict with the torch state's values, each tensor under all its names."""
+        made = {key: entry.from_torch(torch_state) for key, entry in self.entries.items()}
+        return {key: made[first] for key, first in self.paddle_first.items() if first in made}
+
+    def to_torch(self, paddle_state: State) -> dict[str, np.ndarray]:
+        """The torch state dict with the Paddle state's values; the batches that torch counts are 0.
+
+        A spectral norm's estimates that have no partner are left out.
+        """
+        made = dict(self.as_torch((key, paddle_state[key]) for key in self.entries))
+        state = {key: made[first] for key, first in self.torch_first.items() if first in made}
+        counts = (key for key in self.without_partner if key.endswith("num_batches_tracked"))
+        return state | {key: np.zeros((), np.int64) for key in counts}
+
+    def as_torch(self, pairs: Pairs) -> Iterator[tuple[str, np.ndarray]]:
+        """Paddle's (key, values) under torch's keys and in torch's shapes.
+
+        Values are parameters, their gradients or moments.  A torch entry comes as soon as its last
+        part is there, so that few are held at a time; a part that never comes is 0.
+        """
+        waiting: dict[str, np.ndarray] = {}
+        missing: dict[str, set[str]] = {}
+        for key, values in pairs:
+            first = self.paddle_first[key]
+            entry = self.entries[first]
+            for torch_key in entry.torch_keys:
+                if torch_key not in waiting:
+                    shape = self.torch_owners[torch_key].shape
+                    waiting[torch_key] = np.zeros(shape, values.dtype)
+                    missing[torch_key] = set(self.users[torch_key])
+            entry.put(values, waiting)
+            for torch_key in entry.torch_keys:
+                missing[torch_key].discard(first)
+                if not missing[torch_key]:
+                    yield torch_key, waiting.pop(torch_key)
+        yield from waiting.items()
+
+    def from_torch(self, key: str, lookup: Callable[[str], np.ndarray | None]) -> np.ndarray | None:
+        """One Paddle entry from the torch entries that it reads; None where one is not there."""
+        entry = self.entries[self.paddle_first[key]]
+        found = {torch_key: lookup(torch_key) for torch_key in entry.torch_keys}
+        return None if any(v is None for v in found.values()) else entry.from_torch(found)
+
+    def torch_ndim(self, key: str) -> int:
+        """How many axes a Paddle entry has in torch."""
+        entry = self.entries[self.paddle_first[key]]
+        return max(len(self.torch_owners[torch_key].shape) for torch_key in entry.torch_keys)
+
+    def converted_modules(self) -> list[str]:
+        """Probes, by torch's names, all of whose weights `convert` makes or reads.
+
+        They need not be probes on the other side: a fused layer stands for several.
+        """
+        by_convert: dict[str, bool] = {}
+        for first, entry in self.entries.items():
+            made = isinstance(entry, Converted)
+            names = [self.torch_owners[key].probe for key in entry.torch_keys]
+            for name in (*names, self.rename(self.paddle_owners[first].probe)):
+                by_convert[name] = by_convert.get(name, True) and made
+        return sorted(name for name, made in by_convert.items() if made and name)
+
+    # ---- certificate ----------------------------------------------------------------------------
+
+    def certificate(self) -> dict[str, object]:
+        """What goes where, for the sidecar and common.certificate; nothing here is measured."""
+        rename = make_rename(self._table)
+        torch_names, paddle_names = _groups(self.torch_first), _groups(self.paddle_first)
+        rows = []
+        for first, entry in self.entries.items():
+            owner = self.paddle_owners[first]
+            theirs = [self.torch_owners[key] for key in entry.torch_keys]
+            also = [key for torch_key in entry.torch_keys for key in torch_names[torch_key][1:]]
+            rows.append(
+                {
+                    "torch_key": entry.torch_key,
+                    "paddle_key": first,
+                    "torch_keys": list(entry.torch_keys),
+                    "kind": entry.kind,
+                    "change": entry.change,
+                    "transposed": entry.transposed,
+                    "parameter": all(their.parameter for their in theirs),
+                    "parameter_in_torch_alone": not owner.parameter
+                    and any(their.parameter for their in theirs),
+                    "also_in_torch": also,
+                    "also_in_paddle": paddle_names[first][1:],
+                    "probe": rename(owner.probe),
+                    "padding": [theirs[0].padding, owner.padding],
+                }
+            )
+        return {
+            "rows": rows,
+            "only_torch": sorted(self.only_torch),
+            "only_paddle": sorted(self.only_paddle),
+            "without_partner": self.without_partner,
+            "problems": self.problems,
+        }
+
+
+class SameLayout:
+    """The reference's own side: names and values stay as they are."""
+
+    def as_torch(self, pairs: Pairs) -> Iterator[tuple[str, np.ndarray]]:
+        """The pairs themselves."""
+        yield from pairs
+
+    def from_torch(self, key: str, lookup: Callable[[str], np.ndarray | None]) -> np.ndarray | None:
+        """What is looked up."""
+        return lookup(key)
+
+
+def _firsts(owners: Mapping[str, Owner]) -> dict[str, str]:
+    """Key -> the first key of the same tensor."""
+    first: dict[str, str] = {}
+    return {key: first.setdefault(owner.same_as, key) for key, owner in owners.items()}
+
+
+def _groups(first: Mapping[str, str]) -> dict[str, list[str]]:
+    """A tensor's first key -> all its keys."""
+    groups: dict[str, list[str]] = {}
+    for key, value in first.items():
+        groups.setdefault(value, []).append(key)
+    return groups

@@ -1,0 +1,270 @@
+"""Files of weights, found and read: what Hugging Face, Paddle and this workbench write.
+
+    safetensors      torch's layout; Paddle's, where its metadata's format is pd or np (PaddleNLP's)
+    .bin, .pt        torch.save, zip or legacy (common/weights/torch_save.py)
+    .pdparams        paddle.save: Paddle's layout
+    .npz             torch's names and layout (common/system/npz.py)
+    …index.json      Hugging Face's index of shards, each a safetensors or .bin file
+    a folder         that holds one of these, most likely with the published config.json
+
+What a file is, its first bytes say, not its name.  Nothing is ever executed.  NumPy and safetensors
+only; the check's process imports neither framework.
+"""
+
+import io
+import json
+import os
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.logs.pickle_machine import Refused, printable
+from common.system.errors import UserError
+from common.system.files import open_plain
+from common.system.json_file import load_json
+from common.system.npz import read_npz
+from common.weights.state_pickle import PaddleMachine, paddle_arrays, read_stored
+from common.weights.torch_save import is_legacy, read_torch_legacy, read_torch_zip, widened
+
+CONFIG = "config.json"
+# In the order in which they are preferred: transformers takes safetensors before .bin.
+KNOWN = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+    "model_state.pdparams",
+    "weights.npz",
+)
+SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".pdparams", ".npz")
+# Beside the weights of a training run, and no weights.
+_OTHERS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")
+GIVE = f"give a file ({', '.join(SUFFIXES)}, …index.json) or a folder that holds one"
+# What zipfile, NumPy and the system raise for a damaged file.
+_DAMAGE = (ValueError, OSError, EOFError, ArithmeticError, NotImplementedError, RuntimeError)
+_SAFE_DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
+    "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|u1",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a checkpoint's parts are: what --weights names, found."""
+
+    given: str  # as the user wrote it
+    path: Path  # the file of weights, or the index of its shards
+    config: Path | None  # config.json in the folder, or beside the file
+    passed_over: tuple[str, ...] = ()  # files of weights that are there too
+
+
+@dataclass
+class Stored:
+    """What a file of weights holds."""
+
+    state: dict[str, np.ndarray]
+    kind: str  # in words
+    paddle: bool = False  # Paddle's names and layout, not torch's
+    widened: list[str] = field(default_factory=list)  # bfloat16, now float32
+    shards: int = 0  # how many files an index names
+
+
+def find(given: str) -> Place:
+    """The parts of what --weights names; UserError where there are none."""
+    path = Path(given)
+    if path.is_dir():
+        return _in_folder(given, path)
+    if not path.exists():
+        raise UserError(
+            f"--weights {given}: there is no such file or folder; {GIVE}, or write trained-like"
+        )
+    config = path.parent / CONFIG
+    return Place(given, path, config if config.is_file() else None)
+
+
+def _in_folder(given: str, folder: Path) -> Place:
+    there = [name for name in KNOWN if (folder / name).is_file()]
+    if not there:
+        there = sorted(
+            path.name
+            for path in folder.iterdir()
+            if path.suffix in SUFFIXES and path.is_file() and not path.name.startswith(_OTHERS)
+        )
+        if len(there) > 1:
+            raise UserError(
+                f"--weights {given}: this folder holds {', '.join(there)}: name the one to read"
+            )
+    if not there:
+        held = sorted(path.name for path in folder.iterdir())
+        told = f"it holds {', '.join(held[:8])}{', …' if held[8:] else ''}"
+        told = told if held else "it is empty"
+        raise UserError(
+            f"--weights {given}: no file of weights in this folder ({told}); {GIVE}, such as "
+            f"{', '.join(KNOWN[:3])}"
+        )
+    config = folder / CONFIG
+    return Place(given, folder / there[0], config if config.is_file() else None, tuple(there[1:]))
+
+
+def parts(given: str) -> list[Path]:
+    """Every file that a checkpoint is read from: its weights, shards and configuration."""
+    place = find(given)
+    shards = [place.path.parent / name for name in _shards(place)[0]] if _is_index(place) else []
+    return [place.path, *shards, *filter(None, [place.config])]
+
+
+def read(place: Place) -> Stored:
+    """The arrays of a checkpoint; UserError, in one sentence, for whatever cannot be read."""
+    if not _is_index(place):
+        return _read_file(place.path, f"--weights {place.given}")
+    names, wanted = _shards(place)
+    whole = Stored({}, "")
+    for name in names:
+        path = place.path.parent / name
+        if not path.is_file():
+            raise UserError(
+                f"--weights {place.given}: {place.path.name} names the shard {printable(name)}, "
+                "which is not there: fetch it, or take the folder as it was published"
+            )
+        part = _read_file(path, f"--weights {place.given}: the shard {name}")
+        twice = sorted(set(whole.state) & set(part.state))
+        if twice:
+            raise UserError(f"--weights {place.given}: two shards hold {', '.join(twice)}")
+        whole.state |= part.state
+        whole.kind, whole.paddle = part.kind, part.paddle
+        whole.widened += part.widened
+        whole.shards += 1
+    absent = sorted(set(wanted) - set(whole.state))
+    if absent:
+        raise UserError(
+            f"--weights {place.given}: {place.path.name} names {', '.join(absent)}, which no shard "
+            "holds: take the folder as it was published"
+        )
+    return whole
+
+
+def _is_index(place: Place) -> bool:
+    return place.path.name.endswith(".index.json")
+
+
+def _shards(place: Place) -> tuple[list[str], list[str]]:
+    """The shards' names and the weights' of an index; neither may lead out of its folder."""
+    table = load_json(place.path).get("weight_map")
+    plain = isinstance(table, dict) and table and all(isinstance(n, str) for n in table.values())
+    if not plain or any(Path(name).name != name for name in table.values()):
+        raise UserError(
+            f"--weights {place.given}: {place.path.name} has no weight_map of names to files "
+            "beside it, as Hugging Face's index has"
+        )
+    return sorted(set(table.values())), list(table)
+
+
+def _read_file(path: Path, told: str) -> Stored:
+    """One file; `told` begins the sentence of what is wrong."""
+    with open_plain(path, links=True) as file:
+        start = file.read(512)
+        file.seek(0)
+        _refuse_other(start, told)
+        try:
+            return _by_content(file, start, path)
+        except Refused as error:
+            found = f"refused: {error}"
+        except TypeError:
+            found = "refused: a call with other arguments than the framework's own"
+        except MemoryError:
+            found = "its arrays do not fit into memory"
+        except zipfile.BadZipFile as error:
+            found = f"cut short or damaged ({error})"
+        except _DAMAGE as error:
+            found = f"cut short or damaged ({' '.join(str(error).split())[:200]})"
+    raise UserError(
+        f"{told}: {path.name} is not a readable file of weights: {found}; take or write it "
+        "once more"
+    )
+
+
+def _refuse_other(start: bytes, told: str) -> None:
+    """Raise UserError for what is often found in a weights file's place."""
+    if not start:
+        raise UserError(
+            f"{told}: not a readable file of weights: it is empty; take or write it once more"
+        )
+    if start.startswith(b"version https://git-lfs"):
+        raise UserError(
+            f"{told}: this is a git-lfs pointer, not the weights: run git lfs pull in its folder"
+        )
+    if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        raise UserError(
+            f"{told}: this is a web page, most likely an error's, not the weights: download the "
+            "file itself"
+        )
+
+
+def _by_content(file: io.BufferedReader, start: bytes, path: Path) -> Stored:
+    if start.startswith(b"PK"):
+        with zipfile.ZipFile(file) as archive:
+            if any(name.split("/", 1)[-1] == "data.pkl" for name in archive.namelist()):
+                return _of_torch("torch.save's zip", *read_torch_zip(file, archive))
+        return _non_empty(Stored(read_npz(path), "NumPy's .npz"))
+    if is_legacy(start):
+        return _of_torch("torch.save's legacy format", *read_torch_legacy(file))
+    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 27:
+        return _safetensors(file)
+    if start[:1] == b"\x80":
+        return _pdparams(file)
+    raise Refused("no safetensors, torch.save, paddle.save or .npz file")
+
+
+def _of_torch(kind: str, state: dict[str, np.ndarray], widened_names: list[str]) -> Stored:
+    return _non_empty(Stored(state, kind, widened=widened_names))
+
+
+def _non_empty(stored: Stored) -> Stored:
+    if not stored.state:
+        raise Refused("a file that holds no weights")
+    return stored
+
+
+def _safetensors(file: io.BufferedReader) -> Stored:
+    import safetensors
+
+    content = file.read()
+    try:
+        found = safetensors.deserialize(content)
+    except safetensors.SafetensorError as error:
+        raise ValueError(str(error)) from None
+    length = int.from_bytes(content[:8], "little")
+    metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
+    del content
+    stored = Stored({}, "safetensors", paddle=metadata.get("format") in ("pd", "np"))
+    for name, told in found:
+        code = _SAFE_DTYPES.get(told["dtype"])
+        if code is None:
+            raise Refused(f"{printable(name)} of the dtype {told['dtype']}")
+        values = np.frombuffer(told["data"], code)
+        if told["dtype"] == "BF16":
+            values = widened(values)
+            stored.widened.append(name)
+        if told["dtype"] == "BOOL":
+            values = values != 0
+        stored.state[name] = values.reshape(told["shape"])
+    return _non_empty(stored)
+
+
+def _pdparams(file: io.BufferedReader) -> Stored:
+    size = os.fstat(file.fileno()).st_size
+    arrays = paddle_arrays(PaddleMachine(file, size).run())
+    if sum(array.data.count for array in arrays.values()) > max(1 << 26, 16 * size):
+        raise Refused("the same arrays under key after key, far more than the file's own size")
+    stored = Stored({}, "paddle.save's", paddle=True)
+    for name, array in arrays.items():
+        values = np.frombuffer(read_stored(file, array), array.dtype)
+        values = values.reshape(array.shape, order="F" if array.fortran else "C")
+        values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+        if values.dtype == np.uint16:  # Paddle's bfloat16: it has no uint16
+            values = widened(values)
+            stored.widened.append(name)
+        stored.state[name] = values.reshape(array.shape)
+    return _non_empty(stored)

@@ -1,0 +1,245 @@
+"""State dicts inside pickles, as torch.save and paddle.save write them, followed without executing.
+
+NumPy only.  Both machines are common/logs/pickle_machine.py's with a few more names, and as strict:
+whatever else a file asks for is refused by its name.
+
+    torch   {name: tensor}, each tensor some elements of a storage whose bytes lie elsewhere in the
+            file; OrderedDict, Parameter and a state dict's _metadata are known
+    Paddle  {name: ndarray}, {name: (parameter's name, ndarray)} and the table
+            StructuredToParameterName
+"""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from common.logs.pickle_machine import Machine, Refused, StoredArray, _Global, _Text, printable
+
+# torch's storage classes -> the dtype of their elements; bfloat16 is no NumPy dtype.
+BFLOAT16 = "bfloat16"
+STORAGES = {
+    "FloatStorage": "f4",
+    "DoubleStorage": "f8",
+    "HalfStorage": "f2",
+    "BFloat16Storage": BFLOAT16,
+    "LongStorage": "i8",
+    "IntStorage": "i4",
+    "ShortStorage": "i2",
+    "CharStorage": "i1",
+    "ByteStorage": "u1",
+    "BoolStorage": "b1",
+}
+_TORCH = {
+    ("collections", "OrderedDict"): "ordered",
+    ("torch._utils", "_rebuild_tensor"): "tensor",
+    ("torch._utils", "_rebuild_tensor_v2"): "tensor",
+    ("torch._utils", "_rebuild_parameter"): "parameter",
+} | {("torch", name): f"storage {code}" for name, code in STORAGES.items()}
+_PADDLE = {("builtins", "tuple"): "tuple", ("__builtin__", "tuple"): "tuple"}
+NAME_TABLE = "StructuredToParameterName"
+_MAX_AXES = 32
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A storage that a pickle names: where its bytes lie is the container's affair."""
+
+    key: str
+    code: str  # a dtype, or BFLOAT16
+    count: int  # elements
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """Some elements of a storage, as torch's strides and offset say (in elements)."""
+
+    storage: Storage
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        count = 1
+        for length in self.shape:
+            count *= length
+        return count
+
+
+class _StateMachine(Machine):
+    """A machine whose dicts hold what state dicts do: a dict is judged once it is whole."""
+
+    def result(self) -> object:
+        """The one value that is left; the file stays behind STOP."""
+        if len(self.stack) != 1:
+            raise Refused("a pickle without one result")
+        self.memo.clear()  # the next pickle in the file has its own
+        return self.stack.pop()
+
+    def set_items(self, values: list) -> None:
+        """SETITEMS; keys are text, values are judged by `named`."""
+        target = self.pop()
+        if not isinstance(target, dict) or len(values) % 2:
+            raise Refused("SETITEM on what is no dict")
+        for key, value in zip(values[::2], values[1::2], strict=True):
+            if not isinstance(key, _Text) or key.text is None:
+                raise Refused("a key that is no short text")
+            if key.text in target:
+                raise Refused(f"the key {printable(key.text)} twice")
+            target[key.text] = value
+        self.stack.append(target)
+
+    def reduce(self) -> None:
+        """REDUCE: only of the calls that are in the tables."""
+        values, function = self.pop(), self.pop()
+        if not isinstance(function, _Global) or not isinstance(values, tuple):
+            raise Refused("a call of what is no function")
+        action = getattr(self, f"call_{function.kind.split()[0]}", None)
+        if action is None:
+            raise Refused(f"a call of {function.kind}")
+        self.stack.append(action(*values))
+
+    _actions = Machine._actions | {
+        b"s": lambda self: self.set_items([self.pop(), self.pop()][::-1]),
+        b"u": lambda self: self.set_items(self.pop_to_mark()),
+        b"R": reduce,
+    }
+
+
+class TorchMachine(_StateMachine):
+    """Follows what torch.save pickles of a state dict."""
+
+    def find(self, module: str, name: str) -> None:
+        """GLOBAL: one of torch's few names."""
+        kind = _TORCH.get((module, name))
+        if kind is None:
+            raise Refused(printable(f"{module}.{name}"))
+        self.stack.append(_Global(kind))
+
+    def persistent(self) -> None:
+        """BINPERSID: a storage, and nothing else."""
+        told = self.pop()
+        if not isinstance(told, tuple) or len(told) not in (5, 6) or told[5:] not in ((), (None,)):
+            raise Refused("a persistent id that is no storage of torch's")
+        word, kind, key, place, count = told[:5]
+        texts = [getattr(value, "text", None) for value in (word, key, place)]
+        named = isinstance(kind, _Global) and kind.kind.startswith("storage ")
+        if texts[0] != "storage" or not named or None in texts:
+            raise Refused("a persistent id that is no storage of torch's")
+        if type(count) is not int or count < 0:
+            raise Refused("a storage without a size")
+        self.stack.append(Storage(texts[1], kind.kind.split()[1], count))
+
+    def call_ordered(self) -> dict:
+        """OrderedDict()"""
+        return {}
+
+    def call_tensor(self, storage, offset, shape, strides, *more) -> StoredTensor:
+        """A tensor's place in its storage; whether it wants gradients is of no interest."""
+        sizes = (shape, strides)
+        plain = isinstance(storage, Storage) and type(offset) is int and offset >= 0
+        for values in sizes:
+            if not isinstance(values, tuple) or len(values) > _MAX_AXES:
+                raise Refused("a tensor whose shape is no tuple of sizes")
+            plain = plain and all(type(n) is int and n >= 0 for n in values)
+        if not plain or len(shape) != len(strides) or len(more) > 3:
+            raise Refused("a tensor that is built otherwise than torch's own")
+        tensor = StoredTensor(storage, offset, shape, strides)
+        reach = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        if tensor.size and reach >= storage.count:
+            raise Refused(f"a tensor of shape {shape} in a storage of {storage.count} elements")
+        return tensor
+
+    def call_parameter(self, tensor, wants_gradient, hooks) -> StoredTensor:
+        """A Parameter is its tensor."""
+        if not isinstance(tensor, StoredTensor):
+            raise Refused("a parameter that is no tensor")
+        return tensor
+
+    def build(self) -> None:
+        """BUILD: a state dict's _metadata, which says nothing of the values."""
+        state, target = self.pop(), self.pop()
+        if not isinstance(state, dict) or set(state) != {"_metadata"} or type(target) is not dict:
+            raise Refused("a state for what is no state dict")
+        self.stack.append(target)
+
+    _actions = _StateMachine._actions | {b"Q": persistent, b"b": build}
+
+
+class PaddleMachine(_StateMachine):
+    """Follows what paddle.save pickles of a state dict."""
+
+    def find(self, module: str, name: str) -> None:
+        """GLOBAL: NumPy's names, and tuple."""
+        kind = _PADDLE.get((module, name))
+        if kind is None:
+            super().find(module, name)
+        else:
+            self.stack.append(_Global(kind))
+
+    def call_tuple(self, values) -> tuple:
+        """tuple((name, array)): a tensor of Paddle's"""
+        if not isinstance(values, tuple):
+            raise Refused("a tuple of what is no tensor")
+        return values
+
+
+def torch_tensors(found: object) -> dict[str, StoredTensor]:
+    """Name -> tensor of what TorchMachine found; Refused where it is no state dict."""
+    return _named(found, lambda value: value if isinstance(value, StoredTensor) else None)
+
+
+def paddle_arrays(found: object) -> dict[str, StoredArray]:
+    """Name -> array of what PaddleMachine found; Refused where it is no state dict."""
+    if isinstance(found, dict):
+        found = {key: value for key, value in found.items() if key != NAME_TABLE}
+    return _named(found, _paddle_array)
+
+
+def _paddle_array(value: object) -> StoredArray | None:
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], _Text):
+        value = value[1]
+    filled = isinstance(value, StoredArray) and value.data is not None
+    return value if filled else None
+
+
+def _named(found: object, plain) -> dict:
+    if not isinstance(found, Mapping):
+        raise Refused("no dict of named weights")
+    made = {}
+    for key, value in found.items():
+        made[key] = plain(value)
+        if made[key] is None:
+            inside = f", which holds {_some(value)}" if isinstance(value, dict) else ""
+            raise Refused(
+                f"{_kind(value)} under the key {printable(key)}{inside}: save the model's state "
+                "dict alone"
+            )
+    return made
+
+
+def _some(value: dict) -> str:
+    keys = ", ".join(printable(key) for key in list(value)[:3])
+    return f"{keys}{', …' if len(value) > 3 else ''}" if keys else "nothing"
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, _Text):
+        return "text"
+    return "a dict" if isinstance(value, dict) else f"a {type(value).__name__.strip('_').lower()}"
+
+
+def read_stored(file: io.BufferedReader, array: StoredArray) -> bytearray | bytes:
+    """The bytes of an array of PaddleMachine's; Refused where they are not there."""
+    data = array.data
+    file.seek(data.offset)
+    if data.as_text:  # protocol 2: text whose latin-1 encoding they are
+        try:
+            return bytearray(file.read(data.stored).decode().encode("latin1"))
+        except ValueError:
+            raise Refused("data that is not what was announced") from None
+    content = bytearray(data.count)
+    if file.readinto(content) != data.count:
+        raise Refused("an end before the pickle's own")
+    return content

@@ -1,0 +1,170 @@
+"""Read what torch.save wrote, both formats, with NumPy alone; nothing in it is executed.
+
+zip      NAME/data.pkl with the names and shapes, NAME/data/KEY with a storage's bytes each
+legacy   before PyTorch 1.6: five pickles (magic number, version, system, the object, keys of
+         the storages), then each storage's size and bytes
+"""
+
+import io
+import os
+import zipfile
+
+import numpy as np
+
+from common.logs.pickle_machine import Refused
+from common.weights.state_pickle import BFLOAT16, Storage, StoredTensor, TorchMachine, torch_tensors
+
+_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_VERSION = b"\x80\x02M\xe9\x03."
+# One storage may stand under several names, but not make a checkpoint out of nearly nothing.
+_MAX_REUSE = 16
+_FREE_BYTES = 1 << 26
+
+
+def is_legacy(start: bytes) -> bool:
+    """True where a file's first bytes are those of the format before PyTorch 1.6."""
+    return start.startswith(_MAGIC)
+
+
+def read_torch_zip(
+    file: io.BufferedReader, archive: zipfile.ZipFile
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Name -> array of a torch.save zip, and the names of those that were bfloat16.
+
+    These come as float32, which holds it exactly; what shares a storage shares memory.
+    Raises Refused in words, or what zipfile and NumPy raise for a damaged file.
+    """
+    members = {member.filename: member for member in archive.infolist()}
+    packed = [name for name, m in members.items() if m.compress_type != zipfile.ZIP_STORED]
+    if packed or len(members) != len(archive.infolist()):
+        raise Refused("a zip that torch.save does not write: packed members, or one name twice")
+    pickles = [name for name in members if name.split("/", 1)[-1] == "data.pkl"]
+    if len(pickles) != 1:
+        raise Refused("a zip without one data.pkl")
+    prefix = pickles[0].removesuffix("data.pkl")
+    order = "<"
+    if f"{prefix}byteorder" in members:
+        order = {b"little": "<", b"big": ">"}.get(archive.read(f"{prefix}byteorder"))
+        if order is None:
+            raise Refused("a byte order that torch.save does not write")
+    content = archive.read(pickles[0])
+    machine = TorchMachine(io.BytesIO(content), len(content))
+    tensors = torch_tensors(machine.run())
+
+    def load(storage: Storage) -> bytearray:
+        name = f"{prefix}data/{storage.key}"
+        if name not in members:
+            raise Refused(f"a tensor whose storage {ascii(name)} is not in the zip")
+        if members[name].file_size != storage.count * _item_bytes(storage.code):
+            raise Refused(f"{ascii(name)} of {members[name].file_size:,} bytes, not {storage}")
+        made = bytearray(members[name].file_size)
+        with archive.open(name) as stream:
+            _fill(stream, made)
+            stream.read(1)  # its end also checks the member's sum
+        return made
+
+    return _arrays(tensors, load, order, os.fstat(file.fileno()).st_size)
+
+
+def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The same of a file that torch.save wrote before PyTorch 1.6, or was told to write so."""
+    size = os.fstat(file.fileno()).st_size
+    if file.read(len(_MAGIC)) != _MAGIC or file.read(len(_VERSION)) != _VERSION:
+        raise Refused("another version of torch.save's format")
+    machine = TorchMachine(file, size)
+    system = machine.run()
+    if not isinstance(system, dict) or type(system.get("little_endian")) is not bool:
+        raise Refused("no word on the byte order")
+    tensors = torch_tensors(machine.run())
+    wanted = {tensor.storage.key: tensor.storage for tensor in tensors.values()}
+    listed = [getattr(key, "text", None) for key in _listed(machine.run())]
+    if set(listed) != set(wanted) or len(set(listed)) != len(listed):
+        raise Refused("other storages than the tensors'")
+    places = {}
+    for key in listed:
+        count = int.from_bytes(_taken(file, 8), "little")
+        if count != wanted[key].count:
+            raise Refused(f"a storage of {count:,} elements, not {wanted[key].count:,}")
+        places[key] = file.tell()
+        if count * _item_bytes(wanted[key].code) > size - file.tell():
+            raise Refused("an end before the last storage's own")
+        file.seek(count * _item_bytes(wanted[key].code), io.SEEK_CUR)
+    if file.tell() != size:
+        raise Refused(f"{size - file.tell():,} bytes after the last storage")
+
+    def load(storage: Storage) -> bytearray:
+        made = bytearray(storage.count * _item_bytes(storage.code))
+        file.seek(places[storage.key])
+        _fill(file, made)
+        return made
+
+    return _arrays(tensors, load, "<" if system["little_endian"] else ">", size)
+
+
+def _listed(found: object) -> list:
+    if not isinstance(found, list):
+        raise Refused("no list of storages")
+    return found
+
+
+def _item_bytes(code: str) -> int:
+    return 2 if code == BFLOAT16 else np.dtype(code).itemsize
+
+
+def _taken(file, count: int) -> bytes:
+    content = file.read(count)
+    if len(content) != count:
+        raise Refused("an end before the last storage's own")
+    return content
+
+
+def _fill(stream, made: bytearray) -> None:
+    view, place = memoryview(made), 0
+    while place < len(view):
+        count = stream.readinto(view[place:])
+        if not count:
+            raise Refused("an end before the last storage's own")
+        place += count
+
+
+def _arrays(tensors: dict[str, StoredTensor], load, order: str, file_bytes: int):
+    total = sum(tensor.size * _item_bytes(tensor.storage.code) for tensor in tensors.values())
+    total += sum(s.count * _item_bytes(s.code) for s in {t.storage for t in tensors.values()})
+    if total > max(_FREE_BYTES, _MAX_REUSE * file_bytes):
+        raise Refused(f"{total:,} bytes of tensors in {file_bytes:,} bytes of file")
+    storages: dict[str, np.ndarray] = {}
+    kinds: dict[str, Storage] = {}
+    found = {}
+    for name, tensor in tensors.items():
+        storage = tensor.storage
+        if kinds.setdefault(storage.key, storage) != storage:
+            raise Refused(f"the storage {ascii(storage.key)} as two kinds")
+        if storage.key not in storages:
+            storages[storage.key] = _numbers(load(storage), storage.code, order)
+        flat = storages[storage.key]
+        # An axis of one element may have any stride.
+        steps = [s * (n > 1) for n, s in zip(tensor.shape, tensor.strides, strict=True)]
+        values = np.lib.stride_tricks.as_strided(
+            flat[tensor.offset :] if tensor.size else flat[:0],
+            tensor.shape,
+            tuple(step * flat.itemsize for step in steps),
+            writeable=False,
+        )
+        # A copy only where the elements do not lie in order.
+        found[name] = np.ascontiguousarray(values).reshape(tensor.shape)
+    return found, [name for name, t in tensors.items() if t.storage.code == BFLOAT16]
+
+
+def _numbers(content: bytearray, code: str, order: str) -> np.ndarray:
+    """A storage's elements, in this machine's byte order."""
+    if code == BFLOAT16:
+        return widened(np.frombuffer(content, np.dtype("u2").newbyteorder(order)))
+    if code == "b1":  # any byte but 0 is true; NumPy trusts that it is 1
+        return np.frombuffer(content, np.uint8) != 0
+    values = np.frombuffer(content, np.dtype(code).newbyteorder(order))
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def widened(bits: np.ndarray) -> np.ndarray:
+    """bfloat16's bits (uint16) as float32, exactly: it is the upper half of one."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)

@@ -1,0 +1,64 @@
+"""Write a checkpoint's weights in the format that the file's ending names.
+
+safetensors and .npz are written here.  .bin and .pdparams are pickles, whose spelling is their
+framework's affair: its own torch.save or paddle.save writes them, in a process of that side, and
+the reader that then checks them (common/weights/state_pickle.py) shares nothing with it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from common.system.json_file import write_json
+from common.weights import states as weights
+from common.weights.checkpoint import Checkpoint, run_side
+from common.weights.layers import Owner
+
+# Ending -> True where the layout is Paddle's.
+FORMATS = {
+    ".safetensors": False,
+    ".bin": False,
+    ".pt": False,
+    ".pth": False,
+    ".npz": False,
+    ".pdparams": True,
+}
+
+
+def write(path: Path, checkpoint: Checkpoint, pythons: Mapping[str, str], work: Path) -> None:
+    """Write the checkpoint's state to `path`.
+
+    pythons  side -> the Python that runs it
+    work     a folder for what the side that writes is given
+    Raises UserError in that side's own words where it fails.
+    """
+    state, owners = checkpoint.state, checkpoint.owners["torch"]
+    if path.suffix == ".npz":
+        weights.save_state(path, state)
+    elif path.suffix == ".safetensors":
+        _safetensors(path, state, owners)
+    elif FORMATS[path.suffix]:
+        paddle = checkpoint.layout.to_paddle(state)
+        _by_side("paddle", path, paddle, checkpoint.owners["paddle"], pythons, work)
+    else:
+        _by_side("torch", path, state, owners, pythons, work)
+
+
+def _safetensors(path: Path, state: Mapping[str, np.ndarray], owners: Mapping[str, Owner]) -> None:
+    """A tensor of several names once, under its first, as transformers keeps it."""
+    from safetensors.numpy import save_file
+
+    once = {k: np.ascontiguousarray(v) for k, v in state.items() if owners[k].same_as == k}
+    save_file(once, path, metadata={"format": "pt"})
+
+
+def _by_side(side, path: Path, state, owners: Mapping[str, Owner], pythons, work: Path) -> None:
+    """Hand the state to a side's process: the arrays once each, and which name is which."""
+    given = work / f"to_write_{side}.npz"
+    names = {key: owners[key].same_as for key in state}
+    weights.save_state(given, {key: state[key] for key in dict.fromkeys(names.values())})
+    write_json(given.with_suffix(".json"), names)
+    command = [pythons[side], "-W", "ignore", "-m", f"step1_forward.{side}.forward"]
+    run_side([*command, "--weights", str(given), "--save", str(path)], side)
+    given.unlink()

@@ -1,0 +1,22 @@
+"""The catalogue of planted faults: realistic mistakes of a port, each with the row that names it.
+
+python -m faults.catalogue      lists them
+"""
+
+from faults.catalogue import (
+    fast_transformer,
+    fastformer,
+    pipeline,
+    reformer,
+    text_classifier,
+    training,
+)
+
+FAULTS = [
+    *fastformer.FAULTS,
+    *fast_transformer.FAULTS,
+    *reformer.FAULTS,
+    *text_classifier.FAULTS,
+    *training.FAULTS,
+    *pipeline.FAULTS,
+]

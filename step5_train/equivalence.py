@@ -1,0 +1,141 @@
+"""Two answers about trainings, kept apart: do the twins train alike, and is the number reached?
+
+The check's process only (SciPy).  Both look at the final scores of several trainings a side, each
+from a seed of its own: initial weights, order and dropout are the seed's, on both sides the same.
+
+Alike      the 95 % interval of the mean difference torch − paddle (Student's t; a seed's two runs
+           are a pair) against what another seed changes: it must lie within ± MARGIN standard
+           deviations of torch's own scores, or within the guide's 0.15 % where that is more
+Reached    each side's mean against the published value and its published deviation, where the test
+           set is as large as the published one; that is no statement about the port: both sides
+           may miss it, or reach it with another mistake
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.verdict.row import Row
+
+LEVEL = 0.95
+DIFFERENT_LEVEL = 0.99  # an interval at this level that leaves out 0 is a difference
+MARGIN = 2.0  # standard deviations of torch's scores over the seeds
+GUIDE = 0.0015  # the guide's 0.15 %
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with the ends of its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def interval(values: Sequence[float], level: float = LEVEL) -> Interval:
+    """The mean of at least two values and its interval, by Student's t."""
+    from scipy.stats import t
+
+    values = np.asarray(values, dtype=np.float64)
+    if values.size < 2:
+        raise ValueError("an interval needs at least two values")
+    mean = float(values.mean())
+    half = t.ppf(0.5 + level / 2, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size)
+    return Interval(mean, mean - float(half), mean + float(half))
+
+
+def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> Row:
+    """The row `seeds/NAME` of one score under the same seeds on both sides.
+
+    ROUNDING   the interval lies within the margin: the twins train alike
+    DIVERGED   they do not: the 99 % interval leaves out 0, and the mean is beyond the guide's limit
+    CLOSE      these seeds do not decide it
+    """
+    key = f"seeds/{name}"
+    if len(torch) != len(paddle) or not np.isfinite([*torch, *paddle]).all():
+        told = f"torch {list(torch)}, paddle {list(paddle)}"
+        return Row(key, "INVALID", note=f"not the same seeds, or no numbers: {told}", origin=True)
+    difference = np.subtract(torch, paddle)
+    found = interval(difference)
+    wide = interval(difference, DIFFERENT_LEVEL)
+    deviation = float(np.std(torch, ddof=1))
+    margin = max(MARGIN * deviation, GUIDE)
+    off = max(abs(found.low), abs(found.high))
+    row = Row(key, "CLOSE", gap=off, allowed=margin, size=len(torch))
+    row.measure = "claim"
+    word = f"{len(torch)} seeds do not decide it: take more"
+    if off <= margin:
+        row.verdict, word = "ROUNDING" if off else "IDENTICAL", "alike"
+    elif not wide.low <= 0.0 <= wide.high and abs(found.mean) > GUIDE:
+        row.verdict, word, row.origin = "DIVERGED", "not alike", True
+    row.note = (
+        f"{word}; torch {_told(torch)}, paddle {_told(paddle)}; torch − paddle {found.mean:+.5f}, "
+        f"95 % interval {found.low:+.5f} to {found.high:+.5f}, allowed ±{margin:.5f} "
+        f"({MARGIN:g} standard deviations of torch's seeds, at least the guide's {GUIDE}); the "
+        f"guide's rule on the means {'passes' if abs(found.mean) < GUIDE else 'FAILs'}"
+    )
+    return row
+
+
+def _told(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.5f} ± {np.std(values, ddof=1):.5f}"
+
+
+def reached(
+    target: Mapping[str, object],
+    scores: Mapping[str, Mapping[str, Sequence[float]]],
+    kind: str,
+    test_samples: int,
+) -> list[dict[str, object]]:
+    """Each published value against each side's mean over the seeds.
+
+    target        case.py's TARGETS entry: {"source": str, "test_samples": int, "scores": {NAME:
+                  (value, deviation)}}
+    scores        side -> NAME -> final scores, one a seed
+    kind          "largest" or "smallest": which way a score is better
+    test_samples  of these trainings; with another number than the target's, `reached` is None
+    """
+    comparable = target["test_samples"] == test_samples
+    found = []
+    for name, (value, deviation) in target["scores"].items():
+        for side, given in scores.items():
+            if name not in given:
+                continue
+            mean = float(np.mean(given[name]))
+            better = mean - value if kind == "largest" else value - mean
+            ends = interval(given[name]) if len(given[name]) > 1 else None
+            found.append(
+                {
+                    "score": name,
+                    "side": side,
+                    "published": value,
+                    "deviation": deviation,
+                    "source": target["source"],
+                    "seeds": len(given[name]),
+                    "mean": mean,
+                    "interval": None if ends is None else [ends.low, ends.high],
+                    "test_samples": test_samples,
+                    "published_test_samples": target["test_samples"],
+                    "reached": bool(better >= -deviation) if comparable else None,
+                }
+            )
+    return found
+
+
+def sentence(found: Mapping[str, object]) -> str:
+    """One answer of `reached` in words."""
+    word = {True: "reached", False: "not reached"}.get(found["reached"])
+    if word is None:
+        return (
+            f"{found['source']}: {found['score']} {found['published']:.4f}: nothing to compare it "
+            f"with: {found['test_samples']:,} test samples here, "
+            f"{found['published_test_samples']:,} there"
+        )
+    ends = found["interval"]
+    told = f" (95 % interval {ends[0]:.4f} to {ends[1]:.4f})" if ends else " (one seed)"
+    return (
+        f"{found['source']}: {found['score']} {found['published']:.4f} ± {found['deviation']:.4f} "
+        f"{word} by {found['side']}: {found['mean']:.4f}{told}"
+    )

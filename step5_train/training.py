@@ -1,0 +1,244 @@
+"""A training that can be interrupted: its curves, its log, its checkpoints and its best weights.
+
+NumPy only and the same on both sides.  A checkpoint is one .npz with all that the next steps depend
+on: the weights, the optimizer's memory and the place in the order of samples.  Random numbers need
+none of it: the tape gives each by (seed, site, step), and the schedule is a function of the step.
+So a training that goes on from a checkpoint ends bit for bit where one that was never stopped ends.
+
+    FOLDER/last.npz   the checkpoint, written whole
+    FOLDER/train.log  the log in the guide's standard form
+    FOLDER/best/      weights.npz (torch's names) and config.json of the best epoch: for --weights
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from common.pair.provenance import model_sources, workbench_sha256
+from common.system.errors import UserError
+from common.system.files import whole
+from common.system.frameworks import SETTINGS
+from common.system.hashes import arrays_sha256
+from common.system.json_file import write_json
+from common.system.npz import read_npz
+from common.weights.states import load_state, save_state
+
+LOG_EVERY = 10  # steps
+SAVE_EVERY_S = 60.0  # beside the one after each epoch
+_KEY, _SCORES = "key", "scores"
+_CURVES = ("losses", "rates", "orders")
+
+
+class Training:
+    """Where a training stands: the step, the curves so far, and the best epoch's score.
+
+    Goes on from a checkpoint where --resume says so and there is one; raises UserError where that
+    belongs to another training, or is none.
+    """
+
+    def __init__(self, run, model, optimizer, settings: Mapping, per_epoch: int, steps: int):
+        """`run` is the twin's; `per_epoch` and `steps` count those of an epoch and of all of it."""
+        self.run = run
+        self.model = model
+        self.optimizer = optimizer
+        self.settings = settings
+        self.per_epoch = per_epoch
+        self.steps = steps
+        self.losses: list[float] = []  # of each step
+        self.rates: list[float] = []
+        self.orders: list[int] = []  # of each epoch: what tells which samples it saw, and when
+        self.scores: list[dict[str, float]] = []  # of each epoch
+        self.best: float | None = None
+        self.step_of_epoch = 0  # how many steps of the epoch were taken
+        self._digest = b""  # of its samples so far
+        name = f"{run.side.NAME}-{run.options.phase}-{run.case.seed}"
+        base = Path(run.options.checkpoints or run.folder / "checkpoints")
+        self.folder = base / run.pair.name / name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._log = self.folder / "train.log"
+        self._saved_at = time.monotonic()
+        self._window: list[tuple[float, float, int]] = []  # seconds, of these reading; samples
+        self._key = json.dumps(self._depends_on(), sort_keys=True)
+        if run.options.resume and (self.folder / "last.npz").is_file():
+            self._load()
+        else:
+            self._log.write_text("")
+
+    @property
+    def step(self) -> int:
+        """How many steps were taken."""
+        return len(self.losses)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that the next step belongs to, from 0."""
+        return len(self.scores)
+
+    @property
+    def ended(self) -> bool:
+        """True once every epoch has its scores."""
+        return self.epoch == self._epochs()
+
+    def took(self, batch: Mapping, rate: float, loss: float, reading_s: float, all_s: float):
+        """Note one step: its samples, learning rate and loss, and how long it read and took."""
+        digest = hashlib.sha256(self._digest)
+        for values in batch.values():
+            digest.update(np.ascontiguousarray(values).tobytes())
+        self._digest = digest.digest()
+        self.losses.append(loss)
+        self.rates.append(rate)
+        self.step_of_epoch += 1
+        self._window.append((all_s, reading_s, len(next(iter(batch.values())))))
+        if self.step % LOG_EVERY == 0 or self.step == self.steps:
+            self._write_line()
+        in_epoch = self.step_of_epoch < self.per_epoch and self.step < self.steps
+        every = self.run.options.checkpoint_every
+        due = self.step % every == 0 if every else time.monotonic() - self._saved_at > SAVE_EVERY_S
+        if in_epoch and due:
+            self.save()
+
+    def end_epoch(self, scores: Mapping[str, float]) -> None:
+        """Note an epoch's scores; keep its weights where they are the best so far, and save."""
+        self.orders.append(int.from_bytes(self._digest[:7], "little"))
+        self._digest, self.step_of_epoch = b"", 0
+        self.scores.append(dict(scores))
+        told = ", ".join(f"{name}: {value:.5f}" for name, value in scores.items())
+        self._say(f"[Eval][Epoch {len(self.scores)}/{self._epochs()}]{told}")
+        kind, name = self.settings["best"]
+        value = scores.get(name, next(iter(scores.values())))
+        better = self.best is None or (
+            value < self.best if kind == "smallest" else value > self.best
+        )
+        if better and np.isfinite(value):
+            self.best = value
+            self._keep_best()
+        self.save()
+        self.run.progress(f"epoch {len(self.scores)}/{self._epochs()}")
+
+    def take_best(self) -> None:
+        """Give the model the weights of the best epoch, where one had a score that is a number."""
+        if self.best is not None:
+            self.run.load(self.model, load_state(self.folder / "best" / "weights.npz"))
+
+    def finish(self, scores: Mapping[str, float]) -> None:
+        """Log the final scores; put the log and the best weights beside the logs of the step."""
+        told = ", ".join(f"{name}: {value:.5f}" for name, value in scores.items())
+        self._say(f"[Test]{told}")
+        if self.run.options.phase != "full":
+            return
+        number = f"_seed_{self.run.case.seed}" if self.run.case.seed else ""
+        side = self.run.side.NAME
+        shutil.copyfile(self._log, self.run.folder / f"train_{side}{number}.log")
+        if (self.folder / "best").is_dir():
+            target = self.run.folder / f"best_{side}{number}"
+            shutil.copytree(self.folder / "best", target, dirs_exist_ok=True)
+
+    # ---- checkpoints ----------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write the checkpoint; the former one stays until it is whole."""
+        arrays = {
+            _KEY: np.array(self._key),
+            _SCORES: np.array(json.dumps(self.scores)),
+            "losses": np.array(self.losses),
+            "rates": np.array(self.rates),
+            "orders": np.array(self.orders, dtype=np.int64),
+            "digest": np.frombuffer(self._digest, np.uint8),
+            "step_of_epoch": np.int64(self.step_of_epoch),
+            "best": np.array(np.nan if self.best is None else self.best),
+            "log_bytes": np.int64(self._log.stat().st_size),
+        }
+        arrays |= {f"model/{k}": v for k, v in self.run.side.state(self.model).items()}
+        arrays |= {f"optimizer/{k}": v for k, v in self.optimizer.state().items()}
+        with whole(self.folder / "last.npz") as temporary, open(temporary, "wb") as file:
+            np.savez(file, **arrays)
+        self._saved_at = time.monotonic()
+
+    def _load(self) -> None:
+        path = (self.folder / "last.npz").resolve()  # not the check's working folder's name for it
+        try:
+            arrays = read_npz(path, text=(_KEY, _SCORES))
+            former, scores = (json.loads(str(arrays.pop(name))) for name in (_KEY, _SCORES))
+        except (ValueError, KeyError) as error:
+            raise UserError(
+                f"{path}: not a checkpoint that can be gone on from ({error}); run without "
+                "--resume, which starts anew"
+            ) from None
+        now = json.loads(self._key)
+        changed = [name for name in now if former.get(name) != now[name]]
+        if changed:
+            raise UserError(
+                f"{path}: this training was begun with another {', '.join(changed)}; run without "
+                "--resume, which starts anew"
+            )
+        self.scores = scores
+        self.losses, self.rates, self.orders = (arrays[name].tolist() for name in _CURVES)
+        self._digest = arrays["digest"].tobytes()
+        self.step_of_epoch = int(arrays["step_of_epoch"])
+        self.best = None if np.isnan(arrays["best"]) else float(arrays["best"])
+        parts = {
+            part: {k[len(part) :]: v for k, v in arrays.items() if k.startswith(part)}
+            for part in ("model/", "optimizer/")
+        }
+        self.run.side.load_state(self.model, parts["model/"])
+        self.optimizer.load_state(parts["optimizer/"])
+        os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))
+        self._say(f"goes on from step {self.step} of {self.steps}")
+
+    def _depends_on(self) -> dict[str, object]:
+        """What must be the same for a checkpoint to be gone on from, each part under its name."""
+        run, options = self.run, self.run.options
+        settings = {key: os.environ.get(key) for key in SETTINGS}
+        return {
+            "sources": model_sources(run.pair, run.side.NAME),
+            "workbench": workbench_sha256(run.pair, run.side.NAME, "step5_train"),
+            "configuration": [run.case.config, dict(self.settings), self.steps],
+            "run": [run.side.NAME, options.phase, options.seed + run.case.seed, run.dtype],
+            "data": arrays_sha256(run.inputs),
+            "start": arrays_sha256(run.start()),
+            "environment": [run.side.VERSION, np.__version__, options.device, settings],
+        }
+
+    def _keep_best(self) -> None:
+        made = self.folder / f".best-{os.getpid()}"
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir()
+        save_state(made / "weights.npz", self.run.torch_state(self.model))
+        write_json(made / "config.json", self.run.case.config)
+        shutil.rmtree(self.folder / "best", ignore_errors=True)
+        os.replace(made, self.folder / "best")
+
+    # ---- the log --------------------------------------------------------------------------------
+
+    def _epochs(self) -> int:
+        return -(-self.steps // self.per_epoch)
+
+    def _write_line(self) -> None:
+        """One line in the guide's standard form: loss, seconds of a step, samples a second."""
+        total, reading, samples = (sum(column) for column in zip(*self._window, strict=True))
+        count = len(self._window)
+        self._window.clear()
+        ips = samples / total if total > 0 else 0.0
+        left = int((self.steps - self.step) * total / count)
+        self._say(
+            f"[Train][Epoch {self.epoch + 1}/{self._epochs()}]"
+            f"[Iter: {self.step_of_epoch}/{self.per_epoch}]lr: {self.rates[-1]:.8f}, "
+            f"loss: {self.losses[-1]:.6f}, batch_cost: {total / count:.5f} s, "
+            f"reader_cost: {reading / count:.5f} s, avg_samples: {samples / count:.1f}, "
+            f"ips: {ips:.2f} samples/s, eta: {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+        )
+
+    def _say(self, text: str) -> None:
+        line = f"[{time.strftime('%Y/%m/%d %H:%M:%S')}] root INFO: {text}\n"
+        with open(self._log, "a", encoding="utf-8") as file:
+            file.write(line)
+        if not self.run.options.progress:
+            print(line, end="", flush=True)
+        else:
+            self.run.progress(text.partition(", batch_cost")[0])
