@@ -69,14 +69,14 @@ def alive(pid: int) -> bool:
 
 PARENT = """
 import sys, time
-from common.parent import Child
+from common.system.parent import Child
 child = Child([sys.executable, "-c", sys.argv[1]], {"PYTHONPATH": sys.argv[2]})
 print(child.pid, flush=True)
 time.sleep(60)
 """
 TWIN = """
 import subprocess, sys, time
-from common.parent import watch
+from common.system.parent import watch
 watch()
 loader = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 print(loader.pid, flush=True)
@@ -135,7 +135,7 @@ def test_a_check_stopped_while_its_twins_run(out, number):
 SWAP = """
 import os, signal, sys
 from pathlib import Path
-from common import places
+from common.system import folders
 base, fatal = Path(sys.argv[1]), int(sys.argv[2])
 real, calls = os.replace, []
 def replace(*paths):
@@ -144,13 +144,13 @@ def replace(*paths):
         os.kill(os.getpid(), signal.SIGKILL)
     real(*paths)
 os.replace = replace
-real_rmtree = places.shutil.rmtree
+real_rmtree = folders.shutil.rmtree
 def rmtree(path, **options):
     if fatal == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     real_rmtree(path, **options)
-places.shutil.rmtree = rmtree if fatal == 3 else real_rmtree
-places.put_in_place(base / "made", base / "model")
+folders.shutil.rmtree = rmtree if fatal == 3 else real_rmtree
+folders.put_in_place(base / "made", base / "model")
 """
 
 
@@ -225,7 +225,7 @@ def test_a_result_does_not_take_the_place_of_a_link(tmp_path):
 BUSY = """
 import sys
 from pathlib import Path
-from common.places import put_in_place, remove_abandoned, working_folder
+from common.system.folders import put_in_place, remove_abandoned, working_folder
 base, name = Path(sys.argv[1]), sys.argv[2]
 for i in range(40):
     remove_abandoned(base)

@@ -232,19 +232,19 @@ def test_scores_are_sklearns_with_absent_classes(labels, predictions):
 
 def check_scores(labels, predictions, classes):
     everywhere = {"labels": range(classes), "average": "macro", "zero_division": 0}
-    table = data.confusion(labels, predictions, classes)
+    table = metrics.confusion(labels, predictions, classes)
     assert table.dtype == np.int64
     assert np.array_equal(table, confusion_matrix(labels, predictions, labels=range(classes)))
     close = {"rel": 1e-12, "abs": 0}
-    assert data.accuracy(labels, predictions, classes) == accuracy_score(labels, predictions)
-    assert data.macro_f1(labels, predictions, classes) == pytest.approx(
+    assert metrics.accuracy(labels, predictions, classes) == accuracy_score(labels, predictions)
+    assert metrics.macro_f1(labels, predictions, classes) == pytest.approx(
         f1_score(labels, predictions, average="macro", zero_division=0), **close
     )
     precision = precision_score(labels, predictions, **everywhere)
     recall = recall_score(labels, predictions, **everywhere)
     expected = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
     # 1e-8 in a denominator of at least 1, at most a third of it in the last one
-    assert data.macro_f_seed(labels, predictions, classes) == pytest.approx(
+    assert metrics.macro_f_seed(labels, predictions, classes) == pytest.approx(
         expected, rel=1e-6, abs=0
     )
 
@@ -252,8 +252,8 @@ def check_scores(labels, predictions, classes):
 def test_macro_f_is_not_macro_f1():
     labels, predictions = np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])
     # By hand: precision 1 and 1/3, recall 1/3 and 1; F of the means 2/3, mean of the F 1/2.
-    assert data.macro_f_seed(labels, predictions, 2) == pytest.approx(2 / 3, rel=1e-7)
-    assert data.macro_f1(labels, predictions, 2) == pytest.approx(1 / 2, rel=1e-12)
+    assert metrics.macro_f_seed(labels, predictions, 2) == pytest.approx(2 / 3, rel=1e-7)
+    assert metrics.macro_f1(labels, predictions, 2) == pytest.approx(1 / 2, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_macro_f_is_not_macro_f1():
 )
 def test_scores_refuse_what_cannot_be_scored(labels, predictions, sentence):
     with pytest.raises(ValueError, match=sentence):
-        data.accuracy(np.array(labels), np.array(predictions), 5)
+        metrics.accuracy(np.array(labels), np.array(predictions), 5)
 
 
 # ---- who imports what ---------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_scores_refuse_what_cannot_be_scored(labels, predictions, sentence):
 READS = """
 import sys
 {before}
-from common import data
+from common.pair import data
 data.load_arrays(sys.argv[1])
 loaded = {{"sklearn", "torch", "paddle"}} & set(sys.modules)
 print(sorted(loaded))

@@ -32,10 +32,11 @@ CPU_S = 8.0  # for one file; measured: 2.1 s at most
 READERS = """
 import gc, json, sys, time
 from pathlib import Path
-from common.data import load_arrays
-from common.errors import UserError
-from common.logs import read_log, read_sidecar
-from common.weights import load_owners, load_state
+from common.pair.data import load_arrays
+from common.system.errors import UserError
+from common.logs.reader import read_log
+from common.logs.sidecar import read_sidecar
+from common.weights.states import load_owners, load_state
 
 def log(path):
     with read_log(path) as log:

@@ -223,8 +223,8 @@ def test_reviews_that_cannot_be_used_are_refused(tmp_path):
 PREPARE = """
 import os, signal, sys
 from pathlib import Path
-from common.pairs import load_pair
-from common.sources import prepare, reviews
+from common.pair.pairs import load_pair
+from common.pair.sources import prepare, reviews
 reviews.SAVE_EVERY_S, reviews._LINES_AT_ONCE = 0.0, 25
 stop = int(sys.argv[3])
 def on_progress(text):

@@ -229,7 +229,7 @@ def test_known_answer_of_the_published_model():
 REFERENCE = """
 import json, sys
 from transformers import ReformerTokenizer
-from common.hard_texts import HARD_TEXTS
+from step2_metric.hard_texts import HARD_TEXTS
 tokenizer = ReformerTokenizer(sys.argv[1])
 print(json.dumps([tokenizer(text)["input_ids"] for text in HARD_TEXTS]))
 """

@@ -60,7 +60,7 @@ def run(text):
 
 calls = json.loads(sys.argv[1])
 own = {name: run(text) for name, text in calls.items()}
-from common.transplant import Transplant
+from common.transplant.patch import Transplant
 found = {}
 for name, text in calls.items():
     transplant = Transplant([name])

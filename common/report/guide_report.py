@@ -16,8 +16,8 @@ from common.system.processes import environment
 # here, tensor by tensor, and compared and reported on by reprod_log.
 _REPORT = """
 import sys
-from common.logs import read_log
-from common.parent import watch
+from common.logs.reader import read_log
+from common.system.parent import watch
 watch()
 from reprod_log import ReprodDiffHelper
 
