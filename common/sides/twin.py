@@ -154,7 +154,7 @@ class Run:
         model = self.draws.follow(self.module.build(dict(self.case.config)))
         self.load(model, self.start())
         model.train() if training else model.eval()  # older Paddle's return None
-        rates = self.side.settle(model, training)
+        rates = self.side.fix_recurrent_dropout(model, training)
         if rates:
             self.notes["recurrent_dropout_not_drawn"] = rates
         return model
