@@ -18,7 +18,8 @@ def test_tests_and_twins_have_the_setting_on_amd_alone(monkeypatch, is_amd):
     monkeypatch.setattr(runner, "processor_is_amd", lambda: is_amd)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("PYTHONPATH", "")
-    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.setenv(SETTING, "")  # so that it is put back where it was not set
+    monkeypatch.delenv(SETTING)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     twins = runner.environment().get(SETTING)
     runpy.run_path(str(ROOT / "tests" / "conftest.py"))
