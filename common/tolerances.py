@@ -95,12 +95,13 @@ TOLERANCES = {
         4.0,
         "times how noisy a tensor of the case was before, against what it may be by itself: noise "
         "goes on with the values, and not all of them magnify it alike",
-        "INHERITED_MEASURED",
+        "hostile transformers, 420 pairs of summation orders: 27 called wrong without this, 0 with "
+        "it; 84 of 84 casts of one module or all are still found, each where it is",
     ),
     "inherited_most": Tolerance(
         64.0,
         "times what a tensor may be by itself, at most: what luck may make of one vector",
-        "INHERITED_MOST_MEASURED",
+        "a sample 1.4 times beyond through 100 tensors after one near tie; TF32 is 60 times beyond",
     ),
     "precision_optimizer": Tolerance(
         64.0,

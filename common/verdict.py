@@ -466,11 +466,9 @@ def _judge_gap(
     level = np.where(gap <= rounding, 0, np.where(gap <= constant, 1, 3))
     level = np.where((level < 3) & ~(noise_cand <= precision), 2, level)
     verdict = int(level.max())
-    if inherited is not None and not optimizer:
+    if inherited is not None and not optimizer and verdict < 2:
         # Only what a tensor may have of its own, so that excuses do not grow from row to row.
-        inherited.remember(
-            samples, np.where((level < 2) & (noise_cand <= own), noise_cand / usual, 0.0)
-        )
+        inherited.remember(samples, np.where(noise_cand <= own, noise_cand / usual, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = noise_cand / precision if verdict == 2 else gap / rounding
     excess = np.where(level == verdict, np.nan_to_num(excess, nan=0.0), -1.0)
@@ -542,34 +540,24 @@ def _carriers(arrays: list[np.ndarray], samples: int, noise_cand, allowed) -> in
     noise = noise.reshape(samples, vectors // samples, -1) / top
     squares, maxima = np.square(noise).sum(axis=2), noise.max(axis=2)
 
-    def carry(values: np.ndarray, rest, limit: float) -> int:
+    def carry(values: np.ndarray, measure, limit: float) -> int:
         """The least number of vectors without which the rest is within the limit."""
         ordered = np.sort(values, axis=None)[::-1]
-        fits = (k for k in range(most + 1) if rest(ordered[k:]) * top <= limit)
+        fits = (k for k in range(most + 1) if measure(ordered[k:]) * top <= limit)
         return next(fits, most + 1)
 
     def measured(part, rms_limit: float, max_limit: float) -> int:
         count = noise[part].size
-
-        def rms(rest):
-            return np.sqrt(rest.sum() / count)
-
-        def largest(rest):
-            return rest.max(initial=0.0)
-
         return max(
-            carry(squares[part], rms, rms_limit),
-            carry(maxima[part], largest, max_limit),
+            carry(squares[part], lambda rest: np.sqrt(rest.sum() / count), rms_limit),
+            carry(maxima[part], lambda rest: rest.max(initial=0.0), max_limit),
         )
 
     found = measured(np.s_[:], allowed[0], allowed[1])
     if samples > 1:
-        off = noise_cand[2:].reshape(2, samples) > allowed[2:].reshape(2, samples)
         limits = allowed[2:].reshape(2, samples)
-        of_samples = (
-            measured(np.s_[b : b + 1], *limits[:, b]) for b in np.flatnonzero(off.any(axis=0))
-        )
-        found = max(found, sum(of_samples))
+        off = np.flatnonzero((noise_cand[2:].reshape(2, samples) > limits).any(axis=0))
+        found = max(found, sum(measured(np.s_[i : i + 1], *limits[:, i]) for i in off))
     return found if found <= most else 0
 
 
@@ -577,8 +565,10 @@ def _excuse(ratios: np.ndarray, by_luck: np.ndarray, carriers: int) -> str:
     """What is said of a tensor that passes although its noise is more than is usually allowed."""
     beyond = ratios > 1.0
     if (by_luck & beyond).any():
-        vectors = "1 vector" if carriers == 1 else f"{carriers} vectors"
-        why = f"{vectors} along the last axis carry it, the rest are as exact as float32 is"
+        carry = "1 vector along the last axis carries"
+        if carriers > 1:
+            carry = f"{carriers} vectors along the last axis carry"
+        why = f"{carry} it, and the rest is as exact as float32 is"
     else:
         why = "so is what it was computed from"
     return f"paddle's float32 noise is {ratios.max():.1f} times what is usually allowed, but {why}"
