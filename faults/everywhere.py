@@ -16,6 +16,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -50,6 +51,8 @@ PATHS = (
     "DNNL_MAX_CPU_ISA=AVX2",
 )
 SIDES = ("torch", "paddle")
+LONG_SUMS = "operators"  # the folder whose sums may be noisier the longer they are
+_STEP = re.compile(r"/\d{3}/")  # of an optimizer, whose rows have bounds of their own
 
 
 @dataclass(frozen=True)
@@ -139,16 +142,19 @@ class Outcome:
                 if not log.stem.endswith("_single_step"):
                     digest.update(log.read_bytes())
             self.logs[f"{one.step} {one.name} {side}"] = digest.hexdigest()
-        for row in document["rows"]:
+        for row in document["rows"] if one.folder != LONG_SUMS else ():
             ratio = _noise_ratio(row)
             if ratio > self.noisiest:
                 self.noisiest, self.noisiest_row = ratio, f"step {one.step}, {row['key']}"
 
 
 def _noise_ratio(row: Mapping) -> float:
-    """A row's noise against 16 times the reference's; 0 for what has a bound of another kind."""
+    """A row's noise against 16 times the reference's; 0 for what has a bound of another kind.
+
+    More than 1 may still pass: see common/verdict.py on luck, and on what inherits it.
+    """
     noise = [row[name] for name in ("noise_cand", "noise_ref", "scale")]
-    if None in noise or row["size"] < tolerance("vectors") or "/0" in row["key"]:
+    if None in noise or row["size"] < tolerance("vectors") or _STEP.search(row["key"]):
         return 0.0
     usual = max(noise[1], tolerance("float32_epsilon") * noise[2], tolerance("underflow"))
     return noise[0] / (tolerance("precision") * usual)
