@@ -17,7 +17,7 @@ from sklearn.metrics import (
     recall_score,
 )
 
-from common.pair import data
+from common.pair import data, metrics
 from common.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -276,7 +276,7 @@ def test_scores_refuse_what_cannot_be_scored(labels, predictions, sentence):
 READS = """
 import sys
 {before}
-from common.pair import data
+from common.pair import data, metrics
 data.load_arrays(sys.argv[1])
 loaded = {{"sklearn", "torch", "paddle"}} & set(sys.modules)
 print(sorted(loaded))

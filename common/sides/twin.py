@@ -38,7 +38,7 @@ from common.system.frameworks import SETTINGS
 from common.system.hashes import arrays_sha256
 from common.system.json_file import load_json
 from common.system.npz import read_npz
-from common.system.parent import watch
+from common.system.processes import watch
 from common.system.tree import join_path, tree_map
 from common.transplant import operators
 from common.weights import states as weights
