@@ -38,7 +38,7 @@ class Checkout:
         self.root = folder / "a checkout"
         self.elsewhere = folder / "elsewhere"
         self.elsewhere.mkdir(parents=True)
-        ignore = shutil.ignore_patterns("log", ".work-*")
+        ignore = shutil.ignore_patterns("log", ".work-*", "*.pyc.*")
         steps = (str(Path(check).parent) for check in CHECKS.values())
         for name in ("common", "fake_data", *steps, *pairs):
             # The copy has the compiled files too, or each would be compiled once more.

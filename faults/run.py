@@ -25,6 +25,7 @@ from faults import hard, show
 from faults.catalogue import FAULTS
 from faults.checkout import ROOT
 from faults.fault import Fault
+from faults.warm import Interpreters
 from faults.worker import Check, Worker
 
 RESULT = ROOT / "log" / "faults.json"
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
     parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
+    parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
     return guarded(options, lambda: _run(options))
@@ -53,10 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     faults = chosen(options)
     start = time.perf_counter()
-    with report.progress() as on_progress:
-        found = plant(faults, options.workers, on_progress)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
+    with report.progress() as on_progress, Interpreters(options.cold) as warm:
+        found = plant(faults, options.workers, on_progress, warm.python)
         partial = bool(options.only or options.model or options.step)
-        pairs = [] if options.no_hard or partial else hard.run(options.workers, on_progress)
+        pairs = []
+        if not (options.no_hard or partial):
+            pairs = hard.run(options.workers, on_progress, python=warm.python)
     found |= {"hard": pairs, "seconds": round(time.perf_counter() - start, 1)}
     found["cpu_seconds"] = round(sum(os.times()[:4]), 1)
     write_text(options.json, json.dumps(found, indent=1, allow_nan=False))
@@ -84,17 +89,21 @@ def chosen(options: argparse.Namespace) -> list[Fault]:
     return faults
 
 
-def plant(faults: Sequence[Fault], workers: int, on_progress: Callable[[str], None]) -> dict:
-    """Judge faults in parallel; {"faults": in the catalogue's order, "controls": …}."""
+def plant(
+    faults: Sequence[Fault], workers: int, on_progress: Callable[[str], None], python: str
+) -> dict:
+    """Judge faults in parallel; {"faults": in the catalogue's order, "controls": …}.
+
+    python   what runs the checks
+    """
     waiting = _chunks(faults)
     results: dict[str, dict] = {}
     controls: dict[Check, dict] = {}
     broken: list[BaseException] = []
     lock = threading.Lock()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
 
     def work(folder: Path) -> None:
-        worker = Worker(folder)
+        worker = Worker(folder, python)
         try:
             while True:
                 with lock:
