@@ -405,7 +405,7 @@ def _index(value, values):
     return next((i for i, other in enumerate(values) if other is value), None)
 
 
-def settle(model, training):
+def fix_recurrent_dropout(model, training):
     """Put recurrent layers in train mode with dropout 0 in every mode; name -> dropout it had.
 
     In eval mode Paddle cannot differentiate them on CPU ("holder_ should not be null"), and what

@@ -22,12 +22,12 @@ class Child(subprocess.Popen):
     """
 
     def __init__(self, command: Sequence[str], env: dict[str, str], **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
         reading, self._alive = os.pipe()
         try:
             super().__init__(
                 list(command),
                 env=env | {_NAME: str(reading)},
-                stdin=subprocess.DEVNULL,
                 pass_fds=(reading,),
                 process_group=0,
                 **options,
