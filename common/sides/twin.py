@@ -34,7 +34,7 @@ from common.sides.shared_weights import describe, make_weights, save
 from common.sides.write_log import write_log
 from common.system.errors import UserError
 from common.system.npz import read_npz
-from common.system.parent import watch
+from common.system.processes import watch
 from common.transplant import operators
 from common.weights import states as weights
 from common.weights.layout import LayoutError
