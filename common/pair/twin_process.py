@@ -72,6 +72,11 @@ class TwinProcess:
             failure = _how_it_ended(self._process, self.module, self.python)
         return failure
 
+    @property
+    def has_ended(self) -> bool:
+        """True for a process that takes no more requests."""
+        return self._process.has_ended
+
     def end(self) -> None:
         """Tell the process that there are no more requests; it ends by itself."""
         self._process.end()

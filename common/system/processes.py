@@ -172,6 +172,11 @@ class Process:
             if answer is not _NONE_YET:
                 return answer
 
+    @property
+    def has_ended(self) -> bool:
+        """True once the process has ended or was told to."""
+        return self._process.stdin.closed or self._process.poll() is not None
+
     def end(self) -> None:
         """Tell a process that takes lines that there are no more."""
         with suppress(BrokenPipeError):
