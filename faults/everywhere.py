@@ -29,8 +29,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from common.check.command_line import guarded, write_text
+from common.check.guard import guarded
 from common.system.errors import UserError
+from common.system.files import write_text
 from common.verdict.tolerances import tolerance
 from faults import hard, run
 from faults.catalogue import FAULTS
@@ -326,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
-    return guarded(options, lambda: _main(options))
+    return guarded(options.debug, lambda: _main(options))
 
 
 def _main(options: argparse.Namespace) -> int:
