@@ -125,3 +125,6 @@ class Context:
     def samples(self, shape: tuple[int, ...]) -> int:
         """How many samples a tensor of this shape has; 1 where they are not told apart."""
         return shape[0] if shape and self.batch == shape[0] and self.batch > 1 else 1
+
+
+BY_ITSELF = Context()

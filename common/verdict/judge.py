@@ -233,7 +233,7 @@ class _Judge:
         return self.batch[max(prefixes, key=len)] if prefixes else None
 
     def scores_scale(self, key: Key, ref64) -> float:
-        """For the margin of a choice: the scale of the scores that it is a difference of; else 0."""
+        """For a choice's margin: the scale of the scores that it is a difference of; else 0."""
         if key.choice != "margin":
             return 0.0
         scores = self.logs.get("ref32" if ref64 is None else "ref64", key.of_choice("scores"))

@@ -20,7 +20,7 @@ from functools import reduce
 import numpy as np
 
 from common.verdict.comparable import judge_integers, mismatch, not_finite, take_out_masks
-from common.verdict.context import Context
+from common.verdict.context import BY_ITSELF, Context
 from common.verdict.float32_alone import (
     compare_float32,
     judge_close,
@@ -43,7 +43,7 @@ def judge_tensor(
     cand32: np.ndarray,
     ref64: np.ndarray | None = None,
     cand64: np.ndarray | None = None,
-    context: Context = Context(),
+    context: Context = BY_ITSELF,
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
 
@@ -96,7 +96,7 @@ class Answer:
 
 
 def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray], note: str = "") -> Answer:
-    """Compare with bounds: excuse -> what is allowed with it and those before it; "" is the rule."""
+    """Compare with bounds: excuse -> what it allows; "" is what the rule allows without any."""
     allowed = reduce(np.maximum, bounds.values())
     passed = measured <= allowed
     needed, reached = [], measured <= bounds[""]
