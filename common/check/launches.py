@@ -11,8 +11,8 @@ from common.check.reuse import (
     why_not_reused,
     write_key,
 )
-from common.logs.result_folder import take_over
-from common.logs.sidecar import read_sidecar
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair import sources
 from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, TEXT, data_preset, make_data, reads_file
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
@@ -138,7 +138,7 @@ class Twins:
             if reason:
                 return
             found = former
-        take_over(found, folder)
+        ResultFolder(found).take_over(folder)
         self.brought.add(pair.name)
 
     def run_all(self, pairs: list[Pair]) -> dict[str, tuple[str, str]]:
@@ -265,7 +265,7 @@ class Twins:
         """What the twins of a model took, from their logs' sidecars."""
         total = 0.0
         for path in (self.work / model).glob("*.npy"):
-            total += (read_sidecar(path) or {}).get("elapsed_s", 0.0)
+            total += (read_sidecar(path) or Sidecar()).elapsed_s
         return total
 
 

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.provenance import changed_sources
 from common.report.guide_report import GuideReport
 from common.system.errors import UserError
 from common.system.folders import version
 from common.system.frameworks import SIDES
-from common.system.interpreters import two_environments
 from common.transplant.search import transplant_notes
-from common.verdict.independence import folder_problems
+from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import HARMLESS, Judgement, judge_logs
 from common.verdict.row import Row, exit_code, worst
 
@@ -119,10 +118,13 @@ def judged(step, pair, folder, options, twins) -> Result:
             if row.verdict == "PRECISION" and "precision" in options.allow:
                 row.note = f"allowed by --allow precision: {row.note}"
         logs = [folder / f"{step.judged[0]}_{side}.npy" for side in SIDES]
-        result.notes += two_environments(*map(read_sidecar, logs))
-        result.places = {side: _sidecar_entries(folder, step, side, "places") for side in SIDES}
+        result.notes += two_environments(*(read_sidecar(log) or Sidecar() for log in logs))
         for side in SIDES:
-            if _sidecar_entries(folder, step, side, "untaped_draws"):
+            sidecars = [
+                read_sidecar(folder / f"{stem}_{side}.npy") or Sidecar() for stem in step.judged
+            ]
+            result.places[side] = {k: at for one in sidecars for k, at in one.places.items()}
+            if any(True in sidecar.untaped_draws.values() for sidecar in sidecars):
                 result.notes.append(
                     f"the {side} model drew random numbers by itself, which the other side cannot "
                     "see: use nn.Dropout or F.dropout, or common's draw_normal"
@@ -160,7 +162,7 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
     """Raise UserError for logs of a model whose files have changed since."""
     for side in SIDES:
         log = folder / f"{stem}_{side}.npy"
-        changed = changed_sources(read_sidecar(log) or {}, pair, side)
+        changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, side)
         if changed:
             raise UserError(
                 f"{shown(log)} is stale: {', '.join(changed)} in {shown(pair.folder)} changed "
@@ -198,15 +200,6 @@ def _guide_passed(step: Step, judgements, folder: Path) -> bool | None:
     )
     means = [row.mean_abs for row in judgement.rows]
     return bool(means) and all(m is not None and m < step.guide_threshold for m in means)
-
-
-def _sidecar_entries(folder: Path, step: Step, side: str, entry: str) -> dict:
-    """One entry of the sidecars of a side's logs, those of all judged logs together."""
-    found: dict = {}
-    for stem in step.judged:
-        sidecar = read_sidecar(folder / f"{stem}_{side}.npy") or {}
-        found |= sidecar.get(entry) or {}
-    return found
 
 
 def shown(path: Path) -> str:

@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,7 @@ from types import ModuleType
 import numpy as np
 
 from common.logs.reader import read_log
-from common.logs.sidecar import read_sidecar, write_sidecar
+from common.logs.sidecar import SCHEMA, Sidecar, read_sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
@@ -454,7 +455,8 @@ def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> No
             no_float64 = _sentence(error)
             continue
         if no_float64:
-            _add_to_sidecar(folder / f"{stem}_{side.NAME}.npy", {"no_float64": no_float64})
+            path = folder / f"{stem}_{side.NAME}.npy"
+            write_sidecar(path, replace(read_sidecar(path), no_float64=no_float64))
         if side.NAME == "torch" and aligned and forced is None:
             forced = session.choices
             weights.save_state(choices_path, forced)
@@ -468,10 +470,6 @@ def _load_model_file(pair: Pair, side: ModuleType) -> ModuleType:
     if torch_is_paddle():
         raise UserError(COMPAT)
     return module
-
-
-def _add_to_sidecar(path: Path, entries: dict[str, object]) -> None:
-    write_sidecar(path, (read_sidecar(path) or {}) | entries)
 
 
 def _load_choices(path: Path) -> dict[str, np.ndarray]:
@@ -551,58 +549,58 @@ def _write_log(
             extra |= run.extra
             for key, value in run.notes.items():
                 notes.setdefault(key, {})[case.name or "main"] = value
-    sidecar = {
-        "schema": 1,
-        "step": path.name.split("_" + side.NAME)[0],
-        "model": pair.name,
-        "side": side.NAME,
-        "framework": side.NAME,
-        "framework_version": side.VERSION,
-        "framework_file": str(side.FILE),
-        "frameworks_loaded": frameworks_loaded(),
-        "torch_is_paddle": torch_is_paddle(),
-        "device": options.device,
-        "dtype": dtype,
-        "preset": options.preset,
-        "seed": options.seed,
-        "train": options.train,
-        "weights": options.weights or "initial",
-        "sources": model_sources(pair, side.NAME),
-        "workbench_sha256": workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
-        "inputs_sha256": arrays_sha256(inputs),
-        "weights_sha256": arrays_sha256(states),
-        "log_sha256": writer.sha256,
-        "forced_choices": forced is not None,
-        "flips": session.flips,
-        "choices": session.ledger,
-        "single_step": reference is not None,
-        "batches": batches,
-        "modules": session.modules,
-        "converted": session.converted,
-        "places": {key: short_place(place, str(ROOT)) for key, place in session.places.items()},
-        "classes": {key: name for key, name in session.classes.items() if name},
-        "environment": {
+    if options.transplant:
+        notes["transplanted"] = options.transplant.names
+        notes["operators"] = options.transplant.told()
+    sidecar = Sidecar(
+        schema=SCHEMA,
+        step=path.name.split("_" + side.NAME)[0],
+        model=pair.name,
+        side=side.NAME,
+        framework=side.NAME,
+        framework_version=side.VERSION,
+        framework_file=str(side.FILE),
+        frameworks_loaded=frameworks_loaded(),
+        torch_is_paddle=torch_is_paddle(),
+        device=options.device,
+        dtype=dtype,
+        preset=options.preset,
+        seed=options.seed,
+        train=options.train,
+        weights=options.weights or "initial",
+        sources=model_sources(pair, side.NAME),
+        workbench_sha256=workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
+        inputs_sha256=arrays_sha256(inputs),
+        weights_sha256=arrays_sha256(states),
+        log_sha256=writer.sha256,
+        forced_choices=forced is not None,
+        flips=session.flips,
+        choices=session.ledger,
+        single_step=reference is not None,
+        batches=batches,
+        modules=session.modules,
+        converted=session.converted,
+        places={key: short_place(place, str(ROOT)) for key, place in session.places.items()},
+        classes={key: name for key, name in session.classes.items() if name},
+        environment={
             "python": platform.python_version(),
             "executable": sys.executable,
             "numpy": np.__version__,
             "platform": platform.platform(),
             **{name: os.environ[name] for name in SETTINGS if name in os.environ},
         },
-        "command": " ".join([sys.executable, "-m", _module_name(), *sys.argv[1:]]),
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "elapsed_s": round(time.perf_counter() - start, 3),
+        command=" ".join([sys.executable, "-m", _module_name(), *sys.argv[1:]]),
+        time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        elapsed_s=round(time.perf_counter() - start, 3),
         **notes,
-    }
-    if options.transplant:
-        sidecar["transplanted"] = options.transplant.names
-        sidecar["operators"] = options.transplant.told()
+    )
     write_sidecar(path, sidecar)
     for stem, arrays in extra.items():
         small = path.with_name(f"{stem}_{side.NAME}.npy")
         with LogWriter(small) as writer:
             for key, values in arrays.items():
                 writer.add(key, values)
-        write_sidecar(small, sidecar | {"step": stem, "log_sha256": writer.sha256})
+        write_sidecar(small, replace(sidecar, step=stem, log_sha256=writer.sha256))
     return session
 
 
