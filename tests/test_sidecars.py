@@ -51,6 +51,7 @@ SAMPLES = {
     "no_float64": "it casts to float32",
     "witness": {"main": WITNESS},
     "last_bias": {"main": "fc.bias"},
+    "cases": ["stirred"],
     "transplanted": ["softmax"],
     "operators": {"softmax": COUNTS | {"where": "", "untaken": {"TypeError": 1}}},
     "paddle_to_torch": {"main": []},

@@ -5,7 +5,7 @@
 
 Runs step 1 for each, with every named tensor of every layer, and leaves log/depth/NAME.csv (every
 tensor: difference, each side's own distance to float64, the float64 gap, verdict),
-pics/depth.png, and the generated table in step1_forward/README.md.
+pics/depth.png, and the generated table in docs/depth.md.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.command_line import guarded
+from common.check.guard import guarded
 from common.logs.reader import read_log
 from common.pair.pairs import TRAINED_LIKE
 from common.report import terminal as report
@@ -30,7 +30,7 @@ from common.system.files import whole
 from common.verdict.row import exit_code
 from tools.readme import PICS, fill
 
-PAGE = ROOT / "step1_forward" / "README.md"
+PAGE = ROOT / "docs" / "depth.md"
 TABLES = ROOT / "log" / "depth"
 PRESETS = ("enwik8-local-2", "enwik8-lsh-2", "enwik8-local-12", "enwik8-lsh-12")
 WEIGHTS = (None, TRAINED_LIKE)
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--preset", action="append", help="instead of the four")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
-    return guarded(options, lambda: _main(options))
+    return guarded(options.debug, lambda: _main(options))
 
 
 def _main(options: argparse.Namespace) -> int:

@@ -115,6 +115,8 @@ class Sidecar:
     last_bias: dict[str, str | None] = _note(kinds.NAMED_TEXTS_OR_NULLS)
     # Case -> what checks its gradient without the other side (step 4).
     witness: dict[str, dict] = _note(kinds.WITNESSES)
+    # The cases that ran, where --case left out others.
+    cases: list[str] = _note(kinds.TEXTS)
     # Operators that torch computed on the Paddle side.
     transplanted: list[str] = _note(kinds.TEXTS)
     # Of those, operator -> how often Paddle's own result had other bits.

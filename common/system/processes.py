@@ -1,27 +1,35 @@
-"""Starts the twin scripts, each in a process of its own, and reprod_log's report in another.
+"""Processes that run a twin or reprod_log's report: how they are started, read and ended.
 
-The check's process imports neither framework.
+A process ends with the one that started it, however that one ended: the parent keeps one end of a
+pipe open and says nothing; when it is gone, killed or not, the system closes that end and the child
+reads the end of the pipe.  That needs no signal and works on every Unix.
+
+No NumPy, no framework: a twin calls `watch` before it imports anything slow.
 """
 
 import os
+import queue
 import re
 import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.system.frameworks import ON_GPU
-from common.system.interpreters import find_interpreter
-from common.system.parent import Child
 
+_PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the child
 _KEPT_LINES = 500  # of what a twin says on standard error
 _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 5.0
+_LOOK_EVERY_S = 0.5  # whether a process that owes an answer still runs
+_PROGRESS, _ANSWER = "@progress ", "@done "  # how lines of a twin's standard output begin
+_NONE_YET = object()
 
-_VARIABLES: dict[str, dict[str, str]] = {}  # a Python's path -> what its twins need
+_VARIABLES: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables that its twins need
 
 
 def environment(device: str = "cpu") -> dict[str, str]:
@@ -32,21 +40,75 @@ def environment(device: str = "cpu") -> dict[str, str]:
     values["PYTHONPATH"] = str(ROOT)
     values["PYTHONUNBUFFERED"] = "1"
     values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
-    if _processor_is_amd():
+    if processor_is_amd():
         values.setdefault("MKL_DEBUG_CPU_TYPE", "5")
     return values
 
 
-def _processor_is_amd() -> bool:
-    """True on AMD, where Paddle's MKL takes its slow path unless told otherwise."""
+def set_variables(python: str, variables: Mapping[str, str]) -> None:
+    """From now on, set these variables for every twin that this Python runs."""
+    _VARIABLES[python] = variables
+
+
+def processor_is_amd() -> bool:
+    """True on AMD, where Paddle's MKL takes its slow path unless MKL_DEBUG_CPU_TYPE is 5."""
     try:
         return "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
     except OSError:
         return False
 
 
+class Child(subprocess.Popen):
+    """A process in a group of its own that ends, if it calls `watch`, when this process does.
+
+    A group of its own, so that Ctrl-C reaches the parent alone, which then ends the child and
+    whatever that has started.
+    """
+
+    def __init__(self, command: Sequence[str], env: dict[str, str], **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        reading, self._alive = os.pipe()
+        try:
+            super().__init__(
+                list(command),
+                env=env | {_PARENT: str(reading)},
+                pass_fds=(reading,),
+                process_group=0,
+                **options,
+            )
+        except BaseException:
+            os.close(self._alive)
+            raise
+        finally:
+            os.close(reading)
+
+    def let_go(self) -> None:
+        """Close the pipe once the process has ended."""
+        if self._alive is not None:
+            os.close(self._alive)
+            self._alive = None
+
+    def stop(self, patience_s: float = _PATIENCE_S) -> None:
+        """End the process and those that it started, if it still runs."""
+        if self.poll() is None:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                try:
+                    os.killpg(self.pid, number)
+                except (ProcessLookupError, PermissionError):
+                    pass
+                try:
+                    self.wait(timeout=patience_s)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+        self.let_go()
+
+
 class Process:
-    """A twin script that is running; its progress lines go to `on_progress` as they come."""
+    """A twin script that is running; its progress lines go to `on_progress` as they come.
+
+    asks    the process takes lines on standard input, answers each, and ends where they end
+    """
 
     def __init__(
         self,
@@ -54,6 +116,7 @@ class Process:
         on_progress: Callable[[str], None],
         threads: int | None = None,
         device: str = "cpu",
+        asks: bool = False,
     ):
         values = environment(device)
         if threads is not None and "OMP_NUM_THREADS" not in os.environ:
@@ -61,10 +124,12 @@ class Process:
         for name, value in _VARIABLES.get(command[0], {}).items():
             values[name] = ":".join(filter(None, [value, values.get(name)]))
         self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._answers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._process = Child(
             command,
             values,
             cwd=ROOT,
+            stdin=subprocess.PIPE if asks else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -79,19 +144,50 @@ class Process:
 
     def _read_stdout(self, on_progress: Callable[[str], None]) -> None:
         for line in _lines(self._process.stdout):
-            if line.startswith("@progress "):
-                on_progress(line[len("@progress ") :].strip())
+            if line.startswith(_PROGRESS):
+                on_progress(line[len(_PROGRESS) :].strip())
+            elif line.startswith(_ANSWER):
+                self._answers.put(int(line[len(_ANSWER) :]))
+        self._answers.put(None)  # it has ended
 
     def _read_stderr(self) -> None:
         for line in _lines(self._process.stderr):
             self.stderr.append(line.rstrip("\n"))
+
+    def ask(self, line: str) -> None:
+        """Hand a line to the process; `answer` gives what it says to each, in their order."""
+        with suppress(BrokenPipeError):  # it has ended, which `answer` finds
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+
+    def answer(self) -> int | None:
+        """Wait for the next answer, an exit status; None where the process ended without one."""
+        while True:
+            try:
+                answer = self._answers.get(timeout=_LOOK_EVERY_S)
+            except queue.Empty:  # what it started may hold its output open
+                answer = None if self._process.poll() is not None else _NONE_YET
+            if answer is None:
+                self._answers.put(None)  # nor will there be another
+            if answer is not _NONE_YET:
+                return answer
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the process has ended or was told to."""
+        return self._process.stdin.closed or self._process.poll() is not None
+
+    def end(self) -> None:
+        """Tell a process that takes lines that there are no more."""
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def wait(self) -> int:
         """The exit status, once both pipes are drained."""
         status = self._process.wait()
         self._process.let_go()
         for thread in self._threads:
-            # A process that the twin left behind may hold its pipes for ever.
+            # A process that the twin left behind may keep its pipes open for ever.
             thread.join(_PATIENCE_S)
         if not any(thread.is_alive() for thread in self._threads):
             self._process.stdout.close()
@@ -100,7 +196,7 @@ class Process:
 
     def stop(self) -> None:
         """End the process and what it started, if it still runs."""
-        self._process.stop(_PATIENCE_S)
+        self._process.stop()
 
 
 def _lines(stream) -> Iterator[str]:
@@ -121,8 +217,28 @@ def how_it_ended(status: int, stderr: Sequence[str]) -> str:
     return f"{how}: {last[:300]}"
 
 
-def interpreter(side: str, given: str | None) -> str:
-    """The Python that runs a side (interpreters.py), with what it needs remembered."""
-    found = find_interpreter(side, given, environment(), ROOT)
-    _VARIABLES[found.path] = found.variables or {}
-    return found.path
+def watch() -> None:
+    """End this process (and its group, if it is the first of one) when its parent is gone.
+
+    Does nothing where no Child started it.
+    """
+    text = os.environ.pop(_PARENT, "")  # what this process starts has another parent
+    if not text.isdecimal():
+        return
+    descriptor = int(text)
+    try:
+        os.set_inheritable(descriptor, False)
+    except OSError:  # an interpreter's wrapper that closes descriptors it does not know
+        return
+    threading.Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
+
+
+def _end_with_parent(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 64):
+            pass
+    except OSError:
+        return
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
