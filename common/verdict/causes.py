@@ -41,7 +41,7 @@ _NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than t
 def explain(row: Row, key: Key, logs: Logs) -> None:
     """Name the cause of a CONSTANT, of an optimizer row's PRECISION, or where to look."""
     if row.verdict == "CONSTANT":
-        classes = logs.notes_of("cand64", "classes") or logs.notes_of("cand32", "classes")
+        classes = logs.sidecars["cand64"].classes or logs.sidecars["cand32"].classes
         known = key.local in STATISTICS
         row.add_note(constant_cause(key.local if known else class_of(key, classes)))
     elif row.verdict == "PRECISION" and "/adam" in f"/{key}" and key.is_optimizer:

@@ -104,11 +104,11 @@ def judge_logs(
             logs.leave_out("ref64")
             logs.leave_out("cand64")
         for name, side in (("ref32", "torch"), ("cand32", "paddle")):
-            reason = logs.sidecars.get(name, {}).get("no_float64")
+            reason = logs.sidecars[name].no_float64
             if reason:
                 judgement.notes.append(f"the {side} side has no float64 path: {reason}")
         if batch is None:
-            batch = logs.notes_of("ref32", "batches") or logs.notes_of("ref64", "batches") or None
+            batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
         keys = [Key.parse(key, logs.cases) for key in logs.keys()]
         passed_over, notes = not_judged(keys, logs)
         judgement.notes += notes
@@ -135,7 +135,7 @@ class _Case:
         self.longest_sum = LongestSum()
         self.inherited = InheritedNoise()
         self.zero_gradients = ZeroGradients()
-        probed = logs.notes_of("ref32", "modules")
+        probed = logs.sidecars["ref32"].modules
         self.modules = {module[len(name) :] for module in probed if module.startswith(name)}
 
 
@@ -146,7 +146,7 @@ class _Judge:
         self.logs = logs
         self.batch = batch
         self.kind_scales = _kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
-        self.choices = {name: logs.notes_of(name, "choices") for name in logs.names()}
+        self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
         self.streams = Streams()
         self._cases: dict[str, _Case] = {}
 
@@ -281,14 +281,14 @@ class _Judge:
     def read_choice(self, name: str, key: Key) -> Choice | None:
         """What a run would have chosen and its scores, None where its log lacks one."""
         ledger = self.choices[name].get(str(key))
-        scores = self.logs.get(name, ledger.get("scores", "")) if isinstance(ledger, dict) else None
+        scores = self.logs.get(name, ledger.get("scores", "")) if ledger else None
         choice = self.logs.get(name, key)
         return None if scores is None or choice is None else Choice(choice, scores)
 
     def read_margin(self, name: str, key: Key) -> np.ndarray | None:
         """By how much a run's choice won, None where its log does not say."""
         ledger = self.choices[name].get(str(key))
-        return self.logs.get(name, ledger.get("margin", "")) if isinstance(ledger, dict) else None
+        return self.logs.get(name, ledger.get("margin", "")) if ledger else None
 
     # ---- rows after one that is off -------------------------------------------------------------
 

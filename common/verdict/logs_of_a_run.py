@@ -4,14 +4,14 @@ NumPy only.
 """
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 import numpy as np
 
 from common.logs.key import Key
 from common.logs.reader import read_log
-from common.logs.sidecar import CHOICE, IN_PLACE, OWN, read_sidecar
+from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, read_sidecar
 from common.verdict.independence import transplanted
 
 LOGS = {
@@ -29,14 +29,14 @@ class Logs:
 
     def __init__(self, stack: ExitStack, sources: Mapping[str, str | os.PathLike | Mapping | None]):
         self._logs: dict[str, Mapping[str, np.ndarray]] = {}
-        self.sidecars: dict[str, dict] = {}
+        self.sidecars = dict.fromkeys(LOGS, Sidecar())  # one that says nothing: none is there
         for name, source in sources.items():
             if isinstance(source, Mapping):
                 self._logs[name] = source
             elif source is not None:
                 self._logs[name] = stack.enter_context(read_log(source))
-                self.sidecars[name] = read_sidecar(source) or {}
-        self.cases = tuple(self.notes_of("ref32", "batches"))
+                self.sidecars[name] = read_sidecar(source) or Sidecar()
+        self.cases = tuple(self.sidecars["ref32"].batches)
 
     def __getitem__(self, name: str) -> Mapping[str, np.ndarray]:
         return self._logs[name]
@@ -57,14 +57,9 @@ class Logs:
         log = self._logs.get(name)
         return log[str(key)] if log is not None and str(key) in log else None
 
-    def notes_of(self, name: str, entry: str) -> dict:
-        """A dict of a log's sidecar; empty where it has none."""
-        notes = self.sidecars.get(name, {}).get(entry)
-        return notes if isinstance(notes, dict) else {}
-
     def classes_of(self, key: object) -> list[str]:
         """The class of what a key belongs to, on either side; empty texts where none is known."""
-        return [self.notes_of(name, "classes").get(str(key), "") for name in _FLOAT32]
+        return [self.sidecars[name].classes.get(str(key), "") for name in _FLOAT32]
 
     def keys(self) -> list[str]:
         """The reference's keys in their order; those of the candidate alone where it made them."""
@@ -92,7 +87,7 @@ class Logs:
 
     def transplanted(self) -> bool:
         """True where one framework computed operators of the other side."""
-        return transplanted(self.sidecars)
+        return transplanted(self.sidecars.values())
 
 
 def not_judged(keys: Sequence[Key], logs: Logs) -> tuple[set[Key], list[str]]:
@@ -132,12 +127,12 @@ def _is_left_out(key: Key, logs: Logs) -> bool:
     A port may call F.relu where the reference has a ReLU: that layer is then no probe there.
     Nor are layers that the other side has in one, where case.py's convert fuses their weights.
     """
-    sides = [logs.notes_of(name, "modules") for name in _FLOAT32]
+    sides = [logs.sidecars[name].modules for name in _FLOAT32]
     if not all(sides) or key.kind not in ("", "grad_of"):
         return False
     name = key.module(sides[0].keys() | sides[1].keys(), key.prefix)
     parameters = [modules[name] for modules in sides if name in modules]
-    converted: Collection[str] = logs.sidecars.get("cand32", {}).get("converted") or []
+    converted = logs.sidecars["cand32"].converted
     return len(parameters) == 1 and (parameters[0] == 0 or name in converted)
 
 
