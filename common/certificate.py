@@ -34,12 +34,13 @@ from common.logs.sidecar import read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
 from common.report import terminal as report
 from common.system.errors import UserError
-from common.system.processes import Process, interpreter
+from common.system.frameworks import SIDES
+from common.system.interpreters import interpreter
+from common.system.processes import Process
 from common.verdict.judge import judge_logs
 from common.verdict.row import Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 
-SIDES = ("torch", "paddle")
 NOT_REACHED = "not reached"
 _HARMLESS = ("IDENTICAL", "ROUNDING", "CONSTANT", "FLIP", "CLOSE")
 

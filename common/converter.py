@@ -26,13 +26,14 @@ from pathlib import Path
 
 import numpy as np
 
-from common.certificate import SIDES, Certificate, read_checkpoint, read_layout, show
+from common.certificate import Certificate, read_checkpoint, read_layout, show
 from common.check.command_line import guarded, write_text
 from common.pair.pairs import Pair, load_pair
 from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.folders import put_in_place
-from common.system.processes import interpreter
+from common.system.frameworks import SIDES
+from common.system.interpreters import interpreter
 from common.weights.checkpoint import Checkpoint, fill_in, prepare
 from common.weights.read import CONFIG, find, parts, read
 from common.weights.states import goes_round

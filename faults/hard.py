@@ -69,12 +69,18 @@ RUNS = (
 )
 
 
-def run(workers: int, on_progress: Callable[[str], None], runs: Sequence[Run] = RUNS) -> list[dict]:
+def run(
+    workers: int,
+    on_progress: Callable[[str], None],
+    runs: Sequence[Run] = RUNS,
+    on_report: Callable[[Run, dict, Path], None] | None = None,
+) -> list[dict]:
     """Judge every hard pair; a dict for each, in the order of RUNS.
 
     name, step, verdict, exit_code (0: right), rows, guide_passed, seconds (of its run, shared by
-    its cases) and worst, the row that used most of what it was allowed.  Raises UserError where a
-    run leaves no report.
+    its cases) and worst, the row that used most of what it was allowed.  `on_report` is given each
+    run's report and the folder of its logs, before that is removed.  Raises UserError where a run
+    leaves no report.
     """
     waiting = list(enumerate(runs))
     found: dict[int, list[dict]] = {}
@@ -88,7 +94,7 @@ def run(workers: int, on_progress: Callable[[str], None], runs: Sequence[Run] = 
                     if not waiting or broken:
                         return
                     i, one = waiting.pop(0)
-                cases = _judge(one, out / str(i))
+                cases = _judge(one, out / str(i), on_report)
                 with lock:
                     found[i] = cases
                     on_progress(f"hard pairs: step {one.step}, {one.name}")
@@ -106,7 +112,7 @@ def run(workers: int, on_progress: Callable[[str], None], runs: Sequence[Run] = 
     return [case for i in sorted(found) for case in found[i]]
 
 
-def _judge(one: Run, out: Path) -> list[dict]:
+def _judge(one: Run, out: Path, on_report=None) -> list[dict]:
     """Run one check and cut its report into its cases."""
     report = out / "rows.json"
     command = [sys.executable, "-W", "ignore", str(ROOT / CHECKS[one.step])]
@@ -123,6 +129,8 @@ def _judge(one: Run, out: Path) -> list[dict]:
     if document["errors"]:
         sentence = "; ".join(document["errors"].values())
         raise UserError(f"{one.name}: step {one.step} could not be compared: {sentence}")
+    if on_report is not None:
+        on_report(one, document, out)
     cases: dict[str, list[dict]] = {}
     for row in document["rows"]:
         cases.setdefault(row["key"].split("/")[0], []).append(row)

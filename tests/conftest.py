@@ -19,8 +19,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 # Small tensors gain nothing from many threads, and test files run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Paddle's MKL takes its slowest path on AMD processors without this; others ignore it.
-os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
+
+from common.system.processes import processor_is_amd  # noqa: E402  (NumPy reads the number of threads)
+
+# As the twins have it. Intel's processors obey it too, and leave the path that users are on.
+if processor_is_amd():
+    os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
 # Figures are written, never shown.
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Started in the background, a suite has these ignored, and so would all that it starts.

@@ -69,14 +69,14 @@ def alive(pid: int) -> bool:
 
 PARENT = """
 import sys, time
-from common.system.parent import Child
+from common.system.processes import Child
 child = Child([sys.executable, "-c", sys.argv[1]], {"PYTHONPATH": sys.argv[2]})
 print(child.pid, flush=True)
 time.sleep(60)
 """
 TWIN = """
 import subprocess, sys, time
-from common.system.parent import watch
+from common.system.processes import watch
 watch()
 loader = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 print(loader.pid, flush=True)

@@ -25,7 +25,7 @@ from common.system.errors import UserError
 from common.system.files import fill_standard_streams, whole
 from common.system.folders import put_in_place, remove_abandoned, working_folder
 from common.system.frameworks import SIDES
-from common.system.processes import interpreter
+from common.system.interpreters import interpreter
 from common.system.signals import Stopped, stoppable
 from common.transplant.operators import SMALLEST, chosen
 from common.transplant.search import Search

@@ -9,15 +9,14 @@ from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.system.interpreters import installed
-from common.system.parent import Child
-from common.system.processes import environment
+from common.system.processes import Child, environment
 
 # reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
 # here, tensor by tensor, and compared and reported on by reprod_log.
 _REPORT = """
 import sys
 from common.logs.reader import read_log
-from common.system.parent import watch
+from common.system.processes import watch
 watch()
 from reprod_log import ReprodDiffHelper
 

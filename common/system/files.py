@@ -11,7 +11,8 @@ from pathlib import Path
 
 from common.system.errors import UserError
 
-# A file with holes can be far longer than what is stored, and reading it takes for ever.
+# A file with holes (a sparse file) can be far longer than what is stored of it: reading it would
+# take for ever.
 _HOLES_FROM_BYTES = 1 << 30
 _HOLES_RATIO = 16
 
@@ -20,8 +21,8 @@ _HOLES_RATIO = 16
 def whole(path: str | os.PathLike) -> Iterator[Path]:
     """A name beside `path` to write to; renamed to it at the end, removed where that fails.
 
-    A link stays, and the file that it points to is replaced.  What is there and is no file, such as
-    /dev/stdout, is written to as it is: a file in its place would take it from everybody.
+    A link stays, and the file that it points to is replaced.  A device or a pipe, such as
+    /dev/stdout, is written to directly: a file renamed over it would remove it for everybody.
     """
     path = Path(path)
     special = str(path).startswith(("/dev/", "/proc/"))
@@ -52,8 +53,8 @@ def link_or_copy(path: str | os.PathLike, place: str | os.PathLike) -> None:
 def open_plain(path: str | os.PathLike, links: bool = False) -> io.BufferedReader:
     """Open a regular file for reading, without waiting for a pipe's other end.
 
-    links   a symbolic link will do; a log's may not be one, since who changes what it points to
-            changes what was judged.
+    links   whether a symbolic link is followed; a log may not be one, since changing what it points
+            to changes what was judged.
     Raises UserError, in one sentence with the path, for whatever cannot be read or is no file.
     """
     path = Path(path)
@@ -66,11 +67,11 @@ def open_plain(path: str | os.PathLike, links: bool = False) -> io.BufferedReade
         raise UserError(f"{path}: cannot be opened: {error.strerror}") from None
     except ValueError as error:  # a zero byte in the name
         raise UserError(f"{path}: cannot be opened: {error}") from None
-    found = os.fstat(descriptor)
-    problem = "" if stat.S_ISREG(found.st_mode) else "not a plain file"
-    stored = found.st_blocks * 512  # 0 where a file system does not say
-    if found.st_size > _HOLES_FROM_BYTES and 0 < stored < found.st_size // _HOLES_RATIO:
-        problem = f"{found.st_size:,} bytes long, of which only {stored:,} are stored"
+    status = os.fstat(descriptor)
+    problem = "" if stat.S_ISREG(status.st_mode) else "not a plain file"
+    stored = status.st_blocks * 512  # 0 where a file system does not say
+    if status.st_size > _HOLES_FROM_BYTES and 0 < stored < status.st_size // _HOLES_RATIO:
+        problem = f"{status.st_size:,} bytes long, of which only {stored:,} are stored"
     if problem:
         os.close(descriptor)
         raise UserError(f"{path}: refused: {problem}")
@@ -80,8 +81,8 @@ def open_plain(path: str | os.PathLike, links: bool = False) -> io.BufferedReade
 def fill_standard_streams() -> None:
     """Make standard streams that can be written to, whatever this process was started with.
 
-    Where one is missing, the next file that is opened would take its number, and what is meant for
-    a person would go there.
+    Where one is closed, the next file that is opened would get its descriptor, and what is printed
+    would be written into that file.
     """
     for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         try:

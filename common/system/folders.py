@@ -1,4 +1,4 @@
-"""Working folders, and finished results that take the former ones' place; whole or not at all.
+"""Working folders, and finished results that replace the former ones whole or not at all.
 
 Killed at any moment, a check leaves the former result, or one that the next check brings back.
 """
@@ -38,9 +38,9 @@ def working_folder(base: Path) -> Iterator[Path]:
 def remove_abandoned(base: Path) -> None:
     """Tidy what a killed check left: its working folders go, a result moved aside comes back.
 
-    A folder is abandoned if no process has the number in its name and none holds its lock; a
-    process of another container that shares the checkout has a number that means nothing here.
-    What may not be written to stays.
+    A folder is abandoned if no process has the number in its name and none holds its lock.  The
+    lock is asked too, since the number of a process in another container that shares the checkout
+    means nothing here.  What may not be written to stays.
     """
     for path in [*base.glob(".work-*-*"), *base.glob(".old-*-*")]:
         try:
@@ -68,7 +68,7 @@ def remove_abandoned(base: Path) -> None:
 def lock_folder(folder: Path) -> int | None:
     """Hold a folder's lock till the descriptor is closed; None where another process holds it.
 
-    Where the file system has no locks, every folder counts as free, and its number decides.
+    Where the file system has no locks, every folder counts as unlocked.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -85,7 +85,7 @@ def lock_folder(folder: Path) -> int | None:
     return descriptor
 
 
-def put_in_place(made: Path, target: Path) -> None:
+def put_in_place(finished: Path, target: Path) -> None:
     """Swap a finished folder in for the former one, which comes back where that fails.
 
     Ctrl-C waits for it.  Killed in between, the next check brings the former one back.
@@ -99,7 +99,7 @@ def put_in_place(made: Path, target: Path) -> None:
         old = Path(tempfile.mkdtemp(prefix=f".old-{os.getpid()}-", dir=target.parent))
         lock = lock_folder(old)
         try:
-            _swap(made, target, old / target.name)
+            _swap(finished, target, old / target.name)
         finally:
             if os.path.lexists(target):  # else the next check brings the former one back
                 shutil.rmtree(old, ignore_errors=True)
@@ -107,14 +107,14 @@ def put_in_place(made: Path, target: Path) -> None:
                 os.close(lock)
 
 
-def _swap(made: Path, target: Path, aside: Path) -> None:
+def _swap(finished: Path, target: Path, aside: Path) -> None:
     for _ in range(_TRIES):
         try:
             if target.exists():
-                if aside.exists():  # older than what another check has put in since
+                if aside.exists():  # an older result; another check has put in a newer one since
                     shutil.rmtree(aside)
                 os.replace(target, aside)
-            os.replace(made, target)
+            os.replace(finished, target)
             return
         except OSError as error:
             reason = error.strerror
@@ -126,9 +126,9 @@ def _swap(made: Path, target: Path, aside: Path) -> None:
 
 
 def version(folder: Path) -> tuple[int, int] | None:
-    """What tells one result in a place from the next that takes it; None where there is none."""
+    """What tells a result from the next one under the same name; None where there is none."""
     try:
-        found = os.stat(folder)
+        status = os.stat(folder)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

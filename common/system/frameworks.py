@@ -2,12 +2,13 @@
 
 SIDES = ("torch", "paddle")
 
-# Of runs on a GPU, unless the user says otherwise: no TF32, and the same result every time.
+# The environment of runs on a GPU, unless the user says otherwise: no TF32, and the same result
+# every time.
 ON_GPU = {
     "NVIDIA_TF32_OVERRIDE": "0",
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
     "FLAGS_use_accuracy_compatible_kernel": "1",
 }
 
-# Of the environment, what a result's last bits can depend on; a sidecar tells it.
+# Variables of the environment that a result's last bits can depend on; a sidecar records them.
 SETTINGS = ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", *ON_GPU)

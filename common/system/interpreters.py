@@ -1,7 +1,7 @@
 """Which Python runs a side: found, asked what it has, and refused in one sentence if it won't do.
 
-The check's process; nothing of the side is imported, here or there, to answer in a twentieth of a
-second.
+Runs in the check's process.  The framework is imported neither here nor by the Python that is
+asked, so the answer takes a twentieth of a second.
 """
 
 import importlib.metadata
@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.system.checkout import ROOT
 from common.system.errors import UserError
+from common.system.processes import environment, set_variables
 
 OLDEST_PYTHON = (3, 11)
 PATIENCE_S = 60.0  # a cold disk, a wrapper that starts a container
@@ -22,24 +24,24 @@ PATIENCE_S = 60.0  # a cold disk, a wrapper that starts a container
 # is loaded to see which library it uses (see Interpreter.variables).
 _QUESTION = """
 import json, sys
-found = {"python": "%d.%d.%d" % tuple(sys.version_info[:3]), "executable": sys.executable}
+answer = {"python": "%d.%d.%d" % tuple(sys.version_info[:3]), "executable": sys.executable}
 if sys.version_info >= (3, 8):
     import importlib.metadata, importlib.util, zlib
     for package, names in json.loads(sys.argv[1]).items():
         spec = importlib.util.find_spec(package)
         if spec is None or spec.origin is None:
             continue
-        found[package] = "of unknown version"
+        answer[package] = "of unknown version"
         for name in names:
             try:
-                found[package] = importlib.metadata.version(name)
+                answer[package] = importlib.metadata.version(name)
             except importlib.metadata.PackageNotFoundError:
                 pass
     if sys.platform == "linux" and getattr(zlib, "__file__", None):
         with open("/proc/self/maps") as maps:
             paths = [line.split(None, 5)[-1].strip() for line in maps if "/libz.so" in line]
-        found["libz"] = paths[0] if paths else None
-print(json.dumps(found))
+        answer["libz"] = paths[0] if paths else None
+print(json.dumps(answer))
 """
 _DISTRIBUTIONS = {
     "torch": ("torch",),
@@ -72,16 +74,26 @@ def _own_version(distribution: str) -> str:
         return ""
 
 
-def find_interpreter(
-    side: str, given: str | None, environment: Mapping[str, str], folder: Path
-) -> Interpreter:
-    """The Python that runs a side: the one given, else this one, where the framework must be.
+def interpreter(side: str, python: str | None) -> str:
+    """The path of the Python that runs a side; what its twins need in their environment is set.
 
-    environment, folder   what a twin is started with
+    python    what --torch-python or --paddle-python says; None for this Python
+    """
+    answer = find_interpreter(side, python, environment(), ROOT)
+    set_variables(answer.path, answer.variables or {})
+    return answer.path
+
+
+def find_interpreter(
+    side: str, python: str | None, variables: Mapping[str, str], folder: Path
+) -> Interpreter:
+    """The Python that runs a side: the one named, else this one, where the framework must be.
+
+    variables, folder   the environment and the working folder that a twin is started with
     Raises UserError where there is no such Python, or it is too old, or lacks the framework or
     NumPy.
     """
-    if given is None:
+    if python is None:
         if not installed(side):
             raise UserError(
                 f"{side} is not installed for {sys.executable}: run `make install`, name another "
@@ -89,36 +101,36 @@ def find_interpreter(
             )
         if side != "paddle" or not _own_version("paddlepaddle").startswith("2."):
             return Interpreter(sys.executable)  # nothing to ask
-        given = sys.executable
-    asked = f"--{side}-python {given}"
-    path = Path(given).expanduser().absolute()  # not resolved: a venv's python is a link
+        python = sys.executable
+    option = f"--{side}-python {python}"
+    path = Path(python).expanduser().absolute()  # not resolved: a venv's python is a link
     if path.is_dir():
-        raise UserError(f"{asked}: this is a folder; name its Python, such as {given}/bin/python")
+        raise UserError(f"{option}: this is a folder; name its Python, such as {python}/bin/python")
     if not path.exists():
-        raise UserError(f"{asked}: there is no such file")
-    found = _ask(asked, path, environment, folder)
-    version = tuple(int(part) for part in found["python"].split("."))
+        raise UserError(f"{option}: there is no such file")
+    answer = _ask(option, path, variables, folder)
+    version = tuple(int(part) for part in answer["python"].split("."))
     if version < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
-        raise UserError(f"{asked} is Python {found['python']}; a side needs {wanted} or newer")
-    missing = [name for name in (side, "numpy") if name not in found]
+        raise UserError(f"{option} is Python {answer['python']}; a side needs {wanted} or newer")
+    missing = [name for name in (side, "numpy") if name not in answer]
     if missing:
         raise UserError(
-            f"{asked} (Python {found['python']}) has no {' and no '.join(missing)}: install "
+            f"{option} (Python {answer['python']}) has no {' and no '.join(missing)}: install "
             f"{'it' if len(missing) == 1 else 'them'} there, or name another Python"
         )
     return Interpreter(
-        str(path), found["python"], found[side], found["numpy"], _variables(side, found)
+        str(path), answer["python"], answer[side], answer["numpy"], _variables(side, answer)
     )
 
 
-def _ask(asked: str, path: Path, environment: Mapping[str, str], folder: Path) -> dict:
+def _ask(option: str, path: Path, variables: Mapping[str, str], folder: Path) -> dict:
     """What the Python says of itself; raises UserError where it cannot be made to."""
     try:
-        answer = subprocess.run(
+        finished = subprocess.run(
             [str(path), "-W", "ignore", "-c", _QUESTION, json.dumps(_DISTRIBUTIONS)],
             cwd=folder,
-            env=dict(environment),
+            env=dict(variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -126,28 +138,28 @@ def _ask(asked: str, path: Path, environment: Mapping[str, str], folder: Path) -
             timeout=PATIENCE_S,
         )
     except OSError as error:
-        raise UserError(f"{asked} cannot be run: {error.strerror}") from None
+        raise UserError(f"{option} cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
-        raise UserError(f"{asked}: no answer within {PATIENCE_S:g} s; is it a Python?") from None
+        raise UserError(f"{option}: no answer within {PATIENCE_S:g} s; is it a Python?") from None
     try:
-        found = json.loads(answer.stdout.strip().rpartition("\n")[2])
-        assert isinstance(found["python"], str)
+        answer = json.loads(finished.stdout.strip().rpartition("\n")[2])
+        assert isinstance(answer["python"], str)
     except (ValueError, KeyError, TypeError, AssertionError):
-        words = (answer.stderr or answer.stdout).strip().rpartition("\n")[2][:200]
-        told = f": {words}" if words else ""
-        raise UserError(f"{asked} does not answer like a Python{told}") from None
-    return found
+        last_line = (finished.stderr or finished.stdout).strip().rpartition("\n")[2][:200]
+        said = f": {last_line}" if last_line else ""
+        raise UserError(f"{option} does not answer like a Python{said}") from None
+    return answer
 
 
-def _variables(side: str, found: Mapping[str, str]) -> dict[str, str]:
+def _variables(side: str, answer: Mapping[str, str]) -> dict[str, str]:
     """What a twin's environment must hold for this Python.
 
     paddlepaddle 2.6 exports an old zlib of its own.  Where Python's zlib module is a library (not
     in Debian's Python, but in pyenv's and conda's) and is loaded after Paddle, it calls Paddle's
     and crashes: the right one is loaded first.
     """
-    if side == "paddle" and found[side].startswith("2.") and found.get("libz"):
-        return {"LD_PRELOAD": found["libz"]}
+    if side == "paddle" and answer[side].startswith("2.") and answer.get("libz"):
+        return {"LD_PRELOAD": answer["libz"]}
     return {}
 
 
@@ -159,10 +171,10 @@ def two_environments(*sidecars: Mapping | None) -> list[str]:
     environments = [(sidecar or {}).get("environment") or {} for sidecar in sidecars]
     if len({str(one.get("executable")) for one in environments}) < 2:
         return []
-    told = [
+    sides = [
         f"{sidecar.get('framework')} {sidecar.get('framework_version')} on Python "
         f"{one.get('python')} with NumPy {one.get('numpy')}"
         for sidecar, one in zip(sidecars, environments, strict=True)
         if sidecar
     ]
-    return [f"two environments: {'; '.join(told)}"]
+    return [f"two environments: {'; '.join(sides)}"]

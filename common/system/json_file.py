@@ -34,12 +34,12 @@ def load_json(path: str | os.PathLike) -> dict:
 
 
 def _named_once(pairs: list[tuple[str, object]]) -> dict:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the name {ascii(twice[:80])} twice in one object")
-    return found
+    return members
 
 
 def _no_number(name: str) -> float:

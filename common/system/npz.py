@@ -13,8 +13,8 @@ import numpy as np
 
 from common.system.files import open_plain
 
-# Deflate can shrink zeros to a thousandth.  What is more than this many times its file, and more
-# than a small machine has to spare, is no weights file: floats that were drawn shrink by a tenth.
+# Deflate can shrink zeros to a thousandth, random floats only by a tenth.  So what unpacks to more
+# than MAX_RATIO times its file, and to more than a small machine can spare, is no weights file.
 MAX_RATIO = 20
 FREE_BYTES = 1 << 28
 _MAX_HEADER_BYTES = 10_000
@@ -42,8 +42,8 @@ def read_npz(path: str | os.PathLike, text: tuple[str, ...] = ()) -> dict[str, n
         except ValueError:
             raise
         except Exception as error:  # zipfile, zlib, NumPy and the system each have their own
-            told = " ".join(str(error).split())[:200]
-            raise ValueError(f"{type(error).__name__}: {told}") from None
+            reason = " ".join(str(error).split())[:200]
+            raise ValueError(f"{type(error).__name__}: {reason}") from None
 
 
 def _arrays(archive: zipfile.ZipFile, file_bytes: int, text) -> dict[str, np.ndarray]:
@@ -55,7 +55,7 @@ def _arrays(archive: zipfile.ZipFile, file_bytes: int, text) -> dict[str, np.nda
     unpacked = sum(member.file_size for member in members)
     if unpacked > max(FREE_BYTES, MAX_RATIO * file_bytes):
         raise ValueError(f"it would unpack to {unpacked:,} bytes from {file_bytes:,}")
-    found = {}
+    arrays = {}
     for member in members:
         name = member.filename.removesuffix(".npy")
         if name == member.filename or name.startswith("/") or ".." in name.split("/"):
@@ -63,12 +63,12 @@ def _arrays(archive: zipfile.ZipFile, file_bytes: int, text) -> dict[str, np.nda
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{ascii(name)} is packed in a way that NumPy does not know")
         with archive.open(member) as stream:
-            found[name] = _array(stream, member.file_size, ascii(name), text=name in text)
-    return found
+            arrays[name] = _array(stream, member.file_size, ascii(name), text=name in text)
+    return arrays
 
 
 def _array(stream, stored_bytes: int, name: str, text: bool) -> np.ndarray:
-    """One member; its header is believed only where the member is as long as that says."""
+    """One member; its header is believed only where the member has the length that it says."""
     read_header = _READ_HEADER.get(np.lib.format.read_magic(stream))
     if read_header is None:
         raise ValueError(f"{name} has a header that NumPy writes for no plain array")
@@ -81,8 +81,8 @@ def _array(stream, stored_bytes: int, name: str, text: bool) -> np.ndarray:
     size = math.prod(shape)
     held = stored_bytes - stream.tell()
     if len(shape) > 32 or any(n < 0 for n in shape) or size * dtype.itemsize != held:
-        told = str(shape) if len(shape) <= 32 else f"{len(shape)} axes"
-        raise ValueError(f"{name} has {held:,} bytes, which are no {dtype} of shape {told[:200]}")
+        shown = str(shape) if len(shape) <= 32 else f"{len(shape)} axes"
+        raise ValueError(f"{name} has {held:,} bytes, which are no {dtype} of shape {shown[:200]}")
     flat = np.empty(size, dtype)
     view = memoryview(flat.view(np.uint8)) if flat.nbytes else memoryview(b"")
     place = 0

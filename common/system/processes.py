@@ -1,6 +1,10 @@
-"""Starts the twin scripts, each in a process of its own, and reprod_log's report in another.
+"""Processes that run a twin or reprod_log's report: how they are started, read and ended.
 
-The check's process imports neither framework.
+A process ends with the one that started it, however that one ended: the parent keeps one end of a
+pipe open and says nothing; when it is gone, killed or not, the system closes that end and the child
+reads the end of the pipe.  That needs no signal and works on every Unix.
+
+No NumPy, no framework: a twin calls `watch` before it imports anything slow.
 """
 
 import os
@@ -9,19 +13,18 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.system.frameworks import ON_GPU
-from common.system.interpreters import find_interpreter
-from common.system.parent import Child
 
+_PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the child
 _KEPT_LINES = 500  # of what a twin says on standard error
 _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 5.0
 
-_VARIABLES: dict[str, dict[str, str]] = {}  # a Python's path -> what its twins need
+_VARIABLES: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables that its twins need
 
 
 def environment(device: str = "cpu") -> dict[str, str]:
@@ -32,17 +35,68 @@ def environment(device: str = "cpu") -> dict[str, str]:
     values["PYTHONPATH"] = str(ROOT)
     values["PYTHONUNBUFFERED"] = "1"
     values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
-    if _processor_is_amd():
+    if processor_is_amd():
         values.setdefault("MKL_DEBUG_CPU_TYPE", "5")
     return values
 
 
-def _processor_is_amd() -> bool:
-    """True on AMD, where Paddle's MKL takes its slow path unless told otherwise."""
+def set_variables(python: str, variables: Mapping[str, str]) -> None:
+    """From now on, set these variables for every twin that this Python runs."""
+    _VARIABLES[python] = variables
+
+
+def processor_is_amd() -> bool:
+    """True on AMD, where Paddle's MKL takes its slow path unless MKL_DEBUG_CPU_TYPE is 5."""
     try:
         return "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
     except OSError:
         return False
+
+
+class Child(subprocess.Popen):
+    """A process in a group of its own that ends, if it calls `watch`, when this process does.
+
+    A group of its own, so that Ctrl-C reaches the parent alone, which then ends the child and
+    whatever that has started.
+    """
+
+    def __init__(self, command: Sequence[str], env: dict[str, str], **options):
+        reading, self._alive = os.pipe()
+        try:
+            super().__init__(
+                list(command),
+                env=env | {_PARENT: str(reading)},
+                stdin=subprocess.DEVNULL,
+                pass_fds=(reading,),
+                process_group=0,
+                **options,
+            )
+        except BaseException:
+            os.close(self._alive)
+            raise
+        finally:
+            os.close(reading)
+
+    def let_go(self) -> None:
+        """Close the pipe once the process has ended."""
+        if self._alive is not None:
+            os.close(self._alive)
+            self._alive = None
+
+    def stop(self, patience_s: float = _PATIENCE_S) -> None:
+        """End the process and those that it started, if it still runs."""
+        if self.poll() is None:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                try:
+                    os.killpg(self.pid, number)
+                except (ProcessLookupError, PermissionError):
+                    pass
+                try:
+                    self.wait(timeout=patience_s)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+        self.let_go()
 
 
 class Process:
@@ -91,7 +145,7 @@ class Process:
         status = self._process.wait()
         self._process.let_go()
         for thread in self._threads:
-            # A process that the twin left behind may hold its pipes for ever.
+            # A process that the twin left behind may keep its pipes open for ever.
             thread.join(_PATIENCE_S)
         if not any(thread.is_alive() for thread in self._threads):
             self._process.stdout.close()
@@ -100,7 +154,7 @@ class Process:
 
     def stop(self) -> None:
         """End the process and what it started, if it still runs."""
-        self._process.stop(_PATIENCE_S)
+        self._process.stop()
 
 
 def _lines(stream) -> Iterator[str]:
@@ -121,8 +175,28 @@ def how_it_ended(status: int, stderr: Sequence[str]) -> str:
     return f"{how}: {last[:300]}"
 
 
-def interpreter(side: str, given: str | None) -> str:
-    """The Python that runs a side (interpreters.py), with what it needs remembered."""
-    found = find_interpreter(side, given, environment(), ROOT)
-    _VARIABLES[found.path] = found.variables or {}
-    return found.path
+def watch() -> None:
+    """End this process (and its group, if it is the first of one) when its parent is gone.
+
+    Does nothing where no Child started it.
+    """
+    text = os.environ.pop(_PARENT, "")  # what this process starts has another parent
+    if not text.isdecimal():
+        return
+    descriptor = int(text)
+    try:
+        os.set_inheritable(descriptor, False)
+    except OSError:  # an interpreter's wrapper that closes descriptors it does not know
+        return
+    threading.Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
+
+
+def _end_with_parent(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 64):
+            pass
+    except OSError:
+        return
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Ctrl-C and its like: one clean end, and none in the middle of what must not be torn apart."""
+"""Ctrl-C and other signals to stop: one clean end, delayed where a step must not be cut in two."""
 
 import signal
 import threading
@@ -14,7 +14,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise Stopped for SIGINT, SIGTERM and SIGHUP, once: what comes while all is tidied is late.
+    """Raise Stopped for the first SIGINT, SIGTERM or SIGHUP; those during the tidying are ignored.
 
     A signal that is ignored from outside, as nohup does, stays so.
     """
@@ -34,13 +34,13 @@ def stoppable() -> Iterator[None]:
 @contextmanager
 def put_off() -> Iterator[None]:
     """Let SIGINT, SIGTERM and SIGHUP wait till the end of the block."""
-    came: list[int] = []
-    before = _installed(lambda number, frame: came.append(number))
+    received: list[int] = []
+    before = _installed(lambda number, frame: received.append(number))
     try:
         yield
     finally:
         _restore(before)
-        for number in came[:1]:
+        for number in received[:1]:
             signal.raise_signal(number)
 
 

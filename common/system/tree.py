@@ -1,4 +1,4 @@
-"""Nested inputs and outputs: tensors in dicts, lists, tuples and dataclasses.
+"""Trees of tensors, as models take and return them: dicts, lists, tuples and dataclasses.
 
 Both sides walk what models take and return through here.  A named tuple, a subclass of OrderedDict
 (transformers' ModelOutput) or a dataclass comes back as what it was, so that the code after it
@@ -9,11 +9,11 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterator, MutableMapping
 
-Path = tuple[object, ...]  # of one tensor: a key, a field's name or a place (int) at each level
+Path = tuple[object, ...]  # to one tensor: a key, a field's name or an index at each level
 
 
-def parts(values: object) -> list[tuple[object, object]] | None:
-    """(key, value) of what a container holds; None where it is none."""
+def children(values: object) -> list[tuple[object, object]] | None:
+    """(key, value) of each child of a container; None for what is no container."""
     if isinstance(values, MutableMapping):
         return list(values.items())
     if isinstance(values, tuple) and hasattr(values, "_asdict"):  # its twin may be a ModelOutput
@@ -30,7 +30,7 @@ def tree_leaves(values: object, is_leaf: Callable[[object], bool], path: Path = 
     if is_leaf(values):
         yield path, values
         return
-    for key, value in parts(values) or ():
+    for key, value in children(values) or ():
         yield from tree_leaves(value, is_leaf, (*path, key))
 
 
@@ -40,11 +40,11 @@ def tree_map(
     """The same structure with `change(path, leaf)` in each leaf's place."""
     if is_leaf(values):
         return change(path, values)
-    found = parts(values)
-    if found is None:
+    pairs = children(values)
+    if pairs is None:
         return values
-    new = {key: tree_map(value, change, is_leaf, (*path, key)) for key, value in found}
-    if all(new[key] is value for key, value in found):
+    new = {key: tree_map(value, change, is_leaf, (*path, key)) for key, value in pairs}
+    if all(new[key] is value for key, value in pairs):
         return values
     return _like(values, new)
 
@@ -52,19 +52,19 @@ def tree_map(
 def _like(values, new: dict):
     """A copy of a container that holds the values of `new`."""
     if isinstance(values, tuple):
-        # A named tuple is made from its fields, any other from one iterable.
+        # A named tuple is built from its fields, any other from one iterable.
         make = getattr(type(values), "_make", type(values))
         return make(new.values())
-    made = copy.copy(values)
+    container = copy.copy(values)
     if isinstance(values, list):
-        made[:] = new.values()
+        container[:] = new.values()
     elif isinstance(values, MutableMapping):
         for key, value in new.items():
-            made[key] = value  # ModelOutput keeps its attributes in step with its items
+            container[key] = value  # ModelOutput keeps its attributes in step with its items
     else:
         for key, value in new.items():
-            object.__setattr__(made, key, value)  # a frozen one too
-    return made
+            object.__setattr__(container, key, value)  # also on a frozen dataclass
+    return container
 
 
 def join_path(path: Path) -> str:
