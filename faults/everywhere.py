@@ -198,7 +198,7 @@ def _run_pairs(outcome: Outcome, options, workers: int, on_progress) -> None:
         if (not options.only or one.folder in options.only)
         and (not options.step or one.step in options.step)
     ]
-    pairs = hard.run(workers, on_progress, runs, outcome.see)
+    pairs = hard.run(workers, on_progress, runs, on_report=outcome.see)
     outcome.pairs = len(pairs)
     outcome.alarms += [
         f"step {pair['step']}, {pair['name']}: {pair['verdict']} {pair['worst']}"
