@@ -23,7 +23,7 @@ PAGES = [
 ]
 ROOMS = sorted(path.name for path in (ROOT / "common").iterdir() if (path / "__init__.py").exists())
 
-_TOP = r"common|tests|tools|faults|docs|pics|examples|fake_data|step\d_\w+"
+_TOP = r"common|tests|tools|faults|docs|pics|examples|fake_data|step(?:\d_\w+|\*)"
 _NAME = r"(?:[^\s`'\"()\[\]{},;|<>]|\{[^}\s]*\})*"
 _PATH = re.compile(rf"(?<![\w/.…-])((?:{_TOP}|{'|'.join(ROOMS)})/{_NAME})")
 _FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
@@ -68,10 +68,20 @@ def anchors(text: str) -> list[str]:
 
 
 def dead_paths(text: str) -> list[str]:
-    """The paths of the checkout that a page names and that are not there.
+    """The paths of the checkout that a page names and that are not there."""
+    return [path for path, files in _named(text) if not files]
+
+
+def paths_named(text: str) -> list[Path]:
+    """The files and folders of the checkout that a page names."""
+    return [file for _, files in _named(text) for file in files]
+
+
+def _named(text: str) -> list[tuple[str, list[Path]]]:
+    """Each path that a page names, with what is there of it.
 
     A path that begins with a room is one of common/.  What a run leaves (log/) and what stands for
-    any name (MODEL, a word with …) is not looked for; {torch,paddle} names both.
+    any name (MODEL, a word with …) is not looked for; {torch,paddle} names both, * any.
     """
     text = re.sub(r"\]\([^)]*\)", "]", text)  # links are checked by themselves
     found = []
@@ -81,7 +91,7 @@ def dead_paths(text: str) -> list[str]:
         if "log" in parts or "…" in path or any(re.fullmatch("[A-Z_]+", part) for part in parts):
             continue
         base = ROOT / "common" if parts[0] in ROOMS else ROOT
-        found += [each for each in spelled_out(path) if not any(base.glob(each.rstrip("/")))]
+        found += [(each, sorted(base.glob(each.rstrip("/")))) for each in spelled_out(path)]
     return found
 
 
@@ -120,7 +130,7 @@ def wrong_options(command: list[str]) -> list[str]:
 
 @cache
 def options_of(flag: str, program: str) -> set[str]:
-    """The options that a program's --help lists."""
+    """The options that a program's --help lists; none where it has no help."""
     command = [sys.executable, "-W", "ignore", *filter(None, [flag]), program, "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return set(_OPTION.findall(done.stdout))

@@ -15,11 +15,13 @@ from pages import (
     dead_links,
     dead_paths,
     options_of,
+    paths_named,
     run_commands,
     wrong_options,
 )
 from test_hostile import ATTACKS
 
+from tools import picture, rooms
 from tools.readme import fill_pages
 from tools.twins import markdown_table
 
@@ -126,6 +128,44 @@ def test_make_runs_what_is_tested_here():
     ):
         done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
         assert f".venv/bin/python -m {does}" in done.stdout
+
+
+HOUSE = ROOT / "common" / "README.md"
+
+
+def test_the_page_of_the_rooms_has_the_table_that_is_enforced():
+    lines = re.findall(r"^\| `(\w+)/` \| .* \| (.*) \|$", HOUSE.read_text(), flags=re.M)
+    words = {
+        "–": "",
+        "all but sides": ", ".join(rooms.FOLDERS.keys() - {"sides", "check", "models"}),
+    }
+    words["the faces, pair"] = ", ".join([*rooms.FACES, "pair"])
+    told = {room: set(words.get(may, may).split(", ")) - {""} for room, may in lines}
+    assert told == rooms.FOLDERS
+
+
+@pytest.mark.parametrize(
+    ("wanted", "holds"),
+    [
+        ("tolerance, such as the one for constants", '"constant": Tolerance('),
+        ("colour of a verdict", '"DIVERGED": "red"'),
+        ("such as a .pdparams file", "def _pdparams("),
+        ("such as those of an optimizer step", 'for kind in ("velocity", "moment1", "moment2")'),
+    ],
+)
+def test_where_to_change_it_is_one_hop_from_the_page_of_the_rooms(wanted, holds):
+    (line,) = [line for line in HOUSE.read_text().splitlines() if wanted in line]
+    files = [path for path in paths_named(line) if path.suffix == ".py"]
+    assert any(holds in path.read_text() for path in files), files
+
+
+def test_the_files_in_the_picture_are_there(tmp_path):
+    named = [name.replace("…", "*") for box in picture.BOXES for name in box.files]
+    assert len(named) > 12
+    for name in named:
+        assert list((ROOT / "common").glob(name)), name
+    picture.draw(tmp_path / "way.png")
+    assert (tmp_path / "way.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_what_is_wrong_on_a_page_is_found(tmp_path):
