@@ -1,9 +1,12 @@
 """What the pages for people say that a machine can check: links, paths, commands, options."""
 
+import ast
+import io
 import re
 import shlex
 import subprocess
 import sys
+import tokenize
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -93,6 +96,15 @@ def _named(text: str) -> list[tuple[str, list[Path]]]:
         base = ROOT / "common" if parts[0] in ROOMS else ROOT
         found += [(each, sorted(base.glob(each.rstrip("/")))) for each in spelled_out(path)]
     return found
+
+
+def prose_of(source: str) -> str:
+    """The docstrings and comments of a Python file."""
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, holders)]
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return "\n".join([ast.get_docstring(node) or "" for node in nodes] + comments)
 
 
 def spelled_out(path: str) -> list[str]:

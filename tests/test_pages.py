@@ -16,6 +16,7 @@ from pages import (
     dead_paths,
     options_of,
     paths_named,
+    prose_of,
     run_commands,
     wrong_options,
 )
@@ -43,6 +44,14 @@ def test_links_lead_somewhere_and_paths_that_are_named_exist(page):
     text = page.read_text()
     assert dead_links(page, text) == []
     assert dead_paths(text) == []
+
+
+@pytest.mark.parametrize("folder", ["common", "step*", "faults", "tools", "examples", "tests"])
+def test_paths_that_comments_and_docstrings_name_exist(folder):
+    sources = [path for top in ROOT.glob(folder) for path in top.rglob("*.py")]
+    assert sources
+    dead = {path: dead_paths(prose_of(path.read_text())) for path in sources}
+    assert {path: paths for path, paths in dead.items() if paths} == {}
 
 
 @ALL
