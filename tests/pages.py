@@ -136,8 +136,8 @@ def wrong_options(command: list[str]) -> list[str]:
     path = ROOT / (program.replace(".", "/") + ".py" if module else program)
     if not path.is_file() and not (path.with_suffix("") / "__main__.py").is_file():
         return [program]
-    rest = " ".join(command[2 if module else 1 :])
-    return sorted(set(_OPTION.findall(rest)) - options_of("-m" if module else "", program))
+    given = set(_OPTION.findall(" ".join(command[2 if module else 1 :])))
+    return sorted(given - options_of("-m" if module else "", program)) if given else []
 
 
 @cache
