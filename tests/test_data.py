@@ -49,7 +49,7 @@ def test_digits_are_all_there_once(tmp_path):
     }
     assert {values.dtype for values in arrays.values()} == {np.dtype(np.int64)}
     ids = np.concatenate([arrays["train/input_ids"], arrays["test/input_ids"]])
-    assert ids.min() == 1 and ids.max() == data.DIGITS_VOCABULARY - 1  # never padding
+    assert ids.min() == 1 and ids.max() == 17  # 17 grey levels, never padding
     ours = np.c_[ids, np.concatenate([arrays["train/labels"], arrays["test/labels"]])]
     pixels, labels = load_digits(return_X_y=True)
     theirs = np.c_[pixels.astype(int) + 1, labels]
@@ -180,7 +180,7 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
 def test_small_integers_are_widened_and_other_types_stay(side):
     script = f"""
 import numpy as np
-from common.{side}_loader import Samples, batches
+from common.sides.{side}_loader import Samples, batches
 made = {{"a": np.arange(3, dtype=np.int16), "b": np.ones((3, 2), np.int8), "c": np.zeros(3, bool),
         "d": np.zeros(3, np.float32)}}
 batch = next(batches(Samples(made), range(3), 3))
