@@ -4,13 +4,14 @@ SHELL := /bin/sh
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test faults lint clean distclean
+.PHONY: help install check test faults faults-everywhere environments lint clean distclean
 
 help:
 	@echo "make install    make .venv with the pinned CPU packages, where that is still to be done"
 	@echo "make check      the five steps for every built-in model, and one table of verdicts"
 	@echo "make test       the whole test suite"
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
+	@echo "make faults-everywhere  the same on other paths of the linear algebra: hours"
 	@echo "make environments  the checks under two other Pythons: NumPy 1.26, Paddle 2.6.2"
 	@echo "make lint       ruff, and the twins line by line"
 	@echo "make clean      remove logs and caches"
@@ -41,6 +42,10 @@ test: install
 
 faults: install
 	@$(VENV_PYTHON) -m faults.run
+
+# About 10 minutes for each of 10 settings: python -m faults.everywhere --help shows smaller parts.
+faults-everywhere: install
+	@$(VENV_PYTHON) -m faults.everywhere
 
 # Installs into .environments, once: 2 GB, some minutes.
 environments: install

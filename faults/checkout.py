@@ -1,5 +1,6 @@
 """A copy of the checkout that may be changed, in a folder with a space in its name."""
 
+import compileall
 import json
 import os
 import shutil
@@ -31,15 +32,17 @@ class Checkout:
     pairs   folders of users' pairs that are copied too
     """
 
-    interpreter = (sys.executable,)
+    interpreter = (sys.executable,)  # or a warm one (faults/warm), for all copies or for one
 
     def __init__(self, folder: Path, pairs: tuple[str, ...] = ()):
         self.root = folder / "a checkout"
         self.elsewhere = folder / "elsewhere"
         self.elsewhere.mkdir(parents=True)
-        ignore = shutil.ignore_patterns("log", "__pycache__", ".work-*")
+        ignore = shutil.ignore_patterns("log", ".work-*", "*.pyc.*")
         steps = (str(Path(check).parent) for check in CHECKS.values())
         for name in ("common", "fake_data", *steps, *pairs):
+            # The copy has the compiled files too, or each would be compiled once more.
+            compileall.compile_dir(ROOT / name, quiet=2)
             shutil.copytree(ROOT / name, self.root / name, ignore=ignore)
 
     def path(self, name: str) -> Path:
@@ -59,7 +62,7 @@ class Checkout:
         values = {**os.environ, **environment}
         values.pop("PYTHONPATH", None)
         return subprocess.run(
-            [sys.executable, *arguments],
+            [*self.interpreter, *arguments],
             cwd=self.elsewhere,
             env=values,
             capture_output=True,

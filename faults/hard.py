@@ -8,6 +8,7 @@ false alarm.
 """
 
 import argparse
+import functools
 import json
 import os
 import subprocess
@@ -23,6 +24,7 @@ from common.check.command_line import guarded
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import exit_code, worst
+from faults.warm import Interpreters
 
 PAIRS = Path(__file__).resolve().parent / "pairs"
 CHECKS = {
@@ -69,12 +71,21 @@ RUNS = (
 )
 
 
-def run(workers: int, on_progress: Callable[[str], None], runs: Sequence[Run] = RUNS) -> list[dict]:
+def run(
+    workers: int,
+    on_progress: Callable[[str], None],
+    runs: Sequence[Run] = RUNS,
+    python: str = sys.executable,
+    on_report: Callable[[Run, dict, Path], None] | None = None,
+) -> list[dict]:
     """Judge every hard pair; a dict for each, in the order of RUNS.
 
+    python   what runs the checks
+
     name, step, verdict, exit_code (0: right), rows, guide_passed, seconds (of its run, shared by
-    its cases) and worst, the row that used most of what it was allowed.  Raises UserError where a
-    run leaves no report.
+    its cases) and worst, the row that used most of what it was allowed.  `on_report` is given each
+    run's report and the folder of its logs, before that is removed.  Raises UserError where a run
+    leaves no report.
     """
     waiting = list(enumerate(runs))
     found: dict[int, list[dict]] = {}
@@ -88,7 +99,7 @@ def run(workers: int, on_progress: Callable[[str], None], runs: Sequence[Run] = 
                     if not waiting or broken:
                         return
                     i, one = waiting.pop(0)
-                cases = _judge(one, out / str(i))
+                cases = _judge(one, out / str(i), python, on_report)
                 with lock:
                     found[i] = cases
                     on_progress(f"hard pairs: step {one.step}, {one.name}")
@@ -106,10 +117,10 @@ def run(workers: int, on_progress: Callable[[str], None], runs: Sequence[Run] = 
     return [case for i in sorted(found) for case in found[i]]
 
 
-def _judge(one: Run, out: Path) -> list[dict]:
+def _judge(one: Run, out: Path, python: str, on_report=None) -> list[dict]:
     """Run one check and cut its report into its cases."""
     report = out / "rows.json"
-    command = [sys.executable, "-W", "ignore", str(ROOT / CHECKS[one.step])]
+    command = [python, "-W", "ignore", str(ROOT / CHECKS[one.step])]
     command += ["--model", str(PAIRS / one.folder), "--preset", one.preset, *one.options]
     command += ["--out", str(out), "--no-report", "--json", str(report)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -123,6 +134,8 @@ def _judge(one: Run, out: Path) -> list[dict]:
     if document["errors"]:
         sentence = "; ".join(document["errors"].values())
         raise UserError(f"{one.name}: step {one.step} could not be compared: {sentence}")
+    if on_report is not None:
+        on_report(one, document, out)
     cases: dict[str, list[dict]] = {}
     for row in document["rows"]:
         cases.setdefault(row["key"].split("/")[0], []).append(row)
@@ -175,7 +188,10 @@ def _main(options: argparse.Namespace) -> int:
     ]
     if not chosen:
         raise UserError("no hard pair is in these folders and steps")
-    pairs = run(options.workers, lambda text: print(text, flush=True), chosen)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as a worker has; the servers must know
+    with Interpreters() as warm:
+        say = functools.partial(print, flush=True)
+        pairs = run(options.workers, say, chosen, warm.python)
     if options.json:
         options.json.write_text(json.dumps(pairs, indent=1, allow_nan=False))
     alarms = [pair for pair in pairs if pair["exit_code"] != 0]

@@ -1,12 +1,14 @@
 """A copy of the checkout in which faults are planted, one at a time, and what each check says."""
 
 import shutil
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.logs.sidecar import read_sidecar
 from faults import peers
+from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
 from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, Fault
 
@@ -18,6 +20,11 @@ LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
 QUICK = ("--reuse", "torch", "--no-report")
 PAIRS = (SMALL_CNN, TEXT_CLASSIFIER)
 SHOWN_ORIGINS = 8
+# One fault a step is always judged by processes that nothing was forked from.
+COLD = {
+    step: next(fault.id for fault in FAULTS if fault.step == step and fault.after is None)
+    for step in CHECKS
+}
 BAD = ("DIVERGED", "INVALID", "PRECISION")
 
 
@@ -41,9 +48,13 @@ class Check:
 
 
 class Worker:
-    """Plants faults in a checkout of its own, in `folder`."""
+    """Plants faults in a checkout of its own, in `folder`.
 
-    def __init__(self, folder: Path):
+    python   what runs the checks, but for those of COLD; by default what any copy's does
+    """
+
+    def __init__(self, folder: Path, python: str | None = None):
+        self.warm = (python,) if python else Checkout.interpreter
         self.checkout = Checkout(folder, pairs=PAIRS)
         self.scratch = folder / "scratch"
         self.clean = folder / "clean"  # logs of correct runs, for faults that change logs
@@ -76,7 +87,10 @@ class Worker:
     def judge(self, fault: Fault) -> dict:
         """Plant one fault, run its check, take the fault out again; what was found."""
         check = Check.of(fault)
+        self.checkout.interpreter = self.warm
         control = self.control(check)
+        if fault.id in COLD.values():
+            self.checkout.interpreter = (sys.executable,)
         start = time.perf_counter()
         earlier: dict[str, int] = {}
         if fault.after is not None:

@@ -9,6 +9,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # In importlib mode pytest puts nothing on the path: the checkout, and the tests' own helpers.
@@ -19,8 +21,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 # Small tensors gain nothing from many threads, and test files run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Paddle's MKL takes its slowest path on AMD processors without this; others ignore it.
-os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
+
+from common.system.processes import processor_is_amd  # noqa: E402  (NumPy reads the number of threads)
+
+# As the twins have it. Intel's processors obey it too, and leave the path that users are on.
+if processor_is_amd():
+    os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
 # Figures are written, never shown.
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Started in the background, a suite has these ignored, and so would all that it starts.
@@ -30,3 +36,38 @@ for number, usual in (
 ):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+from faults.checkout import Checkout  # noqa: E402
+from faults.warm import Interpreters  # noqa: E402
+
+# These change what a process is started with, or are about processes: each has its own.
+COLD = ("test_check", "test_conditions", "test_environments")
+
+
+def pytest_configure(config):
+    """Start the warm interpreters (faults/warm), one set for all of xdist's workers."""
+    given = getattr(config, "workerinput", None)
+    config.warm = None if given else Interpreters()
+    config.warm_python = given["warm_python"] if given else config.warm.python
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Tell a worker of xdist where they are."""
+    node.workerinput["warm_python"] = node.config.warm_python
+
+
+def pytest_unconfigure(config):
+    """End them."""
+    if getattr(config, "warm", None):
+        config.warm.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreter_of_checks(request):
+    """Checks of copies of the checkout run in warm interpreters, but for a few files' tests."""
+    cold = request.module.__name__.rpartition(".")[2] in COLD
+    python = sys.executable if cold else request.config.warm_python
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkout, "interpreter", (python,))
+        yield

@@ -3,16 +3,21 @@
 `make faults` runs the whole catalogue; here a few cheap faults stand for the rest.
 """
 
+import contextlib
 import dataclasses
+import functools
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 
-from faults import run, show
+import faults.worker as worker_module
+from faults import record, run, show
 from faults.catalogue import FAULTS
 from faults.checkout import ROOT
 from faults.fault import AREAS, Fault
-from faults.worker import Check, Worker
+from faults.worker import COLD, Check, Worker
 
 BY_ID = {fault.id: fault for fault in FAULTS}
 # One for each way in which a fault is planted or found.
@@ -71,12 +76,67 @@ def worker(tmp_path_factory):
     worker.close()
 
 
+@pytest.fixture(scope="module")
+def last_found():
+    """What `make faults` found of this very checkout, so that nothing is planted twice."""
+    return record.recorded()
+
+
 @pytest.mark.parametrize("name", REPRESENTATIVES)
-def test_fault_is_caught_and_named(worker, name):
-    found = worker.judge(BY_ID[name])
-    assert found["control_is_green"], worker.control(Check.of(BY_ID[name]))
+def test_fault_is_caught_and_named(last_found, worker, name):
+    found = last_found.get(name) or worker.judge(BY_ID[name])
+    assert found["control_is_green"], found
     assert found["caught"], found
     assert found["origin_right"], found
+
+
+def test_result_of_another_checkout_is_not_believed(tmp_path, monkeypatch):
+    path = tmp_path / "faults.json"
+    assert record.recorded(path) == {}
+    for folder in record._FOLDERS:
+        (tmp_path / folder).mkdir(parents=True)
+    source = tmp_path / "common" / "a_source.py"
+    source.write_text("1\n")
+    monkeypatch.setattr(
+        record, "sources_sha256", functools.partial(record.sources_sha256, tmp_path)
+    )
+    found = {"faults": [{"id": "x"}], "sources": record.sources_sha256()}
+    path.write_text(json.dumps(found))
+    assert record.recorded(path) == {"x": {"id": "x"}}
+    (tmp_path / "common" / "log").mkdir()
+    (tmp_path / "common" / "log" / "of a run").write_text("made here")
+    assert record.recorded(path)
+    source.write_text("2\n")
+    assert record.recorded(path) == {}
+    source.write_text("1\n")
+    assert record.recorded(path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert record.recorded(path) == {}
+    path.write_text(json.dumps({"faults": found["faults"], "sources": None}))
+    assert record.recorded(path) == {}
+
+
+def test_one_fault_a_step_is_judged_by_cold_processes(tmp_path, monkeypatch):
+    assert {BY_ID[name].step for name in COLD.values()} == set(COLD) == {1, 2, 3, 4, 5}
+    ran = []
+
+    class Planted(Worker):
+        def __init__(self, python):
+            self.checkout = SimpleNamespace(interpreter=None)
+            self.warm = (python,)
+            self.controls, self.ignored = {Check.of(BY_ID[COLD[1]]): {"exit_code": 0}}, {}
+
+        def run(self, check, *more):
+            ran.append(self.checkout.interpreter)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker_module, "_Planted", lambda *_: contextlib.nullcontext())
+    for name in (COLD[1], "gelu-tanh"):
+        planted = Planted("a warm one")
+        planted.logs = lambda check: tmp_path
+        with pytest.raises(KeyboardInterrupt):
+            planted.judge(BY_ID[name])
+    assert ran == [(sys.executable,), ("a warm one",)]
 
 
 def test_change_that_is_no_fault_is_not_caught(worker):

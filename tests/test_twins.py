@@ -76,8 +76,10 @@ def test_pair_is_one_text(pair):
 
 def test_every_kind_of_twin_is_found():
     found = {str(path.relative_to(ROOT).as_posix()) for pair in PAIRS for path in pair}
-    expected = {f"common/{path.name}" for path in (ROOT / "common").glob("torch_*.py")}
-    expected |= {f"common/{path.name}" for path in (ROOT / "common").glob("paddle_*.py")}
+    expected = set()
+    for folder in (ROOT / "common", ROOT / "common" / "sides"):
+        for side in ("torch", "paddle"):
+            expected |= {p.relative_to(ROOT).as_posix() for p in folder.glob(f"{side}_*.py")}
     for case in (ROOT / "common" / "models").glob("*/case.py"):
         expected |= {f"common/models/{case.parent.name}/{s}_model.py" for s in ("torch", "paddle")}
     for step in ROOT.glob("step*/"):

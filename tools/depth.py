@@ -5,7 +5,7 @@
 
 Runs step 1 for each, with every named tensor of every layer, and leaves log/depth/NAME.csv (every
 tensor: difference, each side's own distance to float64, the float64 gap, verdict),
-pics/depth.png, and the generated table in step1_forward/README.md.
+pics/depth.png, and the generated table in docs/depth.md.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from common.system.files import whole
 from common.verdict.row import exit_code
 from tools.readme import PICS, fill
 
-PAGE = ROOT / "step1_forward" / "README.md"
+PAGE = ROOT / "docs" / "depth.md"
 TABLES = ROOT / "log" / "depth"
 PRESETS = ("enwik8-local-2", "enwik8-lsh-2", "enwik8-local-12", "enwik8-lsh-12")
 WEIGHTS = (None, TRAINED_LIKE)

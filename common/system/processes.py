@@ -35,7 +35,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
     values["PYTHONPATH"] = str(ROOT)
     values["PYTHONUNBUFFERED"] = "1"
     values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
-    if _processor_is_amd():
+    if processor_is_amd():
         values.setdefault("MKL_DEBUG_CPU_TYPE", "5")
     return values
 
@@ -45,8 +45,8 @@ def set_variables(python: str, variables: Mapping[str, str]) -> None:
     _VARIABLES[python] = variables
 
 
-def _processor_is_amd() -> bool:
-    """True on AMD, where Paddle's MKL takes its slow path unless told otherwise."""
+def processor_is_amd() -> bool:
+    """True on AMD, where Paddle's MKL takes its slow path unless MKL_DEBUG_CPU_TYPE is 5."""
     try:
         return "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
     except OSError:

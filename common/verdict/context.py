@@ -1,6 +1,7 @@
 """What a judge remembers of the tensors of one case, to know what a later one may owe to them.
 
-`Terms`: how long its sums may be.  `Gauges`: which weights only noise moves.  NumPy only.
+`Terms`: how long its sums may be.  `Inherited`: how noisy what it was computed from was.
+`Gauges`: which weights only noise moves.  NumPy only.
 """
 
 import numpy as np
@@ -25,6 +26,41 @@ class Terms:
         self.axis = max(self.axis, *array.shape, 1)
         self.size = max(self.size, array.size)
         return max(self.axis, self.size // array.size)
+
+
+class Inherited:
+    """How noisy the candidate's float32 was in the tensors of a case so far, and in which sample.
+
+    Ratios are of its noise to what is allowed for the tensor by itself.  Noise goes on with the
+    values: where one vector is 20 times as noisy by luck, so is all that is computed from it, and
+    that is not the fault of the modules after it.  What a batch's samples have stays theirs.
+    """
+
+    def __init__(self):
+        self._whole = 0.0  # of any tensor
+        self._mixed = 0.0  # of tensors in which no sample can be told from another
+        self._samples: dict[int, np.ndarray] = {}  # length of the batch -> of each sample
+
+    def excuse(self, samples: int) -> np.ndarray:
+        """Factors on what is allowed, 1 or more, in the order of the verdict's measures.
+
+        That is the whole tensor's rms and maximum, then each sample's rms, each sample's maximum.
+        """
+        whole = np.full(2, self._whole)
+        if samples > 1:
+            each = self._samples.get(samples, np.full(samples, self._whole))
+            each = np.maximum(each, self._mixed)
+            whole = np.concatenate([whole, each, each])
+        return np.clip(tolerance("inherited") * whole, 1.0, tolerance("inherited_most"))
+
+    def remember(self, samples: int, ratios: np.ndarray) -> None:
+        """Take in a tensor's ratios, in the same order."""
+        self._whole = max(self._whole, float(ratios.max()))
+        if samples > 1:
+            each = ratios[2:].reshape(2, samples).max(axis=0)
+            self._samples[samples] = np.maximum(self._samples.get(samples, 0.0), each)
+        else:
+            self._mixed = max(self._mixed, float(ratios.max()))
 
 
 class Gauges:

@@ -16,7 +16,7 @@ import numpy as np
 from common.logs.reader import read_log
 from common.logs.sidecar import CHOICE, IN_PLACE, OWN, read_sidecar
 from common.verdict.choices import Choice, judge_choice
-from common.verdict.context import Gauges, Terms
+from common.verdict.context import Gauges, Inherited, Terms
 from common.verdict.independence import ENOUGH_FLOATS, transplanted
 from common.verdict.origins import Streams, parent_code
 from common.verdict.row import FAILING, Row, exit_code, worst
@@ -337,6 +337,7 @@ class _Judge:
         # case -> sizes of the last forward tensors, which the next one is likely computed from
         self.recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self.terms: dict[str, Terms] = {}  # case -> how long its sums may be
+        self.inherited: dict[str, Inherited] = {}  # case -> how noisy its tensors were
         self.cases = [*logs.notes_of("ref32", "batches")]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
         self.modules: dict[str, set[str]] = {}  # case -> the names of its probed modules
@@ -470,7 +471,8 @@ class _Judge:
         return min(usual, tolerance("constant_epsilon") * epsilon / (variance + epsilon))
 
     def _judged(self, key: str, kind: str, group: str, ref32, cand32, ref64, cand64) -> Row:
-        terms = self.terms.setdefault(self.case_of(key), Terms())
+        case = self.case_of(key)
+        terms = self.terms.setdefault(case, Terms())
         return judge_tensor(
             key,
             ref32,
@@ -485,6 +487,8 @@ class _Judge:
             part_of=self.scores_size(key, ref64),
             masks=bool(self.logs.notes_of("ref32", "classes").get(key)) and not kind,
             constant=self.constant_allowed(key),
+            # A single step inherits nothing; it has no float32 run either.
+            inherited=None if cand32 is ref32 else self.inherited.setdefault(case, Inherited()),
             fed=0.0 if kind or ref64 is None else max(self.recent[self.case_of(key)], default=0.0),
         )
 

@@ -14,11 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from common.verdict.context import Inherited
 from common.verdict.row import Row
 from common.verdict.tolerances import tolerance
 
 # A handful of values can have a small n_t by luck, so that n_p / n_t says little.  For that many
 # values: factor on n_t, and on the epsilon, that keep a correct twin's alarms below 1 in 1,000.
+# So can a large tensor whose noise a handful of its vectors carry: see _carriers.
 _FEW = {1: (64.0, 8.0), 2: (8.0, 4.0), 3: (2.0, 2.0)}
 
 
@@ -44,6 +46,7 @@ def judge_tensor(
     local: bool = False,
     masks: bool = False,
     constant: float | None = None,
+    inherited: Inherited | None = None,
 ) -> Row:
     """Judge one tensor of a reference (torch) and a candidate (paddle).
 
@@ -58,6 +61,8 @@ def judge_tensor(
     masks          infinities are a mask's: the same in all runs, they are left out of the judgement
     constant       how far a constant kept in float32 may bring it, as a part of its size; None:
                    the usual
+    inherited      what is remembered of the noise of the tensors that it was computed from; it is
+                   told of this one
     """
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
     arrays = [np.asarray(array) for array in arrays]
@@ -81,7 +86,7 @@ def judge_tensor(
             row = _judge_close(row, *arrays, scale)
         else:
             found = _judge_gap(
-                copy(row), arrays, cap, batch, optimizer, terms, fed, part_of, constant
+                copy(row), arrays, cap, batch, optimizer, terms, fed, part_of, constant, inherited
             )
             why = "" if found.verdict in ("IDENTICAL", "ROUNDING") else _no_float64(arrays)
             row = found if not why else _judge_without_float64(row, arrays, why, local)
@@ -302,6 +307,7 @@ def _judge_gap(
     fed: float,
     part_of: float,
     constant_part: float | None,
+    inherited: Inherited | None,
 ) -> Row:
     """The rule itself, on finite floats."""
     shape = arrays[0].shape
@@ -344,18 +350,33 @@ def _judge_gap(
     size = limit if row.noise_only else scale
     if optimizer and cap is not None:
         size = np.maximum(size, tolerance("precision_small") * cap)
-    precision = _precision_bound(noise_ref, size, widths, samples, optimizer)
-    precision = np.maximum(precision * _long_sum(terms), tolerance("underflow"))
-    if cap is not None:
-        # A kind that is zero throughout: one side may keep what a softmax leaves of exp(-64).
-        floor = tolerance("kind_floor") * cap if cap >= nothing else nothing
-        precision = np.maximum(precision, floor)
-    if optimizer == "moment2":
-        precision = np.maximum(precision, tolerance("precision_moment2") * scale)
+
+    def float32_noise(values: np.ndarray) -> np.ndarray:
+        """The largest noise that is float32's, where so many values carry it."""
+        bound = _precision_bound(noise_ref, size, values, samples, optimizer)
+        bound = np.maximum(bound * _long_sum(terms), tolerance("underflow"))
+        if cap is not None:
+            # A kind that is zero throughout: one side may keep what a softmax leaves of exp(-64).
+            bound = np.maximum(bound, tolerance("kind_floor") * cap if cap >= nothing else nothing)
+        if optimizer == "moment2":
+            bound = np.maximum(bound, tolerance("precision_moment2") * scale)
+        return bound
+
+    usual = own = float32_noise(widths)  # own: what the tensor may have beside what it inherits
+    precision = usual if inherited is None else usual * inherited.excuse(samples)
+    carriers = 0
+    if not optimizer and not (noise_cand <= precision).all():
+        carriers = _carriers(arrays, samples, noise_cand, precision)
+        if carriers:
+            own = float32_noise(np.minimum(widths, carriers))
+            precision = np.maximum(precision, own)
 
     level = np.where(gap <= rounding, 0, np.where(gap <= constant, 1, 3))
     level = np.where((level < 3) & ~(noise_cand <= precision), 2, level)
     verdict = int(level.max())
+    if inherited is not None and not optimizer and verdict < 2:
+        # Only what a tensor may have of its own, so that excuses do not grow from row to row.
+        inherited.remember(samples, np.where(noise_cand <= own, noise_cand / usual, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = noise_cand / precision if verdict == 2 else gap / rounding
     excess = np.where(level == verdict, np.nan_to_num(excess, nan=0.0), -1.0)
@@ -371,6 +392,8 @@ def _judge_gap(
     row.measure = "rms" if decided == 0 or 2 <= decided < 2 + samples else "max"
     row.sample = (decided - 2) % samples if decided >= 2 else None
     row.verdict = ("ROUNDING", "CONSTANT", "PRECISION", "DIVERGED")[verdict]
+    if verdict < 2 and not (noise_cand <= usual).all():
+        row.note = _excuse(noise_cand / usual, own > usual, carriers)
     t32, p32, t64, p64 = arrays
     if verdict == 0:
         if row.max_abs == 0.0 and _same_bits(t32, p32):
@@ -405,6 +428,58 @@ def _precision_bound(noise_ref, scale, widths, samples: int, optimizer: str):
             usual = np.median(noise_ref[part] / np.where(scale[part] > 0, scale[part], np.inf))
             bound[part] = np.maximum(bound[part], usual * scale[part])
     return factor * bound
+
+
+def _carriers(arrays: list[np.ndarray], samples: int, noise_cand, allowed) -> int:
+    """How many vectors carry all of the candidate's noise that is beyond what is allowed.
+
+    Vectors lie along the last axis; of a tensor with one axis they are its values.  0: more than
+    luck explains, or too few beside them to show that float32 was used.  A cast to half precision
+    makes every vector noisy.  A near tie of a softmax makes one noisy, by a single error of unlucky
+    size: any float32 run may have it a hundred times smaller, and one in a hundred has.
+    """
+    shape = arrays[0].shape
+    vectors = int(np.prod(shape[:-1])) if len(shape) > 1 else arrays[0].size
+    most = max(_FEW)
+    if vectors < tolerance("vectors") or vectors % samples:
+        return 0
+    noise = np.abs(np.subtract(arrays[1], arrays[3], dtype=np.float64))
+    top = float(noise.max())
+    noise = noise.reshape(samples, vectors // samples, -1) / top
+    squares, maxima = np.square(noise).sum(axis=2), noise.max(axis=2)
+
+    def carry(values: np.ndarray, measure, limit: float) -> int:
+        """The least number of vectors without which the rest is within the limit."""
+        ordered = np.sort(values, axis=None)[::-1]
+        fits = (k for k in range(most + 1) if measure(ordered[k:]) * top <= limit)
+        return next(fits, most + 1)
+
+    def measured(part, rms_limit: float, max_limit: float) -> int:
+        count = noise[part].size
+        return max(
+            carry(squares[part], lambda rest: np.sqrt(rest.sum() / count), rms_limit),
+            carry(maxima[part], lambda rest: rest.max(initial=0.0), max_limit),
+        )
+
+    found = measured(np.s_[:], allowed[0], allowed[1])
+    if samples > 1:
+        limits = allowed[2:].reshape(2, samples)
+        off = np.flatnonzero((noise_cand[2:].reshape(2, samples) > limits).any(axis=0))
+        found = max(found, sum(measured(np.s_[i : i + 1], *limits[:, i]) for i in off))
+    return found if found <= most else 0
+
+
+def _excuse(ratios: np.ndarray, by_luck: np.ndarray, carriers: int) -> str:
+    """What is said of a tensor that passes although its noise is more than is usually allowed."""
+    beyond = ratios > 1.0
+    if (by_luck & beyond).any():
+        carry = "1 vector along the last axis carries"
+        if carriers > 1:
+            carry = f"{carriers} vectors along the last axis carry"
+        why = f"{carry} it, and the rest is as exact as float32 is"
+    else:
+        why = "so is what it was computed from"
+    return f"paddle's float32 noise is {ratios.max():.1f} times what is usually allowed, but {why}"
 
 
 def _long_sum(terms: int) -> float:

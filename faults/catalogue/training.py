@@ -5,11 +5,12 @@ from functools import partial
 from faults.fault import SMALL_CNN, Fault
 
 SIDE = "common/sides/paddle_side.py"
+OPTIMIZER = "common/sides/paddle_optimizer.py"
 BACKWARD = "step4_backward/paddle/backward.py"
 
 loss = partial(Fault, model="fastformer", step=3, file=SIDE, area="losses")
 # The tests' own pair: its ten steps of four optimizers are quick.
-optimizer = partial(Fault, model=SMALL_CNN, step=4, file=SIDE, area="optimizers")
+optimizer = partial(Fault, model=SMALL_CNN, step=4, file=OPTIMIZER, area="optimizers")
 script = partial(Fault, model=SMALL_CNN, step=4, file=BACKWARD, area="training")
 # The last word in the names of the first weights that the optimizer moves.
 FIRST = "features.0.weight"

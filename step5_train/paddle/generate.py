@@ -57,17 +57,17 @@ def next_logits(run, model, ids, cache, use_cache):
 def next_token(run, logits, request, number):
     """The token (1,) int64 to go on with, chosen from logits (V)."""
     if not request.sample:
-        return settle("choice", logits, logits.argmax(keepdims=True))
+        return enter_choice("choice", logits, logits.argmax(keepdims=True))
     count = request.top_k or logits.size
     kept = order_of(logits, count)
     if count < logits.size:
-        kept = settle("kept", logits, kept[None])[0]
+        kept = enter_choice("kept", logits, kept[None])[0]
     draw = run.session.tape.generator(SITE, number).random()
     scores = draw_scores(logits, kept, request.temperature, draw)
-    return settle("choice", scores, scores.argmax(keepdims=True))
+    return enter_choice("choice", scores, scores.argmax(keepdims=True))
 
 
-def settle(name, scores, choice):
+def enter_choice(name, scores, choice):
     """Enter a choice (1,) or (1, K) among scores (V) in the ledger; what to go on with."""
     label = current().label(name)
     return side.array(side.enter_choice(label, side.tensor(scores[None]), side.tensor(choice)))

@@ -1,0 +1,232 @@
+"""Probes on a model: what each module was given and gave, recorded or replaced.
+
+torch_probes.py and paddle_probes.py are twins, line for line.
+"""
+
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from common.logs.sidecar import IN_PLACE, OWN
+from common.sides.hooks import hook_inputs
+from common.sides.session import current
+from common.sides.torch_tensors import array, is_float, is_tensor, tensor
+from common.system.tree import tree_map
+
+
+class _Replace(torch.autograd.Function):
+    """Put the reference's value in a tensor's place; the gradient goes through unchanged."""
+
+    @staticmethod
+    def forward(ctx, value, reference):
+        return reference.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+def _replace(value, reference):
+    """See _Replace.  Paddle ignores what a hook returns on a PyLayer's own output: hence the 1."""
+    return _Replace.apply(value, reference) * 1.0
+
+
+def with_values(value, values):
+    """The tensor with these values (an array) in its own's place; the gradient goes through."""
+    return _replace(value, tensor(values).to(value.dtype))
+
+
+def join_site(site, name):
+    """Path of a name inside a site; the root module's site is empty."""
+    return f"{site}.{name}" if site else name
+
+
+def observe(session, label, value, class_name="", replace=True):
+    """Record one probe; in single-step mode return the reference's value in its place.
+
+    Without `replace` the tensor itself comes back, and its gradient is that of all its uses.
+    """
+    if not is_tensor(value):
+        return value
+    key = session.prefix + label
+    if not session.recomputing:
+        session.record(key, array(value))
+        session.note_place(key, class_name)
+    if class_name.endswith(IN_PLACE):
+        return value
+    reference = None if session.reference is None else session.reference.get(key)
+    if is_float(value) and str(value.dtype) not in ("torch.float32", "torch.float64"):
+        session.half = True
+    if not is_float(value):
+        replaced = reference is not None and list(reference.shape) == list(value.shape)
+        return tensor(reference).to(value.dtype) if replaced else value
+    differentiable = session.gradients and value.requires_grad and torch.is_grad_enabled()
+    if reference is not None and list(reference.shape) == list(value.shape):
+        value = with_values(value, reference)
+    elif differentiable and replace:
+        # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
+        value = _replace(value, value.detach())
+    if differentiable:
+        value.register_hook(lambda gradient: _observe_gradient(session, label, gradient))
+    return value
+
+
+def _observe_gradient(session, label, gradient):
+    """Record the gradient at a probe; in single-step mode return the reference's in its place."""
+    key = f"{session.prefix}grad_of/{label}"
+    session.record(key, array(gradient))
+    session.places.setdefault(key, session.places.get(session.prefix + label, ""))
+    session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
+    if session.reference is not None and key in session.reference:
+        return tensor(session.reference[key]).to(gradient.dtype)
+    return gradient
+
+
+def _observe_nested(session, site, values, class_name, replace=True):
+    """Record every tensor of a module's inputs or outputs; returns the same structure.
+
+    A first element has its container's own name: `name`, `name/1`, ...
+    """
+
+    def change(path, value):
+        label = session.label("/".join([site, *(str(key) for key in path if key != 0)]))
+        return observe(session, label, value, class_name, replace)
+
+    return tree_map(values, change, is_tensor)
+
+
+def of_framework(module):
+    """True for the framework's own layers, which are probed as a whole and not descended into."""
+    return type(module).__module__.startswith("torch.nn")
+
+
+_CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList)
+_CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
+_RECURRENT = nn.RNNBase  # twin: where it is
+_CELLS = ()  # twin: these give their output and their states
+_ATTENTION = nn.MultiheadAttention  # twin: another name
+
+
+def probed_modules(model):
+    """(name, module) of every probe: the framework's layers and the model's own, containers not."""
+    skipped = []
+    for name, module in model.named_modules():
+        if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
+            continue
+        container = isinstance(module, _CONTAINERS) and not isinstance(module, _RECURRENT)
+        if of_framework(module) and not container:
+            skipped.append(name)
+        if not container:
+            yield name, module
+
+
+def _works_in_place(module, session):
+    """True for a module that writes into its own input, as ReLU(inplace=True) does.
+
+    Its tensors must stay what they are, or the writing would be lost on whoever else holds them; in
+    single-step mode everyone is given the reference's values anyway.
+    """
+    told = getattr(module, "inplace", False) or getattr(module, "_inplace", False)
+    return bool(told) and session.reference is None
+
+
+def _observe_inputs(session, name, kind, module, inputs, keywords):
+    """Record a module's inputs: `name:in/0` by place, `name:in/KEYWORD` by keyword.
+
+    Of a keyword of the framework's own layers only floats, since masks mean other things there.
+    No gradient is asked for at what is written into in place: other uses would be in it.
+    """
+    kind = f"{kind} {IN_PLACE}" if _works_in_place(module, session) else kind
+
+    def seen(key, value):
+        return _observe_nested(session, f"{name}:in/{key}", value, kind)
+
+    placed = []
+    for i, value in enumerate(inputs):
+        same = _index(value, inputs[:i]) if isinstance(module, _ATTENTION) else None
+        placed.append(seen(i, value) if same is None else placed[same])
+    logged = {
+        key: seen(key, value)
+        for key, value in keywords.items()
+        if is_float(value) or not of_framework(module)
+    }
+    return tuple(placed), {**keywords, **logged}
+
+
+@contextmanager
+def probing(model):
+    """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs.
+
+    Attention's keys and values are left out where they are an earlier argument (Paddle's may be
+    left out by the caller too), and so are its weights (a mean over heads on one side alone).
+    """
+    session = current()
+    handles = []
+    for name, module in probed_modules(model):
+        kind = type(module).__name__
+        kind = kind if of_framework(module) else f"{OWN} {kind}"
+
+        def before(module, inputs, keywords, name=name, kind=kind):
+            if not session.probing:
+                return None
+            return _observe_inputs(session, name, kind, module, inputs, keywords)
+
+        def after(module, inputs, outputs, name=name, kind=kind):
+            if not session.probing:
+                return None
+            shown, put_back = _results(module, outputs)
+            replace = not _works_in_place(module, session)
+            with session.at(None if of_framework(module) else type(module).forward):
+                return put_back(_observe_nested(session, name, shown, kind, replace))
+
+        handles.append(hook_inputs(module, before))
+        handles.append(module.register_forward_hook(after))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _results(module, outputs):
+    """What a probe shows of a module's outputs, and how that is put back among them."""
+    if isinstance(module, _ATTENTION) and isinstance(outputs, tuple):
+        return outputs[0], lambda seen: (seen, *outputs[1:])
+    if isinstance(module, _CELLS):
+        states = outputs[1]  # the output is the first of them
+        return states, lambda seen: (seen[0] if isinstance(seen, tuple) else seen, seen)
+    return outputs, lambda seen: seen
+
+
+def _index(value, values):
+    """Where a tensor itself is among values; None where it is not."""
+    return next((i for i, other in enumerate(values) if other is value), None)
+
+
+def fix_recurrent_dropout(model, training):
+    """Put recurrent layers in train mode with dropout 0 in every mode; name -> dropout it had.
+
+    In eval mode Paddle cannot differentiate them on CPU ("holder_ should not be null"), and what
+    they draw inside is not on the tape.  In training their rate is a row of the log.
+    """
+    rates = {}
+    for name, module in model.named_modules():
+        if isinstance(module, _RECURRENT):
+            rates[name] = float(module.dropout)
+            module.dropout = 0.0
+            module.training = True
+            if training:
+                _log_rate(name, module, rates[name])
+    return {name: rate for name, rate in rates.items() if rate}
+
+
+def _log_rate(name, module, rate):
+    """Log a recurrent layer's dropout, which is not drawn, whenever it runs."""
+
+    def before(module, inputs):
+        session = current()
+        if session.probing:
+            observe(session, session.label(f"{name}:p"), tensor(rate))
+
+    module.register_forward_pre_hook(before)

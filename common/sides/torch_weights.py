@@ -1,0 +1,113 @@
+"""Weights and gradients of a model of this side, in and out as arrays, and who owns them.
+
+torch_weights.py and paddle_weights.py are twins, line for line.
+"""
+
+import numpy as np
+import torch
+from torch import nn
+
+from common.sides.torch_probes import probed_modules
+from common.sides.torch_tensors import array, is_float, tensor
+from common.weights.layers import Owner
+
+
+def framework_class(module):
+    """The framework's class that a module is or derives from; "" for the model's own."""
+    for kind in type(module).__mro__:
+        if kind.__module__.startswith("torch.nn") and kind is not nn.Module:
+            return kind.__name__
+    return ""
+
+
+def owners(model):
+    """Key -> Owner of every entry of the state dict; a shared layer's entries have one owner."""
+    modules = dict(model.named_modules())
+    kinds = {name: framework_class(module) for name, module in modules.items()}
+    probes = {name for name, _ in probed_modules(model)}
+    parameters = {id(parameter) for parameter in model.parameters()}
+    first = {}
+    found = {}
+    for key, value in model.state_dict(keep_vars=True).items():  # twin: Paddle keeps them
+        path, _, local = key.rpartition(".")
+        same_as = first.setdefault(id(value), key)
+        parts = path.split(".") if path else []
+        above = [".".join(parts[:i]) for i in range(len(parts) + 1)]  # the root's name is empty
+        if path not in modules and same_as in found:
+            found[key] = found[same_as]
+            continue
+        found[key] = Owner(
+            kinds.get(path, ""),
+            local,
+            tuple(value.shape),
+            id(value) in parameters,
+            same_as,
+            tuple(kinds.get(name, "") for name in above[:-1]),
+            next((name for name in reversed(above) if name in probes), ""),
+            _padding(modules.get(path)),
+        )
+    return found
+
+
+def _padding(module):
+    """The row of an Embedding that is padding; None where there is none."""
+    if not isinstance(module, nn.Embedding):
+        return None
+    row = module.padding_idx  # twin: where it is
+    return None if row is None or row < 0 else int(row)
+
+
+def state(model):
+    """The state dict as arrays, aliases of one tensor under each of their names."""
+    return {key: array(value) for key, value in model.state_dict().items()}
+
+
+def load_state(model, arrays):
+    """Put the arrays in; the caller has checked that every key is there, and no other."""
+    own = model.state_dict()
+    values = {key: tensor(value).to(own[key].dtype) for key, value in arrays.items()}
+    model.load_state_dict(values)
+
+
+def save_arrays(path, arrays, names):
+    """Write the framework's own file of weights: each of `names` under the array that it names."""
+    tensors = {key: torch.as_tensor(values) for key, values in arrays.items()}  # twin: how
+    torch.save({name: tensors[key] for name, key in names.items()}, str(path))
+
+
+def watch(value):
+    """Ask for the gradient of an input, where it is a float; returns the input."""
+    if is_float(value):
+        value.requires_grad = True  # twin: the opposite flag
+    return value
+
+
+def trainable(model):
+    """(name, parameter) of every parameter that a gradient is wanted for."""
+    return [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+
+
+def gradient(parameter):
+    """The parameter's gradient as an array; zeros where the loss does not reach it."""
+    if parameter.grad is None:
+        return np.zeros(tuple(parameter.shape), str(parameter.dtype).replace("torch.", ""))
+    return array(parameter.grad)
+
+
+def clear_gradients(model):
+    """Forget all gradients."""
+    for value in model.parameters():
+        value.grad = None  # twin: an attribute here, a call there
+
+
+def assign(parameter, values):
+    """Overwrite a parameter's values."""
+    with torch.no_grad():
+        parameter.copy_(tensor(values), False)
+
+
+def assign_gradient(parameter, values):
+    """Overwrite a parameter's gradient; one that the loss does not reach has none, not zeros."""
+    if parameter.grad is None and not np.any(values):
+        return
+    parameter.grad = tensor(values)

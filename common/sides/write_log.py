@@ -1,0 +1,114 @@
+"""One log with its sidecar: every case of a model in one precision."""
+
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from common.logs.sidecar import write_sidecar
+from common.logs.writer import LogWriter
+from common.pair.provenance import model_sources, workbench_sha256
+from common.pair.tape import Tape
+from common.sides.compat import frameworks_loaded, torch_is_paddle
+from common.sides.places import short_place
+from common.sides.run import Run
+from common.sides.session import Session, using
+from common.system.checkout import ROOT
+from common.system.frameworks import SETTINGS
+from common.system.hashes import arrays_sha256
+from common.weights import states as weights
+
+
+def write_log(
+    side, function, pair, cases, options, dtype, path, forced, reference=None, probing=True
+) -> Session:
+    """One log with its sidecar: every case of a model in one precision."""
+    start = time.perf_counter()
+    notes: dict[str, object] = {}
+    if options.transplant:
+        counted = dtype == "float32" and reference is None and not options.uncounted
+        options.transplant.compare = counted
+    inputs: dict[str, np.ndarray] = {}
+    states: dict[str, np.ndarray] = {}
+    batches: dict[str, int | None] = {}
+    extra: dict[str, dict[str, np.ndarray]] = {}
+    with LogWriter(path) as writer:
+        session = Session(options.seed, record=writer.add, forced=forced, reference=reference)
+        session.probing = probing
+        for case in cases:
+            side.set_up(dtype, options.device, options.seed + case.seed)
+            session.tape = Tape(options.seed + case.seed)
+            session.begin(prefix=f"{case.name}/" if case.name else "")
+            run = Run(side, pair, case, options, dtype, path.parent, session, cases[0].name)
+            run.progress(case.name or path.stem)
+            with using(session):
+                function(run)
+            inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
+            batches[run.prefix] = run.batch
+            stored = path.parent / "weights" / f"{case.name or 'main'}.npz"
+            states |= {run.prefix + key: v for key, v in weights.load_state(stored).items()}
+            extra |= run.extra
+            for key, value in run.notes.items():
+                notes.setdefault(key, {})[case.name or "main"] = value
+    sidecar = {
+        "schema": 1,
+        "step": path.name.split("_" + side.NAME)[0],
+        "model": pair.name,
+        "side": side.NAME,
+        "framework": side.NAME,
+        "framework_version": side.VERSION,
+        "framework_file": str(side.FILE),
+        "frameworks_loaded": frameworks_loaded(),
+        "torch_is_paddle": torch_is_paddle(),
+        "device": options.device,
+        "dtype": dtype,
+        "preset": options.preset,
+        "seed": options.seed,
+        "train": options.train,
+        "weights": options.weights or "initial",
+        "sources": model_sources(pair, side.NAME),
+        "workbench_sha256": workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
+        "inputs_sha256": arrays_sha256(inputs),
+        "weights_sha256": arrays_sha256(states),
+        "log_sha256": writer.sha256,
+        "forced_choices": forced is not None,
+        "flips": session.flips,
+        "choices": session.ledger,
+        "single_step": reference is not None,
+        "batches": batches,
+        "modules": session.modules,
+        "converted": session.converted,
+        "places": {key: short_place(place, str(ROOT)) for key, place in session.places.items()},
+        "classes": {key: name for key, name in session.classes.items() if name},
+        "environment": {
+            "python": platform.python_version(),
+            "executable": sys.executable,
+            "numpy": np.__version__,
+            "platform": platform.platform(),
+            **{name: os.environ[name] for name in SETTINGS if name in os.environ},
+        },
+        "command": " ".join([sys.executable, "-m", _module_name(), *sys.argv[1:]]),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "elapsed_s": round(time.perf_counter() - start, 3),
+        **notes,
+    }
+    if options.transplant:
+        sidecar["transplanted"] = options.transplant.names
+        sidecar["operators"] = options.transplant.told()
+    write_sidecar(path, sidecar)
+    for stem, arrays in extra.items():
+        small = path.with_name(f"{stem}_{side.NAME}.npy")
+        with LogWriter(small) as writer:
+            for key, values in arrays.items():
+                writer.add(key, values)
+        write_sidecar(small, sidecar | {"step": stem, "log_sha256": writer.sha256})
+    return session
+
+
+def _module_name() -> str:
+    """The dotted name of the script that is running, such as step1_forward.torch.forward."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec.name if spec else Path(sys.argv[0]).name

@@ -1,0 +1,351 @@
+"""Hard pairs and planted faults on other paths of the linear algebra, as other processors take.
+
+    make faults-everywhere                                    all of it
+    python -m faults.everywhere --path MKL_CBWR=COMPATIBLE    one path (may be repeated)
+    python -m faults.everywhere --only transformer --step 1   hard pairs of one folder, one step
+
+A path is a variable of the environment that tells a library which instructions or how many threads
+to use.  On each: every correct hard pair; casts to half precision planted in them, which must be
+PRECISION where they are; and one fault of the catalogue for each check of steps 1, 3 and 4, behind
+a correct run of that check (--faults all: the 160, 12 minutes more for each path).  A setting that
+changes no bit of any log had no effect on this processor, and the table says so.  Exit status 0:
+no false alarm and no fault lost on any path.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from common.check.command_line import guarded, write_text
+from common.system.errors import UserError
+from common.verdict.tolerances import tolerance
+from faults import hard, run
+from faults.catalogue import FAULTS
+from faults.fault import Fault
+from faults.worker import Check
+
+USUAL = "OMP_NUM_THREADS=1"  # what tests and `make faults` run under; the others are compared to it
+PATHS = (
+    USUAL,
+    "OMP_NUM_THREADS=2",
+    "OMP_NUM_THREADS=4",
+    "MKL_DEBUG_CPU_TYPE=5",
+    "MKL_DEBUG_CPU_TYPE=",  # what AMD's processors have where nobody helps them
+    "MKL_ENABLE_INSTRUCTIONS=AVX2",
+    "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
+    "MKL_CBWR=COMPATIBLE",
+    "ATEN_CPU_CAPABILITY=default",
+    "DNNL_MAX_CPU_ISA=AVX2",
+)
+SIDES = ("torch", "paddle")
+LONG_SUMS = "operators"  # the folder whose sums may be noisier the longer they are
+_STEP = re.compile(r"/\d{3}/")  # of an optimizer, whose rows have bounds of their own
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A cast to half precision in the Paddle model of a hard pair: in its float32 run alone."""
+
+    id: str
+    case: str
+    old: str
+    new: str
+    origin: str
+    folder: str = "transformer"
+
+
+_FEWER = """
+
+def fewer_bits(x):
+    return x.astype("float16").astype("float32") if x.dtype == paddle.float32 else x
+"""
+CASTS = (
+    Cast(
+        "context",
+        "post_norm_hostile",
+        "self.out(x.reshape([batch, tokens, width]))",
+        "self.out(fewer_bits(x.reshape([batch, tokens, width])))",
+        "blocks.0.attention.out:in/0",
+    ),
+    Cast(
+        "attention-weights",
+        "pre_norm_trained",
+        "paddle.matmul(weights, value)",
+        "paddle.matmul(fewer_bits(weights), value)",
+        "blocks.0.attention.out:in/0",
+    ),
+    Cast(  # behind the near ties of blocks 1 to 6
+        "feed-forward",
+        "post_norm_hostile",
+        "        self.blocks = nn.LayerList(blocks)",
+        "        blocks[7].activation = lambda x: fewer_bits(F.gelu(x))\n"
+        "        self.blocks = nn.LayerList(blocks)",
+        "blocks.7.down:in/0",
+    ),
+)
+
+
+@dataclass
+class Outcome:
+    """What one path came to."""
+
+    path: str
+    pairs: int = 0
+    controls: int = 0
+    faults: int = 0
+    alarms: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)  # caught, but another row is named
+    noisiest: float = 0.0  # Paddle's float32 noise against what is usually allowed
+    noisiest_row: str = ""
+    logs: dict[str, str] = field(default_factory=dict)  # run and side -> SHA-256
+    error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """True where nothing went wrong."""
+        return not (self.alarms or self.lost or self.error)
+
+    def changes(self, usual: "Outcome | None") -> str:
+        """Which side's bits the setting changed."""
+        if usual is None or usual is self:
+            return "–"
+        common = self.logs.keys() & usual.logs.keys()
+        if not common:
+            return "not known"
+        changed = [
+            side
+            for side in SIDES
+            if any(self.logs[key] != usual.logs[key] for key in common if key.endswith(side))
+        ]
+        return " and ".join(changed) or "nothing: no effect here"
+
+    def see(self, one: hard.Run, document: Mapping, folder: Path) -> None:
+        """Take in a run's logs and its noisiest row."""
+        for side in SIDES:
+            digest = hashlib.sha256()
+            for log in sorted(folder.rglob(f"*_{side}*.npy")):
+                if not log.stem.endswith("_single_step"):
+                    digest.update(log.read_bytes())
+            self.logs[f"{one.step} {one.name} {side}"] = digest.hexdigest()
+        for row in document["rows"] if one.folder != LONG_SUMS else ():
+            ratio = _noise_ratio(row)
+            if ratio > self.noisiest:
+                self.noisiest, self.noisiest_row = ratio, f"step {one.step}, {row['key']}"
+
+
+def _noise_ratio(row: Mapping) -> float:
+    """A row's noise against 16 times the reference's; 0 for what has a bound of another kind.
+
+    More than 1 may still pass: see common/verdict/rule.py on luck, and on what inherits it.
+    """
+    noise = [row[name] for name in ("noise_cand", "noise_ref", "scale")]
+    if None in noise or row["size"] < tolerance("vectors") or _STEP.search(row["key"]):
+        return 0.0
+    usual = max(noise[1], tolerance("float32_epsilon") * noise[2], tolerance("underflow"))
+    return noise[0] / (tolerance("precision") * usual)
+
+
+@contextmanager
+def taking(path: str) -> Iterator[None]:
+    """The environment with one path's setting, and without those of the others."""
+    before = dict(os.environ)
+    for name in {path.partition("=")[0] for path in PATHS}:
+        os.environ.pop(name, None)
+    try:
+        for setting in (USUAL, path):
+            name, _, value = setting.partition("=")
+            os.environ[name] = value
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def try_path(path: str, options: argparse.Namespace, on_progress) -> Outcome:
+    """Run on one path all that was asked for."""
+    outcome, start = Outcome(path), time.perf_counter()
+    with taking(path):
+        workers = max(1, options.workers // int(os.environ["OMP_NUM_THREADS"]))
+        try:
+            _run_pairs(outcome, options, workers, on_progress)
+            _run_casts(outcome, options, workers, on_progress)
+            _run_faults(outcome, options, workers, on_progress)
+        except UserError as error:
+            outcome.error = str(error)
+    outcome.seconds = round(time.perf_counter() - start, 1)
+    return outcome
+
+
+def _run_pairs(outcome: Outcome, options, workers: int, on_progress) -> None:
+    runs = [
+        one
+        for one in hard.RUNS
+        if (not options.only or one.folder in options.only)
+        and (not options.step or one.step in options.step)
+    ]
+    pairs = hard.run(workers, on_progress, runs, on_report=outcome.see)
+    outcome.pairs = len(pairs)
+    outcome.alarms += [
+        f"step {pair['step']}, {pair['name']}: {pair['verdict']} {pair['worst']}"
+        for pair in pairs
+        if pair["exit_code"] != 0
+    ]
+
+
+def _run_casts(outcome: Outcome, options, workers: int, on_progress) -> None:
+    casts = [
+        cast
+        for cast in CASTS
+        if (not options.only or cast.folder in options.only)
+        and (not options.step or 1 in options.step)
+    ]
+    with tempfile.TemporaryDirectory(prefix="casts-") as name:
+        runs = [hard.Run(str(_planted(cast, Path(name))), 1, "cast") for cast in casts]
+        found = hard.run(workers, lambda text: on_progress(text.replace(f"{name}/", "")), runs)
+    outcome.faults += len(casts)
+    for cast, case in zip(casts, found, strict=True):
+        key = (case["worst"] or {}).get("key")
+        if (case["verdict"], key) != ("PRECISION", f"{cast.case}/{cast.origin}"):
+            outcome.lost.append(f"cast {cast.id}: {case['verdict']} {key}")
+
+
+def _planted(cast: Cast, folder: Path) -> Path:
+    """A copy of a hard pair's folder with the cast, and a preset of its case alone."""
+    copy = shutil.copytree(hard.PAIRS / cast.folder, folder / cast.id)
+    with open(copy / "case.py", "a") as file:
+        file.write(f'\nCASES["cast"] = {{{cast.case!r}: CASES["default"][{cast.case!r}]}}\n')
+        file.write('CONFIGS["cast"] = {}\n')
+    model = copy / "paddle_model.py"
+    text = model.read_text()
+    if text.count(cast.old) != 1:
+        raise ValueError(f"{cast.id}: {cast.old!r} is there {text.count(cast.old)} times, not once")
+    model.write_text(text.replace(cast.old, cast.new) + _FEWER)
+    return copy
+
+
+def chosen_faults(options: argparse.Namespace) -> list[Fault]:
+    """The faults of the catalogue that are planted on each path.
+
+    `few` is the first of each check whose verdict is read from floats: what is refused by a hash or
+    a sentence, what changes logs or texts, and training (step 5, judged by statistics) do not
+    depend on the path.
+    """
+    if options.faults == "none" or options.only:
+        return []
+    faults = [fault for fault in FAULTS if not options.step or fault.step in options.step]
+    if options.faults == "all":
+        return faults
+    first: dict[Check, Fault] = {}
+    for fault in faults:
+        if fault.step in (1, 3, 4) and not fault.refused and fault.after is None:
+            first.setdefault(Check.of(fault), fault)
+    return list(first.values())
+
+
+def _run_faults(outcome: Outcome, options, workers: int, on_progress) -> None:
+    faults = chosen_faults(options)
+    if not faults:
+        return
+    found = run.plant(faults, workers, on_progress)
+    outcome.controls, outcome.faults = len(found["controls"]), outcome.faults + len(faults)
+    outcome.alarms += [
+        f"step {control['step']}, {control['model']}, a correct run: {control['first']}"
+        for control in found["controls"]
+        if control["exit_code"] != 0
+    ]
+    outcome.lost += [
+        f"{fault['id']}: exit status {fault['exit_code']}"
+        for fault in found["faults"]
+        if not fault["caught"]
+    ]
+    outcome.elsewhere += [
+        f"{fault['id']}: {fault['first']}, not {fault['wanted']}"
+        for fault in found["faults"]
+        if fault["caught"] and not fault["origin_right"]
+    ]
+
+
+def show(outcomes: Sequence[Outcome], console: Console) -> None:
+    """The table, and a line for all that went wrong."""
+    usual = next((outcome for outcome in outcomes if outcome.path == USUAL), None)
+    table = Table(title="other paths of the linear algebra", title_justify="left")
+    table.add_column("path", no_wrap=True)
+    for name in ("changes bits of", "false alarms", "lost", "noisiest", "minutes"):
+        table.add_column(name)
+    for one in outcomes:
+        table.add_row(
+            one.path,
+            one.changes(usual),
+            f"{len(one.alarms)} of {one.pairs + one.controls}",
+            f"{len(one.lost)} of {one.faults}",
+            f"{one.noisiest:.2f}",
+            f"{one.seconds / 60:.1f}",
+        )
+    console.print(table)
+    for one in outcomes:
+        for kind in ("alarms", "lost", "elsewhere"):
+            name = {"alarms": "false alarm", "lost": "lost", "elsewhere": "caught elsewhere"}[kind]
+            for text in getattr(one, kind):
+                console.print(f"{one.path}: {name}: {text}", markup=False, soft_wrap=True)
+        if one.error:
+            console.print(f"{one.path}: could not run: {one.error}", markup=False, soft_wrap=True)
+    alarms, lost = (sum(len(getattr(one, kind)) for one in outcomes) for kind in ("alarms", "lost"))
+    right = sum(one.pairs + one.controls for one in outcomes)
+    console.print(
+        f"{len(outcomes)} paths: {alarms} false alarms in {right} correct runs, {lost} of "
+        f"{sum(one.faults for one in outcomes)} faults lost"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--path", action="append", choices=PATHS, metavar="NAME=VALUE")
+    parser.add_argument("--only", action="append", metavar="FOLDER", help="its pairs, no catalogue")
+    parser.add_argument("--step", type=int, action="append", help="of this step alone")
+    parser.add_argument("--faults", choices=("all", "few", "none"), default="few")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
+    parser.add_argument("--debug", action="store_true")
+    options = parser.parse_args(arguments)
+    return guarded(options, lambda: _main(options))
+
+
+def _main(options: argparse.Namespace) -> int:
+    folders = {one.folder for one in hard.RUNS}
+    unknown = set(options.only or []) - folders
+    if unknown:
+        raise UserError(
+            f"--only {', '.join(sorted(unknown))}: hard pairs are in {', '.join(sorted(folders))}"
+        )
+    outcomes = []
+    for path in options.path or PATHS:
+        outcomes.append(
+            try_path(path, options, lambda text, path=path: print(f"{path}: {text}", flush=True))
+        )
+        if options.json:
+            text = json.dumps([asdict(one) for one in outcomes], indent=1, allow_nan=False)
+            write_text(options.json, text)
+    show(outcomes, Console())
+    return 0 if all(one.passed for one in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Warm interpreters: the tests and the planted faults start many twins, and most of the time of a
+short one goes into importing its framework.
+
+    with Interpreters() as warm:
+        subprocess.run([warm.python, "-W", "ignore", "-m", "step1_forward.torch.forward", ...])
+
+A server (server.py) for each side imports its framework and NumPy, and nothing of the workbench; it
+forks for each twin.  A third one, for the checks themselves, imports what they take from elsewhere.
+`python` is an executable (client.py) that stands for the Python that runs this: it hands what it
+is asked to run to a server and ends as the forked process ends; what no server can do just as
+well, it has the real Python do.  The product knows nothing of all this.
+"""
+
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from common.system.processes import environment
+
+HERE = Path(__file__).resolve().parent
+# What a server imports before it forks; the twins' is what every twin imports first.
+IMPORTS = {
+    "torch": ("numpy", "torch"),
+    "paddle": ("numpy", "paddle"),
+    "check": ("numpy", "rich.console", "rich.table", "rich.progress"),
+    # Steps 2 and 5.
+    "scores": ("numpy", "rich.console", "rich.table", "rich.progress", "scipy.stats")
+    + ("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection"),
+}
+_PATIENCE_S = 10.0
+_LONGEST_FIRST_LINE = 120  # of a script, for systems that read no more of it
+
+
+class Interpreters:
+    """The servers, and the executable that stands for this Python.
+
+    cold   start no server: `python` is this very Python
+    """
+
+    def __init__(self, cold: bool = False):
+        self.python = sys.executable
+        self.folder: Path | None = None
+        self._servers: list[subprocess.Popen] = []
+        first_line = f"#!{sys._base_executable} -IS"
+        if cold or len(first_line) > _LONGEST_FIRST_LINE or len(first_line.split()) != 2:
+            return
+        self.folder = Path(tempfile.mkdtemp(prefix="warm-"))
+        try:
+            self._write_client(first_line)
+            for name in IMPORTS:
+                self._start(name)
+        except BaseException:
+            self.close()
+            raise
+
+    def _write_client(self, first_line: str) -> None:
+        (self.folder / "real").write_text(sys.executable)
+        client = self.folder / "python"
+        client.write_text(f"{first_line}\n{(HERE / 'client.py').read_text()}")
+        client.chmod(client.stat().st_mode | stat.S_IXUSR)
+        self.python = str(client)
+
+    def _start(self, name: str) -> None:
+        """Start a server; it imports nothing until somebody asks."""
+        twin = name in ("torch", "paddle")
+        values = environment() if twin else dict(os.environ)
+        values.pop("PYTHONPATH", None)
+        options = ["-W", "ignore"] if twin else []
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.folder / name))
+            listener.listen(64)
+            command = [sys.executable, *options, str(HERE / "server.py")]
+            command += [str(listener.fileno()), "" if twin else self.python, *IMPORTS[name]]
+            server = subprocess.Popen(
+                command,
+                env=values,
+                stdin=subprocess.PIPE,  # its end tells the server that this process is gone
+                stdout=subprocess.DEVNULL,
+                pass_fds=(listener.fileno(),),
+            )
+        self._servers.append(server)
+
+    def close(self) -> None:
+        """End the servers and what they still run."""
+        for server in self._servers:
+            server.stdin.close()
+        for server in self._servers:
+            try:
+                server.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+        self._servers.clear()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder, self.python = None, sys.executable
+
+    def __enter__(self) -> "Interpreters":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()

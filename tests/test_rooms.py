@@ -1,0 +1,95 @@
+"""The rooms of common/ import what tools/rooms.py allows, and a planted import that it does not
+allow is found."""
+
+import shutil
+
+import pytest
+from checkout import ROOT
+
+from tools import rooms
+
+MOST_ROOMS, MOST_FLOORS, MOST_ARROWS, MOST_LINES = 26, 7, 100, 13_500
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of common/'s Python files that a test may change."""
+    ignore = shutil.ignore_patterns("__pycache__", "*.md")
+    shutil.copytree(ROOT / "common", tmp_path / "common", ignore=ignore)
+    return tmp_path
+
+
+def add(copy, name, line):
+    """Put an import into a file of the copy, as its last line."""
+    path = copy / "common" / name
+    path.write_text(f"{path.read_text()}\n\n{line}\n")
+
+
+def test_every_import_is_allowed():
+    assert rooms.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "said"),
+    [
+        ("system/files.py", "import common.logs.reader", "system may not import logs"),
+        ("logs/reader.py", "from common.pair import tape", "logs may not import pair"),
+        ("pair/tape.py", "from common.sides.session import current", "pair may not import sides"),
+        ("verdict/rule.py", "from common.report import terminal", "verdict may not import report"),
+        ("report/terminal.py", "import common.check.steps", "report may not import check"),
+        ("models/fastformer/case.py", "from common.weights import read", "models may not import"),
+        ("compare.py", "from common.sides.session import current", "compare may not import sides"),
+        ("compare.py", "from common import torch_side", "compare may not import torch_side"),
+        ("torch_side.py", "from common.pair.tape import Tape", "torch_side may not import pair"),
+        ("verdict/rule.py", "def later():\n    from common.weights import read", "may not import"),
+        (
+            "system/files.py",
+            'X = __import__("importlib").import_module("common.logs.reader")',
+            "not",
+        ),
+    ],
+)
+def test_a_planted_import_is_found(copy, name, line, said):
+    assert rooms.violations(copy) == []
+    add(copy, name, line)
+    problems = rooms.violations(copy)
+    assert any(said in problem and name in problem for problem in problems), problems
+
+
+def test_check_and_sides_never_import_each_other(copy):
+    add(copy, "check/steps.py", "from common.sides.session import current")
+    problems = rooms.violations(copy)
+    assert any("check may not import sides" in problem for problem in problems)
+    assert any("speak through files alone" in problem for problem in problems)
+
+
+def test_nor_do_they_through_a_third_room(copy):
+    """Were the table to allow both arrows, what they make together would still be found."""
+    add(copy, "weights/layers.py", "import common.check.steps")
+    problems = rooms.violations(copy)
+    assert "common.check.steps: sides reaches it, although sides and check speak" in str(problems)
+
+
+def test_a_circle_is_found(copy):
+    add(copy, "system/errors.py", "from common.system.files import whole")
+    assert any(
+        "a circle of imports: common.system." in problem for problem in rooms.violations(copy)
+    )
+
+
+def test_what_is_counted():
+    files = rooms.module_files(ROOT)
+    drawn = rooms.arrows(rooms.imports_of(ROOT, files))
+    names = {rooms.room_of(module) for module in files if module != "common"}
+    assert set(rooms.FOLDERS) | set(rooms.FACES) <= names, "a room of the table is gone"
+    assert len(names) <= MOST_ROOMS
+    assert max(rooms.floors(names, drawn).values()) <= MOST_FLOORS
+    assert len(drawn) <= MOST_ARROWS
+    assert rooms.count_lines() <= MOST_LINES
+
+
+def test_the_command(capsys):
+    assert rooms.main([]) == 0
+    said = capsys.readouterr().out
+    assert "rooms, " in said and " arrows" in said and "lines of Python" in said
+    assert "every import is one that the table allows" in said

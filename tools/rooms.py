@@ -1,0 +1,214 @@
+"""The rooms of common/: which may import which, and how many rooms, floors and arrows there are.
+
+    python -m tools.rooms            the counts, and every import that the table does not allow
+    python -m tools.rooms ROOT       the same of another checkout
+
+A room is a folder of common/, or a file beside the folders, which is a command.  An arrow is a room
+that imports another; a room stands one floor above the highest that it imports.  Imports are read
+from the source, those inside functions too, so that nothing has to be installed.  Exit status 1
+where an import is not allowed.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "common"
+
+# What a folder may import besides itself.
+FOLDERS: dict[str, set[str]] = {
+    "system": set(),
+    "logs": {"system"},
+    "pair": {"system"},
+    "verdict": {"logs", "system"},
+    "weights": {"pair", "logs", "system"},
+    "transplant": {"verdict", "logs", "pair", "system"},
+    "report": {"verdict", "logs", "pair", "system"},
+    "sides": {"weights", "transplant", "pair", "logs", "system"},
+    "check": {"report", "transplant", "weights", "verdict", "pair", "logs", "system"},
+    "models": {"torch_side", "paddle_side", "pair"},
+}
+# The files that a model's file imports; every other file beside the folders is a command.
+FACES = {"torch_side": {"sides"}, "paddle_side": {"sides"}}
+APART = ("check", "sides")  # they speak through files
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of a file of common/ by another: where it stands, and what it names."""
+
+    path: Path  # of the file that imports, from the checkout's root
+    line: int
+    importer: str  # dotted modules
+    imported: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.importer} imports {self.imported}"
+
+
+def module_files(root: Path) -> dict[str, Path]:
+    """Dotted module -> file of all of common/, packages under their own name."""
+    files = {}
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        files[".".join(parts)] = path
+    return files
+
+
+def imports_of(root: Path, files: dict[str, Path]) -> list[Import]:
+    """Every import of one file of common/ by another, in the order of the files."""
+    found = []
+    for module, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for name in _named_modules(node):
+                target = _known(name, files)
+                if target is not None and target != module:
+                    found.append(Import(path.relative_to(root), node.lineno, module, target))
+    return found
+
+
+def _named_modules(node: ast.AST) -> Iterable[str]:
+    """The dotted names that an import statement, or import_module("…"), asks for."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.Call) and node.args:
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        name = node.args[0]
+        if called == "import_module" and isinstance(name, ast.Constant):
+            yield str(name.value)
+        elif called == "import_module" and isinstance(name, ast.JoinedStr):
+            # Only known when it runs: a side's name, or a pair's.  A model's file is loaded as a
+            # user's own is, from its folder, which is no import of the room of models.
+            parts = [
+                part.value if isinstance(part, ast.Constant) else "torch" for part in name.values
+            ]
+            if not parts[0].startswith(f"{PACKAGE}.models."):
+                yield "".join(parts)
+
+
+def _known(name: str, files: dict[str, Path]) -> str | None:
+    """The module of common/ that a dotted name lies in; None for all else."""
+    parts = name.split(".")
+    while parts:
+        module = ".".join(parts)
+        if module in files and module != PACKAGE:
+            return module
+        parts.pop()
+    return None
+
+
+def room_of(module: str) -> str:
+    """The room that a module is in: the folder, or the file beside the folders."""
+    return module.split(".")[1]
+
+
+def arrows(imports: Sequence[Import]) -> set[tuple[str, str]]:
+    """The pairs (room, room that it imports)."""
+    pairs = {(room_of(one.importer), room_of(one.imported)) for one in imports}
+    return {(room, other) for room, other in pairs if room != other}
+
+
+def floors(rooms: Iterable[str], drawn: set[tuple[str, str]]) -> dict[str, int]:
+    """Room -> its floor, from 1; raises graphlib.CycleError for rooms that import in a circle."""
+    below = {room: {other for one, other in drawn if one == room} for room in rooms}
+    floor: dict[str, int] = {}
+    for room in TopologicalSorter(below).static_order():
+        floor[room] = 1 + max((floor[other] for other in below[room]), default=0)
+    return floor
+
+
+def circle(imports: Sequence[Import]) -> list[str]:
+    """The modules of one circle of imports, in order; empty where there is none."""
+    below: dict[str, set[str]] = {}
+    for one in imports:
+        # A package's own file is read before those in it, which may name it: no circle.
+        if not one.importer.startswith(f"{one.imported}."):
+            below.setdefault(one.importer, set()).add(one.imported)
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError as error:
+        return error.args[1][::-1]
+    return []
+
+
+def violations(root: Path = ROOT) -> list[str]:
+    """Sentences on every import that the table does not allow, and on a circle; none is good."""
+    files = module_files(root)
+    imports = imports_of(root, files)
+    found = []
+    for one in imports:
+        room, other = room_of(one.importer), room_of(one.imported)
+        if room != other and not _allowed(room, other):
+            found.append(f"{one}: {room} may not import {other}")
+    way = circle(imports)
+    if way:
+        found.append(f"a circle of imports: {' imports '.join(way)}")
+    reached = {side: _reached(side, files, imports) for side in APART}
+    for side, other in (APART, APART[::-1]):
+        found += [
+            f"{module}: {side} reaches it, although {side} and {other} speak through files alone"
+            for module in sorted(reached[side])
+            if room_of(module) == other
+        ]
+    return found
+
+
+def _allowed(room: str, other: str) -> bool:
+    if room in FOLDERS:
+        return other in FOLDERS[room]
+    if room in FACES:
+        return other in FACES[room]
+    return other != "sides" and other not in FACES  # a command runs in the check's process
+
+
+def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> set[str]:
+    """All modules that a room's files import, and those that these import."""
+    below: dict[str, set[str]] = {}
+    for one in imports:
+        below.setdefault(one.importer, set()).add(one.imported)
+    waiting = [module for module in files if module != PACKAGE and room_of(module) == room]
+    seen: set[str] = set()
+    while waiting:
+        for module in below.get(waiting.pop(), ()):
+            if module not in seen:
+                seen.add(module)
+                waiting.append(module)
+    return seen
+
+
+def count_lines(root: Path = ROOT) -> int:
+    """Lines of Python in common/, its models left out."""
+    return sum(
+        len(path.read_text(encoding="utf-8").splitlines())
+        for module, path in module_files(root).items()
+        if not module.startswith(f"{PACKAGE}.models")
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; returns the exit status."""
+    root = Path(arguments[0]).resolve() if arguments else ROOT
+    files = module_files(root)
+    drawn = arrows(imports_of(root, files))
+    rooms = {room_of(module) for module in files if module != PACKAGE}
+    try:
+        height = max(floors(rooms, drawn).values())
+        told = f"{height} floors"
+    except CycleError:
+        told = "floors cannot be counted: rooms import in a circle"
+    print(f"{len(rooms)} rooms, {told}, {len(drawn)} arrows")
+    print(f"{count_lines(root):,} lines of Python in {PACKAGE}/ without its models")
+    found = violations(root) if (root / PACKAGE / "system").is_dir() else []
+    print("\n".join(found) if found else "every import is one that the table allows")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
