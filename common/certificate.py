@@ -17,26 +17,28 @@ would not show.
 Exit status: 0 certified, 1 not, 2 it could not be found out.
 """
 
-import argparse
 import json
 import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
-from common.check.command_line import guarded, write_text
+from common.check.flags import Parser
+from common.check.guard import guarded
 from common.logs.sidecar import read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
+from common.pair.request import RunRequest
+from common.pair.twin_process import Failure, TwinProcess
 from common.report import terminal as report
 from common.system.errors import UserError
+from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
-from common.system.processes import Process
 from common.verdict.judge import judge_logs
 from common.verdict.row import Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
@@ -85,81 +87,80 @@ class Certificate:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
-    options = _parse(arguments)
-    return guarded(options, lambda: _certify(options))
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = argparse.ArgumentParser(
-        prog="python -m common.certificate",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = Parser(__doc__, "python -m common.certificate")
+    parser.take("model", "preset", "device", "seed").take_other(
+        "weights",
+        default="stirred",
+        help="stirred (default), trained-like or a checkpoint: --weights checkpoints/reformer",
     )
-    options.add_argument(
-        "--model", action="append", metavar="NAME|FOLDER", help="built-in, folder, or all (default)"
+    given = parser.take("torch-python", "paddle-python", "json", "debug").parse_args(arguments)
+    run = RunRequest(
+        preset=given.preset, device=given.device, seed=given.seed, weights=given.weights
     )
-    options.add_argument("--preset", default="default", help="of the model's case.py")
-    options.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--weights", default="stirred", help="stirred, trained-like, a checkpoint")
-    options.add_argument("--torch-python", metavar="PATH", help="the Python that runs that side")
-    options.add_argument("--paddle-python", metavar="PATH", help="likewise")
-    options.add_argument("--json", type=Path, metavar="FILE", help="write every line as JSON")
-    options.add_argument("--debug", action="store_true", help="show tracebacks")
-    return options.parse_args(arguments)
+    pythons = {"torch": given.torch_python, "paddle": given.paddle_python}
+    return guarded(given.debug, lambda: _certify(given.model, run, pythons, given.json))
 
 
-def _certify(options: argparse.Namespace) -> int:
-    pairs = load_pairs(options.model or ["all"])
+def _certify(
+    models: list[str] | None,
+    run: RunRequest,
+    pythons: Mapping[str, str | None],
+    json_path: Path | None,
+) -> int:
+    pairs = load_pairs(models or ["all"])
     for pair in pairs:
-        pair.config(options.preset)
+        pair.config(run.preset)
     with tempfile.TemporaryDirectory(prefix="certificate-") as name, report.progress() as told:
-        found = certify(pairs, options, Path(name), told)
+        found = certify(pairs, run, pythons, Path(name), told)
     for certificate in found:
         show(certificate)
-    if options.json:
+    if json_path:
         text = json.dumps([certificate.as_json() for certificate in found], indent=1)
-        write_text(options.json, text)
+        write_text(json_path, text)
     return max(certificate.exit_code for certificate in found)
 
 
-def certify(pairs: list[Pair], options, work: Path, told) -> list[Certificate]:
+def certify(
+    pairs: list[Pair], run: RunRequest, pythons: Mapping[str, str | None], work: Path, on_progress
+) -> list[Certificate]:
     """Run step 1 of both sides for the pairs and read what they leave in `work`.
 
-    told    called with what is running
+    run          what both sides are told, whichever the pair
+    pythons      side -> the Python given for it, if one was
+    on_progress  called with what is running
     Raises UserError where a side fails for another reason than that the weights do not match.
     """
-    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
-
-    def run(side: str, some: list[Pair], *more: str) -> dict[str, dict]:
-        return _run([pythons[side], "-W", "ignore"], side, some, options, work, told, *more)
-
+    pythons = {side: interpreter(side, pythons[side]) for side in SIDES}
     checkpoints = {}
-    if options.weights not in WORDS:
+    if run.weights not in WORDS:
         for i, pair in enumerate(pairs):
-            asked = (options.weights, options.preset, False, pythons, work)
+            asked = (run.weights, run.preset, False, pythons, work)
             pairs[i], checkpoints[pair.name] = prepare(pair, *asked)
-    found = []
+        run = replace(run, published=str(work / FOLDER))
+    run = replace(run, certify=True, progress=True)
+    with _started("torch", pythons, run, on_progress) as torch:
+        errors = _ask(torch, pairs, run, work)
+    certificates = []
     off: list[Pair] = []  # not every value agrees: each module is to be tried by itself
-    errors = run("torch", pairs)
-    errors |= run("paddle", [pair for pair in pairs if pair.name not in errors])
-    for pair in pairs:
-        certificate = Certificate(pair.name)
-        if pair.name in checkpoints:
-            read_checkpoint(certificate, checkpoints[pair.name])
-        found.append(certificate)
-        error = errors.get(pair.name, {})
-        if error.get("certificate"):
-            read_layout(certificate, {"": error["certificate"]})
-        elif error:
-            raise UserError(f"{pair.name}: {error['sentence']}")
-        elif not all(row.verdict in _HARMLESS for row in _judged(work / pair.name)):
-            off.append(pair)
-    run("paddle", off, "--single-step")
-    for pair, certificate in zip(pairs, found, strict=True):
+    with _started("paddle", pythons, run, on_progress) as paddle:
+        errors |= _ask(paddle, [pair for pair in pairs if pair.name not in errors], run, work)
+        for pair in pairs:
+            certificate = Certificate(pair.name)
+            if pair.name in checkpoints:
+                read_checkpoint(certificate, checkpoints[pair.name])
+            certificates.append(certificate)
+            failure = errors.get(pair.name)
+            if failure and failure.certificate:
+                read_layout(certificate, {"": failure.certificate})
+            elif failure:
+                raise UserError(f"{pair.name}: {failure.sentence}")
+            elif not all(row.verdict in _HARMLESS for row in _judged(work / pair.name)):
+                off.append(pair)
+        _ask(paddle, off, replace(run, single_step=True), work)  # without it, less is explained
+    for pair, certificate in zip(pairs, certificates, strict=True):
         if pair.name not in errors:
             _read_logs(certificate, work / pair.name)
-    return found
+    return certificates
 
 
 def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
@@ -180,29 +181,16 @@ def _read_logs(certificate: Certificate, folder: Path) -> None:
     _read_probes(certificate, _judged(folder), sidecars["torch", ""])
 
 
-def _run(python, side, pairs, options, work, told, *more: str) -> dict[str, dict]:
-    """Run one side of step 1; model -> what went wrong, a sentence and more."""
-    if not pairs:
-        return {}
-    command = [*python, "-m", f"step1_forward.{side}.forward", "--certify", "--progress"]
+def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> TwinProcess:
+    return TwinProcess(pythons[side], f"step1_forward.{side}.forward", on_progress, run.device)
+
+
+def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> dict[str, Failure]:
+    """Run step 1 of a side for some pairs; model -> why it failed."""
     for pair in pairs:
-        command += ["--model", str(pair.name if pair.built_in else pair.folder)]
-    command += ["--preset", options.preset, "--seed", str(options.seed), "--out", str(work)]
-    command += ["--weights", options.weights]
-    if options.weights not in WORDS:
-        command += ["--published", str(work / FOLDER)]
-    process = Process([*command, "--device", options.device, *more], lambda text: told(text))
-    try:
-        status = process.wait()
-    except BaseException:
-        process.stop()
-        raise
-    paths = {pair.name: work / pair.name / f"error_{side}.json" for pair in pairs}
-    errors = {name: json.loads(path.read_text()) for name, path in paths.items() if path.is_file()}
-    if status != 0 and not errors:
-        last = next((line for line in reversed(process.stderr) if line.strip()), "no message")
-        raise UserError(f"the {side} twin ended with status {status}: {last.strip()[:300]}")
-    return errors
+        twin.ask(replace(run, model=pair.given), work / pair.name / "request.json")
+    failures = {pair.name: twin.failure() for pair in pairs}
+    return {name: failure for name, failure in failures.items() if failure is not None}
 
 
 def _judged(folder: Path) -> list[Row]:

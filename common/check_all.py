@@ -9,21 +9,26 @@ stepN_*/log (or DIR).
 import importlib
 import signal
 import sys
+from pathlib import Path
 
 if __name__ == "__main__":  # till all is imported, and nothing begun, Ctrl-C ends it without a word
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from common.check.command_line import (  # noqa: E402
-    guarded,
-    overall_exit,
-    parser,
-    run_step,
-    write_json,
-    write_text,
+from common.check.command_line import overall_exit, write_json  # noqa: E402
+from common.check.flags import (  # noqa: E402
+    OF_DATA,
+    OF_EVERY_CHECK,
+    OF_TRAINING,
+    OF_TRANSPLANTS,
+    Parser,
 )
+from common.check.guard import guarded  # noqa: E402
+from common.check.options import CheckOptions  # noqa: E402
+from common.check.runner import run_step  # noqa: E402
 from common.check.steps import Step  # noqa: E402
 from common.report import terminal as report  # noqa: E402
 from common.system.checkout import ROOT  # noqa: E402
+from common.system.files import write_text  # noqa: E402
 
 
 def all_steps() -> list[Step]:
@@ -36,18 +41,20 @@ def all_steps() -> list[Step]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run every step and show the table; returns the exit status."""
-    options = parser(__doc__).parse_args(arguments)
-    return guarded(options, lambda: _check_all(options))
+    parser = Parser(__doc__, "python -m common.check_all")
+    parser.take(*OF_EVERY_CHECK, *OF_TRANSPLANTS, "train", *OF_DATA, *OF_TRAINING)
+    given = parser.parse_args(arguments)
+    return guarded(given.debug, lambda: _check_all(CheckOptions.of(given), given.json))
 
 
-def _check_all(options) -> int:
+def _check_all(options: CheckOptions, json_path: Path | None) -> int:
     steps = all_steps()
     results = []
     with report.progress() as on_progress:
         for step in steps:
-            results += run_step(step, options, on_progress)
+            results += run_step(step, options.taken_by(step.takes), on_progress)
     table = report.show_all(steps, results)
-    written = options.json or (options.out or ROOT / "log") / "report.json"
+    written = json_path or (options.out or ROOT / "log") / "report.json"
     write_json(written, results)
     write_text(written.with_suffix(".txt"), table)
     return overall_exit(results)

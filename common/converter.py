@@ -15,7 +15,6 @@ layer.
 Exit status: 0 written and certified, 2 not written.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -27,10 +26,12 @@ from pathlib import Path
 import numpy as np
 
 from common.certificate import Certificate, read_checkpoint, read_layout, show
-from common.check.command_line import guarded, write_text
+from common.check.flags import Parser
+from common.check.guard import guarded
 from common.pair.pairs import Pair, load_pair
 from common.report import terminal as report
 from common.system.errors import UserError
+from common.system.files import write_text
 from common.system.folders import put_in_place
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
@@ -44,30 +45,31 @@ FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
-    options = _parse(arguments)
-    return guarded(options, lambda: _convert(options))
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = argparse.ArgumentParser(
-        prog="python -m common.converter",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = Parser(__doc__, "python -m common.converter")
+    parser.take_other(
+        "model",
+        action="store",
+        required=True,
+        help="a built-in model or your pair's folder: --model reformer",
     )
-    options.add_argument("--model", required=True, metavar="NAME|FOLDER", help="built-in or folder")
-    options.add_argument("--preset", default="default", help="where no config.json says it")
-    options.add_argument("--weights", required=True, metavar="IN", help="a checkpoint")
-    options.add_argument("--out", required=True, metavar="OUT", help="the file or folder to write")
-    options.add_argument("--to", choices=SIDES, help="whose folder OUT is to be")
-    options.add_argument("--torch-python", metavar="PATH", help="the Python that runs that side")
-    options.add_argument("--paddle-python", metavar="PATH", help="likewise")
-    options.add_argument("--json", type=Path, metavar="FILE", help="write every line as JSON")
-    options.add_argument("--debug", action="store_true", help="show tracebacks")
-    return options.parse_args(arguments)
+    parser.take("preset")
+    parser.take_other(
+        "weights", required=True, metavar="IN", help="a checkpoint: --weights checkpoints/reformer"
+    )
+    parser.take_other(
+        "out",
+        required=True,
+        metavar="OUT",
+        help="the file or folder to write: --out converted.pdparams",
+    )
+    parser.add_argument("--to", choices=SIDES, help="whose folder OUT is to be: --to paddle")
+    parser.take("torch-python", "paddle-python", "json", "debug")
+    options = parser.parse_args(arguments)
+    return guarded(options.debug, lambda: _convert(options))
 
 
-def _convert(options: argparse.Namespace) -> int:
-    pair, out = load_pair(options.model), Path(options.out)
+def _convert(options) -> int:
+    pair, out = load_pair(options.model), options.out
     name = _file_name(out, options.to)
     _refuse_input(options.weights, out)
     if not name and out.exists():

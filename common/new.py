@@ -6,7 +6,6 @@ Writes DIR/NAME (by default ./NAME) with case.py, torch_model.py and paddle_mode
 already is never touched.
 """
 
-import argparse
 import os
 import shlex
 import shutil
@@ -15,7 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.check.command_line import guarded
+from common.check.flags import Parser
+from common.check.guard import guarded
 from common.pair.pairs import built_in_models
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -34,22 +34,21 @@ EDITS = """Five edits, each marked by its number in the files:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns 0, or 2 where nothing was written."""
-    parser = argparse.ArgumentParser(
-        prog="python -m common.new",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(__doc__, "python -m common.new")
     parser.add_argument("name", metavar="NAME", help="of the folder, and of the model in the logs")
     parser.add_argument(
-        "--folder", type=Path, default=Path(), metavar="DIR", help="where to put it"
+        "--folder",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="where to put it, by default here: --folder ~/pairs",
     )
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
-    options = parser.parse_args(arguments)
-    return guarded(options, lambda: _new(options))
+    given = parser.take("debug").parse_args(arguments)
+    return guarded(given.debug, lambda: _new(given.name, given.folder))
 
 
-def _new(options: argparse.Namespace) -> int:
-    made = lay_out(options.name, options.folder)
+def _new(name: str, folder: Path) -> int:
+    made = lay_out(name, folder)
     model = shlex.quote(str(made))
     print(f"made {made}: {', '.join(FILES)}")
     print(EDITS)

@@ -6,7 +6,6 @@ KEY is a row's key, or an end or a part of it that no other key has.  Reads the 
 and needs neither framework.  Exit status: 0 shown, 2 no such row.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.command_line import guarded
+from common.check.flags import Parser, natural
+from common.check.guard import guarded
 from common.check.result import judge_stem
 from common.check.steps import Step
 from common.check_all import all_steps
@@ -63,30 +63,30 @@ class Place:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m common.show",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = Parser(__doc__, "python -m common.show")
+    parser.add_argument("key", metavar="KEY", help="such as logits, or lm/logits")
+    parser.add_argument(
+        "--step", type=int, choices=range(1, 6), help="by default the first that has it: --step 4"
     )
-    parser.add_argument("key", metavar="KEY")
-    parser.add_argument("--step", type=int, choices=range(1, 6), help="default: the first with it")
-    parser.add_argument("--model", metavar="NAME|FOLDER", help="default: the one that has it")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="what --out was for the check")
-    parser.add_argument("--around", type=_natural, default=AROUND, metavar="N")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    parser.take_other(
+        "model", action="store", help="by default the one that has it: --model reformer"
+    )
+    parser.take_other("out", help="what --out was for the check: --out /tmp/logs")
+    parser.add_argument(
+        "--around",
+        type=natural,
+        default=AROUND,
+        metavar="N",
+        help="so many elements on each side of the worst: --around 10",
+    )
+    parser.take("debug")
     options = parser.parse_args(arguments)
     if hasattr(sys.stdout, "reconfigure"):  # keys are anybody's text; a terminal may know less
         sys.stdout.reconfigure(errors="backslashreplace")
-    return guarded(options, lambda: _show(options))
+    return guarded(options.debug, lambda: _show(options))
 
 
-def _natural(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
-    return int(text)
-
-
-def _show(options: argparse.Namespace) -> int:
+def _show(options) -> int:
     steps = [step for step in all_steps() if options.step in (None, step.number)]
     places = list(_places(steps, options.model, options.out))
     if not places:

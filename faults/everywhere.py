@@ -29,8 +29,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from common.check.command_line import guarded, write_text
+from common.check.guard import guarded
 from common.system.errors import UserError
+from common.system.files import write_text
 from common.verdict.tolerances import tolerance
 from faults import hard, run
 from faults.catalogue import FAULTS
@@ -52,7 +53,8 @@ PATHS = (
 )
 SIDES = ("torch", "paddle")
 LONG_SUMS = "operators"  # the folder whose sums may be noisier the longer they are
-_STEP = re.compile(r"/\d{3}/")  # of an optimizer, whose rows have bounds of their own
+# Gradients and what an optimizer step has touched have bounds that depend on their kind's size.
+_OF_A_KIND = re.compile(r"/(grad|grad_of|\d{3})/")
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,9 @@ class Outcome:
 
     def changes(self, usual: "Outcome | None") -> str:
         """Which side's bits the setting changed."""
-        if usual is None or usual is self:
+        if usual is self:
             return "–"
-        common = self.logs.keys() & usual.logs.keys()
+        common = set() if usual is None else self.logs.keys() & usual.logs.keys()
         if not common:
             return "not known"
         changed = [
@@ -154,7 +156,7 @@ def _noise_ratio(row: Mapping) -> float:
     More than 1 may still pass: see common/verdict/rule.py on luck, and on what inherits it.
     """
     noise = [row[name] for name in ("noise_cand", "noise_ref", "scale")]
-    if None in noise or row["size"] < tolerance("vectors") or _STEP.search(row["key"]):
+    if None in noise or row["size"] < tolerance("vectors") or _OF_A_KIND.search(row["key"]):
         return 0.0
     usual = max(noise[1], tolerance("float32_epsilon") * noise[2], tolerance("underflow"))
     return noise[0] / (tolerance("precision") * usual)
@@ -325,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
-    return guarded(options, lambda: _main(options))
+    return guarded(options.debug, lambda: _main(options))
 
 
 def _main(options: argparse.Namespace) -> int:

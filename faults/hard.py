@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.check.command_line import guarded
+from common.check.guard import guarded
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import exit_code, worst
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
-    return guarded(options, lambda: _main(options))
+    return guarded(options.debug, lambda: _main(options))
 
 
 def _main(options: argparse.Namespace) -> int:

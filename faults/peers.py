@@ -56,7 +56,10 @@ class ReprodLog:
     """A process that has imported reprod_log once, and is asked about one pair of logs a line."""
 
     def __init__(self):
-        self._process = subprocess.Popen(
+        self._process: subprocess.Popen | None = None  # until the first question
+
+    def _start(self) -> subprocess.Popen:
+        return subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "faults.peers"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
@@ -69,6 +72,7 @@ class ReprodLog:
         self, reference: Path, candidate: Path, limit: float, ignored: Collection[str]
     ) -> bool:
         """The tool's own verdict; False also where it stops with an error."""
+        self._process = self._process or self._start()
         question = [str(reference), str(candidate), limit, list(ignored)]
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
@@ -79,6 +83,8 @@ class ReprodLog:
 
     def close(self) -> None:
         """End the process."""
+        if self._process is None:
+            return
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()

@@ -18,9 +18,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from common.check.command_line import guarded, write_text
+from common.check.guard import guarded
 from common.report import terminal as report
 from common.system.errors import UserError
+from common.system.files import write_text
 from faults import hard, show
 from faults.catalogue import FAULTS
 from faults.fault import Fault
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
-    return guarded(options, lambda: _run(options))
+    return guarded(options.debug, lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -8,7 +8,6 @@ the masks are rows of the whole batch's.  Three steps of Adam; the first step's 
 weights after the last are judged as everywhere, one process being the reference.
 """
 
-import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,10 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.check import command_line as cli  # noqa: E402
+from common.check.command_line import check  # noqa: E402
+from common.check.flags import Parser  # noqa: E402
+from common.check.guard import guarded  # noqa: E402
+from common.check.options import CheckOptions  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
 from common.system.frameworks import SIDES  # noqa: E402
@@ -57,24 +59,16 @@ STEP = Step(
 
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    parser = cli.parser(__doc__)
-    parser.add_argument("--processes", type=_several, default=2, help="of each side; default 2")
-    options = parser.parse_args()
-    return cli.guarded(options, lambda: check(options))
+    given = Parser(__doc__).take(*STEP.takes, "processes").parse_args()
+    options = CheckOptions.of(given)
+    return guarded(given.debug, lambda: check(for_processes(given.processes), options, given.json))
 
 
-def check(options) -> int:
-    """Run both sides, by one process and by several, and judge; returns the exit status."""
-    told = ("--data-weights", "stirred", "--processes", str(options.processes))
-    alone = Launch(told, single_step=False)
-    step = replace(STEP, launches=(alone, replace(alone, processes=options.processes)))
-    return cli.check(step, options)
-
-
-def _several(text: str) -> int:
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 2")
-    return int(text)
+def for_processes(count: int) -> Step:
+    """The step that compares one process with `count`."""
+    request = {"data_weights": "stirred", "processes": count}
+    alone = Launch(request, single_step=False)
+    return replace(STEP, launches=(alone, replace(alone, processes=count)))
 
 
 if __name__ == "__main__":

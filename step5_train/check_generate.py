@@ -19,7 +19,11 @@ import numpy as np
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.check import command_line as cli  # noqa: E402
+from common.check.command_line import overall_exit, write_json  # noqa: E402
+from common.check.flags import OF_EVERY_CHECK, Parser  # noqa: E402
+from common.check.guard import guarded  # noqa: E402
+from common.check.options import CheckOptions  # noqa: E402
+from common.check.runner import run_step  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
 from common.pair.pairs import WORDS, load_pairs  # noqa: E402
@@ -32,16 +36,6 @@ from step5_train import prompts  # noqa: E402
 from step5_train.generation import Request  # noqa: E402
 
 PROMPT = "The "
-_NOT_HERE = (
-    "train",
-    "reuse",
-    "reference",
-    "data",
-    "epochs",
-    "steps",
-    "resume",
-    "checkpoint_every",
-)  # options that other checks have
 
 
 def same_text(folder: Path, pair) -> tuple[list[Row], list[str]]:
@@ -103,46 +97,58 @@ STEP = Step(
 
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    parser = cli.parser(__doc__)
+    parser = Parser(__doc__).take(*OF_EVERY_CHECK, "transplant", "tokenizer")
     parser.set_defaults(preset="text")
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--prompt", help=f"the text to go on with; by default {PROMPT!r}")
-    group.add_argument("--prompt-file", type=Path, metavar="FILE", help="a file that holds it")
-    parser.add_argument("--tokens", type=int, default=64, help="how many more")
-    parser.add_argument("--sample", action="store_true", help="draw tokens, by the tape")
-    parser.add_argument("--temperature", type=float, metavar="T", help="of --sample, 1 by default")
-    parser.add_argument("--top-k", type=int, metavar="K", help="of --sample: among so many")
-    parser.add_argument("--no-cache", action="store_true", help="read the whole text each time")
-    options = parser.parse_args()
-    options.model = options.model or ["reformer"]
-    return cli.guarded(options, lambda: check(options))
+    group.add_argument(
+        "--prompt", metavar="TEXT", help=f'what to go on with, by default {PROMPT!r}: --prompt "A "'
+    )
+    group.add_argument(
+        "--prompt-file", type=Path, metavar="FILE", help="a file of it: --prompt-file start.txt"
+    )
+    parser.add_argument(
+        "--tokens", type=int, default=64, metavar="N", help="how many more: --tokens 100"
+    )
+    parser.add_argument("--sample", action="store_true", help="draw tokens, by the tape: --sample")
+    parser.add_argument(
+        "--temperature", type=float, metavar="T", help="of --sample, 1 by default: --temperature 2"
+    )
+    parser.add_argument(
+        "--top-k", type=int, metavar="K", help="of --sample, among so many: --top-k 40"
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="read the whole text each time: --no-cache"
+    )
+    given = parser.parse_args()
+    given.model = given.model or ["reformer"]
+    return guarded(given.debug, lambda: check(given, CheckOptions.of(given)))
 
 
-def check(options) -> int:
-    """Run both sides, show their texts and judge; returns the exit status."""
-    for name in _NOT_HERE:
-        if getattr(options, name):
-            raise UserError(f"--{name.replace('_', '-')}: generation has no such option")
-    coder = prompts.tokenizer(options.tokenizer, options.weights)
+def check(given, options: CheckOptions) -> int:
+    """Run both sides, show their texts and judge; returns the exit status.
+
+    given   the parsed command line: what to generate
+    """
+    coder = prompts.tokenizer(options.tokenizer, options.run.weights)
     with tempfile.TemporaryDirectory(prefix="generate-") as name:
         if not options.compare_only:
-            content = prompt_of(options)
-            for pair in load_pairs(options.model):
-                if options.weights and options.weights not in WORDS:
-                    pair, _ = configured(pair, options.weights, options.preset, train=False)
-                request_of(options, pair.config(options.preset), coder, content).save(
+            content = prompt_of(given)
+            for pair in load_pairs(options.models):
+                if options.run.weights and options.run.weights not in WORDS:
+                    pair, _ = configured(pair, options.run.weights, options.run.preset, train=False)
+                request_of(given, pair.config(options.run.preset), coder, content).save(
                     Path(name) / pair.name
                 )
-        step = replace(STEP, launches=(Launch(("--data", name), single_step=False),))
+        step = replace(STEP, launches=(Launch({"data": name}, single_step=False),))
         with report.progress() as on_progress:
-            results = cli.run_step(step, options, on_progress)
+            results = run_step(step, options, on_progress)
     texts = {result.model: texts_of(result.folder, coder) for result in results if not result.error}
     for model, found in texts.items():
         show_texts(model, found)
     report.show_step(step, results)
-    if options.json:
-        cli.write_json(options.json, results, texts=texts)
-    return cli.overall_exit(results)
+    if given.json:
+        write_json(given.json, results, texts=texts)
+    return overall_exit(results)
 
 
 def prompt_of(options) -> bytes:

@@ -171,12 +171,12 @@ STEP = Step(
     title="train",
     script="train",
     launches=(
-        Launch(("--phase", "first", "--data-weights", "initial")),
+        Launch({"phase": "first"}),
         Launch(
-            ("--phase", "full", "--data-weights", "initial"),
+            {"phase": "full"},
             single_step=False,
             side_by_side=True,
-            torch_then=("--phase", "self", "--data-weights", "initial"),
+            torch_then=Launch({"phase": "self"}),
         ),
     ),
     judged=("train_first",),

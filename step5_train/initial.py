@@ -37,7 +37,7 @@ def initial_weights(run) -> dict[str, np.ndarray]:
     """
     drawn: dict[str, dict] = {}
     for k in range(SEEDS):
-        run.side.set_up(run.dtype, run.options.device, FIRST_SEED + k)
+        run.side.set_up(run.dtype, run.request.device, FIRST_SEED + k)
         with using(Session(FIRST_SEED + k)):
             model = run.module.build(dict(run.case.config))
         found = ((name, run.side.array(value)) for name, value in run.parameters(model))
@@ -47,7 +47,7 @@ def initial_weights(run) -> dict[str, np.ndarray]:
             kept = drawn[name]
             kept["values"].append(values.reshape(-1)[kept["chosen"]])
             kept["same"] &= values == kept["first"]
-    run.side.set_up(run.dtype, run.options.device, run.options.seed)
+    run.side.set_up(run.dtype, run.request.device, run.request.seed)
     found = {}
     for name, kept in drawn.items():
         first = kept["first"]

@@ -57,15 +57,15 @@ class Training:
         self.best: float | None = None
         self.step_of_epoch = 0  # how many steps of the epoch were taken
         self._digest = b""  # of its samples so far
-        name = f"{run.side.NAME}-{run.options.phase}-{run.case.seed}"
-        base = Path(run.options.checkpoints or run.folder / "checkpoints")
+        name = f"{run.side.NAME}-{run.request.phase}-{run.case.seed}"
+        base = Path(run.request.checkpoints or run.folder / "checkpoints")
         self.folder = base / run.pair.name / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.folder / "train.log"
         self._saved_at = time.monotonic()
         self._window: list[tuple[float, float, int]] = []  # seconds, of these reading; samples
         self._key = json.dumps(self._depends_on(), sort_keys=True)
-        if run.options.resume and (self.folder / "last.npz").is_file():
+        if run.request.resume and (self.folder / "last.npz").is_file():
             self._load()
         else:
             self._log.write_text("")
@@ -98,7 +98,7 @@ class Training:
         if self.step % LOG_EVERY == 0 or self.step == self.steps:
             self._write_line()
         in_epoch = self.step_of_epoch < self.per_epoch and self.step < self.steps
-        every = self.run.options.checkpoint_every
+        every = self.run.request.checkpoint_every
         due = self.step % every == 0 if every else time.monotonic() - self._saved_at > SAVE_EVERY_S
         if in_epoch and due:
             self.save()
@@ -130,7 +130,7 @@ class Training:
         """Log the final scores; put the log and the best weights beside the logs of the step."""
         told = ", ".join(f"{name}: {value:.5f}" for name, value in scores.items())
         self._say(f"[Test]{told}")
-        if self.run.options.phase != "full":
+        if self.run.request.phase != "full":
             return
         number = f"_seed_{self.run.case.seed}" if self.run.case.seed else ""
         side = self.run.side.NAME
@@ -193,16 +193,16 @@ class Training:
 
     def _depends_on(self) -> dict[str, object]:
         """What must be the same for a checkpoint to be gone on from, each part under its name."""
-        run, options = self.run, self.run.options
+        run, request = self.run, self.run.request
         settings = {key: os.environ.get(key) for key in SETTINGS}
         return {
             "sources": model_sources(run.pair, run.side.NAME),
             "workbench": workbench_sha256(run.pair, run.side.NAME, "step5_train"),
             "configuration": [run.case.config, dict(self.settings), self.steps],
-            "run": [run.side.NAME, options.phase, options.seed + run.case.seed, run.dtype],
+            "run": [run.side.NAME, request.phase, request.seed + run.case.seed, run.dtype],
             "data": arrays_sha256(run.inputs),
             "start": arrays_sha256(run.start()),
-            "environment": [run.side.VERSION, np.__version__, options.device, settings],
+            "environment": [run.side.VERSION, np.__version__, request.device, settings],
         }
 
     def _keep_best(self) -> None:
@@ -238,7 +238,7 @@ class Training:
         line = f"[{time.strftime('%Y/%m/%d %H:%M:%S')}] root INFO: {text}\n"
         with open(self._log, "a", encoding="utf-8") as file:
             file.write(line)
-        if not self.run.options.progress:
+        if not self.run.request.progress:
             print(line, end="", flush=True)
         else:
             self.run.progress(text.partition(", batch_cost")[0])

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from checkout import CHECKS, ROOT
+from checkout import CHECKS, ROOT, Checkout
 
 from common.logs.reader import read_log
 from common.pair.pairs import load_pair
@@ -50,7 +50,7 @@ def transformers(folder, *tasks):
     request.write_text(json.dumps(tasks))
     script = str(Path(__file__).with_name("reference_transformers.py"))
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", script, str(request)],
+        [*Checkout.interpreter, "-W", "ignore", script, str(request)],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -62,7 +62,7 @@ def transformers(folder, *tasks):
 def command(*arguments, **environment):
     """Run a check or a module from the checkout's root."""
     return subprocess.run(
-        [sys.executable, *map(str, arguments)],
+        [*Checkout.interpreter, *map(str, arguments)],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +42,7 @@ def made(tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(made, tmp_path_factory):
     """The lm head's checkpoint with both sides' owners; (pair, checkpoint)."""
-    pythons = dict.fromkeys(("torch", "paddle"), sys.executable)
+    pythons = dict.fromkeys(("torch", "paddle"), *Checkout.interpreter)
     work = tmp_path_factory.mktemp("work")
     asked = (str(made / "lm" / "bin"), "default", False, pythons, work)
     return prepare(load_pair("reformer"), *asked, both=True)

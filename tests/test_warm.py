@@ -66,7 +66,7 @@ ENDS = {
 WAITS = """
 import os, sys, time
 sys.path.insert(0, sys.argv[2])
-from common.parent import watch
+from common.system.processes import watch
 watch()
 with open(sys.argv[1] + ".part", "w") as file:
     file.write(str(os.getpid()))

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.command_line import guarded
+from common.check.guard import guarded
 from common.logs.reader import read_log
 from common.pair.pairs import TRAINED_LIKE
 from common.report import terminal as report
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--preset", action="append", help="instead of the four")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
-    return guarded(options, lambda: _main(options))
+    return guarded(options.debug, lambda: _main(options))
 
 
 def _main(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """What one step found for one model: its logs trusted or refused, judged, and put in words."""
 
 import os
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,14 +9,12 @@ from common.check.steps import Step
 from common.logs.sidecar import read_sidecar
 from common.pair.pairs import Pair
 from common.pair.provenance import changed_sources
-from common.report.guide_report import GuideReport
 from common.system.errors import UserError
-from common.system.folders import version
 from common.system.frameworks import SIDES
 from common.system.interpreters import two_environments
 from common.transplant.search import transplant_notes
 from common.verdict.independence import folder_problems
-from common.verdict.judge import HARMLESS, Judgement, judge_logs
+from common.verdict.judge import Judgement, judge_logs
 from common.verdict.row import Row, exit_code, worst
 
 
@@ -57,93 +55,70 @@ class Result:
         bad = [r for r in self.rows if exit_code([r.verdict], self.allow) != 0]
         return next((r for r in bad if r.verdict != "CARRIED"), bad[0] if bad else None)
 
-
-def judged_in_place(step, pair, folder: Path, options) -> Result:
-    """Judge a result that is there: once more where another check has put a newer one in."""
-    for _ in range(5):
-        before = version(folder)
-        if before is None:
-            time.sleep(0.1)  # the moment between a former result and the next
-            before = version(folder)
-        result = judged(step, pair, folder, options, None)
-        if version(folder) == before:
-            break
-    return result
-
-
-def judged(step, pair, folder, options, twins) -> Result:
-    """Judge one model's logs of one step; an unreadable or refused log is the result's error."""
-    start = time.perf_counter()
-    asked_for = "" if pair.built_in else str(pair.folder)
-    allow = tuple(word.upper() for word in options.allow)
-    result = Result(step, pair.name, asked_for, allow=allow)
-    guide = None
-    try:
-        reference = folder / f"{step.guide_stem}_torch.npy"
-        candidate = folder / f"{step.guide_stem}_paddle.npy"
-        for stem in dict.fromkeys((*step.judged, step.guide_stem)):
-            _refuse_missing(folder, stem)
-        fresh = [] if twins is None else twins.fresh_sides(pair)
-        problems = folder_problems(folder, fresh)
-        if problems:
-            raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
-        if options.compare_only:
-            for stem in dict.fromkeys((*step.judged, step.guide_stem)):
-                _refuse_stale(folder, stem, pair)
-        target = folder / f"{step.guide_stem}_diff.log"
-        if not options.no_report:
-            guide = GuideReport(reference, candidate, step.guide_threshold, target)
-        again = twins is not None  # single-step logs can be made, and all judged with them
-        judgements = [judge_stem(step, pair.name, folder, stem, again) for stem in step.judged]
-        rows = [row for judgement in judgements for row in judgement.rows]
-        if again and not all(row.verdict in HARMLESS for row in rows):
-            failed = twins.single_step(pair)
-            if failed:
-                result.notes.append(
-                    f"only the first origin is sure, single-step mode failed: {failed}"
-                )
-            judgements = [judge_stem(step, pair.name, folder, stem) for stem in step.judged]
+    def take(self, judgements: Sequence[Judgement], folder: Path, pair: Pair) -> None:
+        """Take over what the judge found, and what the step itself has to add."""
+        step = self.step
         for judgement in judgements:
-            result.rows += judgement.rows
-            result.notes += judgement.notes
-        result.notes += transplant_notes(folder, step.judged, result.rows)
+            self.rows += judgement.rows
+            self.notes += judgement.notes
+        self.notes += transplant_notes(folder, step.judged, self.rows)
         if step.extra is not None:
             rows, notes = step.extra(folder, pair)
-            result.rows += rows
-            result.notes += notes
+            self.rows += rows
+            self.notes += notes
         if step.answer is not None:
-            result.answers, notes = step.answer(folder, pair)
-            result.notes += notes
-        for row in result.rows:
+            self.answers, notes = step.answer(folder, pair)
+            self.notes += notes
+        for row in self.rows:
             row.step, row.model = step.number, pair.name
-            if row.verdict == "PRECISION" and "precision" in options.allow:
+            if row.verdict == "PRECISION" and row.verdict in self.allow:
                 row.note = f"allowed by --allow precision: {row.note}"
-        logs = [folder / f"{step.judged[0]}_{side}.npy" for side in SIDES]
-        result.notes += two_environments(*map(read_sidecar, logs))
-        result.places = {side: _sidecar_entries(folder, step, side, "places") for side in SIDES}
+        sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
+        self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
         for side in SIDES:
-            if _sidecar_entries(folder, step, side, "untaped_draws"):
-                result.notes.append(
+            self.places[side] = {}
+            for sidecar in sidecars[side]:
+                self.places[side] |= sidecar.get("places") or {}
+            if any(sidecar.get("untaped_draws") for sidecar in sidecars[side]):
+                self.notes.append(
                     f"the {side} model drew random numbers by itself, which the other side cannot "
                     "see: use nn.Dropout or F.dropout, or common's draw_normal"
                 )
-        result.guide_passed = _guide_passed(step, judgements, folder)
-        if guide is not None:
-            result.reprod_log = guide.wait()
-            guide = None
-        result.guide_report = target.name if result.reprod_log is not None else ""
-        if result.reprod_log is not None and result.reprod_log != result.guide_passed:
-            said = "passed" if result.reprod_log else "failed"
-            result.notes.append(f"reprod_log itself says {said} in {target.name}")
-    except UserError as error:
-        result.error = str(error)
-    except OSError as error:
-        result.error = f"{error.filename or shown(folder)}: {error.strerror or error}"
-    finally:
-        if guide is not None:
-            guide.wait()
-    result.elapsed_s = time.perf_counter() - start
-    return result
+        cases = sidecars["torch"][0].get("cases")
+        if cases:
+            self.notes.append(f"of this preset only the cases {', '.join(cases)} were run")
+        self.guide_passed = _guide_passed(step, judgements, folder)
+
+    def take_report(self, passed: bool | None, report: Path) -> None:
+        """Take over what reprod_log says of the guide's logs; None: it could not be asked."""
+        self.reprod_log = passed
+        if passed is None:
+            return
+        self.guide_report = report.name
+        if passed != self.guide_passed:
+            said = "passed" if passed else "failed"
+            self.notes.append(f"reprod_log itself says {said} in {report.name}")
+
+
+def refuse_unfit(
+    step: Step, pair: Pair, folder: Path, cases: Sequence[str], fresh: Sequence[str], made_now: bool
+) -> None:
+    """Raise UserError for logs that are missing, that contradict each other, or that are stale.
+
+    cases     the cases of the preset that are asked for; none means all
+    fresh     sides whose logs this check has made
+    made_now  whether the check ran at all, so that no log can be stale
+    """
+    stems = tuple(dict.fromkeys((*step.judged, step.guide_stem)))
+    for stem in stems:
+        _refuse_missing(folder, stem)
+    problems = folder_problems(folder, fresh)
+    if problems:
+        raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
+    for stem in stems:
+        if not made_now:
+            _refuse_stale(folder, stem, pair)
+        _refuse_other_cases(folder, stem, cases)
 
 
 def _refuse_missing(folder: Path, stem: str) -> None:
@@ -166,6 +141,29 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
                 f"{shown(log)} is stale: {', '.join(changed)} in {shown(pair.folder)} changed "
                 "since it was made; run this check without --compare-only"
             )
+
+
+def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
+    """Raise UserError for logs of other cases than those asked for: a part is not the whole."""
+    for side in SIDES:
+        log = folder / f"{stem}_{side}.npy"
+        in_log = (read_sidecar(log) or {}).get("cases") or []
+        if set(in_log) != set(cases):
+            raise UserError(
+                f"{shown(log)} holds {_named_cases(in_log)}, and this check is for "
+                f"{_named_cases(cases)}: give the same --case options, or run both sides"
+            )
+
+
+def _named_cases(cases: Sequence[str]) -> str:
+    return f"the cases {', '.join(cases)} alone" if cases else "all cases of its preset"
+
+
+def judge_steps_logs(
+    step: Step, model: str, folder: Path, until_off: bool = False
+) -> list[Judgement]:
+    """The verdicts of every judged log of a step."""
+    return [judge_stem(step, model, folder, stem, until_off) for stem in step.judged]
 
 
 def judge_stem(
@@ -200,13 +198,9 @@ def _guide_passed(step: Step, judgements, folder: Path) -> bool | None:
     return bool(means) and all(m is not None and m < step.guide_threshold for m in means)
 
 
-def _sidecar_entries(folder: Path, step: Step, side: str, entry: str) -> dict:
-    """One entry of the sidecars of a side's logs, those of all judged logs together."""
-    found: dict = {}
-    for stem in step.judged:
-        sidecar = read_sidecar(folder / f"{stem}_{side}.npy") or {}
-        found |= sidecar.get(entry) or {}
-    return found
+def _sidecars(folder: Path, step: Step, side: str) -> list[dict]:
+    """The sidecars of a side's judged logs."""
+    return [read_sidecar(folder / f"{stem}_{side}.npy") or {} for stem in step.judged]
 
 
 def shown(path: Path) -> str:

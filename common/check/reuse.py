@@ -18,6 +18,7 @@ from common.check.steps import Step
 from common.logs.sidecar import read_sidecar
 from common.pair.pairs import WORDS, Pair
 from common.pair.provenance import changed_sources, model_sources, workbench_sha256
+from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.hashes import file_sha256
 from common.system.json_file import load_json, write_json
@@ -25,17 +26,18 @@ from common.system.processes import environment
 from common.weights.read import parts
 
 KEY_FILE = "reference.json"
-_OPTIONS = ("preset", "seed", "train", "epochs", "steps", "seeds", "device")
+_FIELDS = ("preset", "seed", "train", "cases", "epochs", "steps", "seeds", "device")
 _VERSIONS = (
     "import platform; from importlib.metadata import version; "
     "print(platform.python_version(), version('torch'), version('numpy'))"
 )
 
 
-def reference_key(step: Step, pair: Pair, options, python: str, data: Path) -> dict[str, str]:
+def reference_key(
+    step: Step, pair: Pair, run: RunRequest, python: str, data: Path
+) -> dict[str, str]:
     """What the torch side's logs depend on, each part as a text; equal texts, equal logs."""
-    chosen = vars(options)
-    configuration = {name: chosen.get(name) for name in _OPTIONS}
+    configuration = {name: getattr(run, name) for name in _FIELDS}
     values = environment()
     threads = {name: values.get(name) for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE")}
     return {
@@ -43,7 +45,7 @@ def reference_key(step: Step, pair: Pair, options, python: str, data: Path) -> d
         "other files of the pair": json.dumps(_other_files(pair)),
         "workbench": workbench_sha256(pair, "torch", step.name),
         "configuration": json.dumps([configuration, repr(step.launches)]),
-        "weights": _weights(options.weights),
+        "weights": _weights(run.weights),
         "data": json.dumps({path.name: file_sha256(path) for path in sorted(data.glob("*"))}),
         "environment": json.dumps([python, _versions(python), platform.platform(), threads]),
     }

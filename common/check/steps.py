@@ -1,20 +1,27 @@
 """The five steps, and what each one runs; the check's process only."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.check.flags import (
+    OF_CASES,
+    OF_DATA,
+    OF_EVERY_CHECK,
+    OF_TRAINING,
+    OF_TRANSPLANTS,
+)
 from common.system.checkout import ROOT
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One start of a step's twin scripts."""
+    """One run of a step's twin scripts, torch first."""
 
-    arguments: tuple[str, ...] = ()
+    request: Mapping[str, object] = field(default_factory=dict)  # beside what the user asks for
     single_step: bool = True  # a difference can be judged locally
     side_by_side: bool = False  # the Paddle side needs nothing from the torch side
-    torch_then: tuple[str, ...] = ()  # arguments of a second torch run, while Paddle goes on
+    torch_then: "Launch | None" = None  # a second run of torch alone, while Paddle goes on
     processes: int = 1  # of each side, started by its framework's own launcher
 
 
@@ -54,6 +61,12 @@ class Step:
     def name(self) -> str:
         """The name of the step's folder."""
         return self.folder.name
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The options that its check takes."""
+        more = OF_DATA if self.data else OF_CASES
+        return (*OF_EVERY_CHECK, *OF_TRANSPLANTS, *more, *(OF_TRAINING if self.trains else ()))
 
     @property
     def check(self) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from common.pair.pairs import Case, Pair
+from common.pair.request import RunRequest
 from common.pair.schedules import SCHEDULES
 from common.system.errors import UserError
 from common.system.json_file import load_json
@@ -52,16 +53,16 @@ def reads_file(pair: Pair, preset: str) -> bool:
     return data_preset(pair, preset) in (getattr(pair.case, "DATA", None) or {})
 
 
-def data_cases(pair: Pair, options) -> list[Case]:
+def data_cases(pair: Pair, request: RunRequest) -> list[Case]:
     """What steps 2 and 5 run, once for each seed; raises UserError where the pair has no data."""
-    preset = data_preset(pair, options.preset)
+    preset = data_preset(pair, request.preset)
     if not reads_file(pair, preset):
         demand_data(pair)
-    entries = data_entries(Path(options.data) / pair.name) if options.data else {}
+    entries = data_entries(Path(request.data) / pair.name) if request.data else {}
     config = pair.config(preset) | entries
     return [
-        Case(f"seed_{seed}" if seed else "", config, weights=options.data_weights, seed=seed)
-        for seed in range(options.seeds)
+        Case(f"seed_{seed}" if seed else "", config, weights=request.data_weights, seed=seed)
+        for seed in range(request.seeds)
     ]
 
 

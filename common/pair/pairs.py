@@ -91,6 +91,11 @@ class Pair:
         """True for the pairs that come with the workbench."""
         return self.folder.parent == MODELS
 
+    @property
+    def given(self) -> str:
+        """What --model must say to mean this pair."""
+        return self.name if self.built_in else str(self.folder)
+
     def config(self, preset: str) -> dict:
         """The preset's configuration; raises UserError that lists the presets."""
         if preset not in self.case.CONFIGS:

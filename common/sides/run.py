@@ -1,9 +1,9 @@
 """One run of a step's function: what it is given, and how it logs."""
 
-import argparse
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +13,7 @@ import numpy as np
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
+from common.pair.request import RunRequest
 from common.sides.compat import COMPAT, torch_is_paddle
 from common.sides.session import Session
 from common.system.errors import UserError
@@ -22,51 +23,65 @@ from common.weights.layers import own_parameters
 from common.weights.layout import Layout, SameLayout
 
 
+@dataclass(frozen=True)
+class Job:
+    """A request made ready: what all its runs and logs have in common.
+
+    stem          names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
+    cases         those to run
+    first_case    the name of the preset's first case, whether it is among them or not
+    folder        where the logs go
+    request_file  the name of the request's file beside them
+    transplant    of common/transplant/patch.py, where torch computes some of Paddle's operators
+    """
+
+    side: ModuleType
+    stem: str
+    function: Callable
+    request: RunRequest
+    pair: Pair
+    cases: list[Case]
+    first_case: str
+    folder: Path
+    request_file: str
+    transplant: object | None = None
+
+
 class Run:
     """One case of one model on one side in one precision, as a step's function sees it."""
 
-    def __init__(
-        self,
-        side: ModuleType,
-        pair: Pair,
-        case: Case,
-        options: argparse.Namespace,
-        dtype: str,
-        folder: Path,
-        session: Session,
-        first_case: str,
-    ):
-        self.side = side
-        self.pair = pair
+    def __init__(self, job: Job, case: Case, dtype: str, session: Session):
+        self.side = side = job.side
+        self.pair = pair = job.pair
         self.case = case
-        self.options = options
+        self.request = request = job.request
         self.dtype = dtype
-        self.folder = folder  # where this model's logs go
+        self.folder = job.folder
         self.session = session
         self.prefix = f"{case.name}/" if case.name else ""
-        self.first_case = first_case
+        self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
         self.draws = importlib.import_module(f"common.sides.{side.NAME}_dropout")
-        self.stored_weights = folder / "weights" / f"{case.name or 'main'}.npz"
+        self.stored_weights = job.folder / "weights" / f"{case.name or 'main'}.npz"
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
-        if options.data:
-            self.data = _data(Path(options.data) / pair.name)
+        if request.data:
+            self.data = _data(Path(request.data) / pair.name)
             named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
             self.inputs = dict(named)
         else:
-            self.inputs = pair.inputs(case, options.preset, options.seed)
+            self.inputs = pair.inputs(case, request.preset, request.seed)
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = load_model_file(pair, side)
-        if options.transplant:
-            options.transplant.install()
+        if job.transplant:
+            job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
     @property
     def data_preset(self) -> str:
         """The preset that steps 2 and 5 run."""
-        return data_preset(self.pair, self.options.preset)
+        return data_preset(self.pair, self.request.preset)
 
     def samples(self, part: str) -> dict[str, np.ndarray]:
         """Name -> array (N, ...) of a part of the pair's data: train, validation or test."""
@@ -76,8 +91,8 @@ class Run:
 
     def data_file(self, name: str) -> Path | None:
         """A further file of the pair's data, such as a tokenizer's model; None where it is not."""
-        path = Path(self.options.data or "") / self.pair.name / name
-        return path if self.options.data and path.is_file() else None
+        path = Path(self.request.data or "") / self.pair.name / name
+        return path if self.request.data and path.is_file() else None
 
     def log(self, key: str, values: object) -> None:
         """Log one array (or tensor) under this case's prefix."""
@@ -160,7 +175,7 @@ class Run:
         first = "read_back" not in self.notes
         if first and isinstance(self.layout, Layout):
             self.notes["certificate"] = self.layout.certificate()
-            if self.options.certify:
+            if self.request.certify:
                 round_trip = weights.goes_round(self.layout, self.side.state(model))
                 self.notes["paddle_to_torch"] = round_trip
                 self.notes["hidden_rows"] = weights.hidden_rows(self.layout, state)
@@ -232,7 +247,7 @@ class Run:
 
     def progress(self, what: str) -> None:
         """Say where this run is, for the check's progress bar."""
-        if self.options.progress:
+        if self.request.progress:
             print(f"@progress {self.pair.name} {self.dtype} {what}", flush=True)
 
 

@@ -3,35 +3,37 @@
 from pathlib import Path
 
 from common.pair.pairs import STIRRED, WORDS
-from common.sides.run import load_model_file
+from common.sides.run import Job, load_model_file
 from common.system.json_file import load_json
 from common.weights import states as weights
 from common.weights.published import stored_weights
 
 
-def make_weights(side, pair, cases, options, folder) -> None:
+def make_weights(job: Job) -> None:
     """Write every case's shared weights: the torch model's own initial state under the seed."""
-    (folder / "weights").mkdir(exist_ok=True)
-    module = load_model_file(pair, side)
-    for case in cases:
-        side.set_up("float32", options.device, options.seed + case.seed)
+    side, request = job.side, job.request
+    (job.folder / "weights").mkdir(exist_ok=True)
+    module = load_model_file(job.pair, side)
+    for case in job.cases:
+        side.set_up("float32", request.device, request.seed + case.seed)
         model = module.build(dict(case.config))
         state, owners = side.state(model), side.owners(model)
-        if case.weights == STIRRED and options.weights != STIRRED:
-            state = weights.made(STIRRED, state, owners, options.seed)
-        if options.weights in WORDS:
-            state = weights.made(options.weights, state, owners, options.seed, case.gain)
-        elif options.weights is not None:
-            state = weights.load_state(stored_weights(pair, options.published, options.weights))
-            weights.check_state(options.weights, state, owners)
-        weights.save_state(folder / "weights" / f"{case.name or 'main'}.npz", state, owners)
+        if case.weights == STIRRED and request.weights != STIRRED:
+            state = weights.made(STIRRED, state, owners, request.seed)
+        if request.weights in WORDS:
+            state = weights.made(request.weights, state, owners, request.seed, case.gain)
+        elif request.weights is not None:
+            path = stored_weights(job.pair, request.published, request.weights)
+            state = weights.load_state(path)
+            weights.check_state(request.weights, state, owners)
+        weights.save_state(job.folder / "weights" / f"{case.name or 'main'}.npz", state, owners)
 
 
-def describe(side, pair, case, options, folder) -> None:
+def describe(job: Job) -> None:
     """Write who owns what of the model's state dict: owners.json."""
-    side.set_up("float32", options.device, options.seed)
-    model = load_model_file(pair, side).build(dict(case.config))
-    weights.save_owners(folder / "owners.json", side.owners(model))
+    job.side.set_up("float32", job.request.device, job.request.seed)
+    model = load_model_file(job.pair, job.side).build(dict(job.cases[0].config))
+    weights.save_owners(job.folder / "owners.json", job.side.owners(model))
 
 
 def save(side, path: Path, stored: Path) -> None:

@@ -10,83 +10,12 @@ from torch.nn import functional as F
 
 from common.sides.margins import margins
 from common.sides.session import current
-from common.sides.torch_optimizer import (
-    Optimizer,
-    sgd_step,
-)
-from common.sides.torch_probes import (
-    fix_recurrent_dropout,
-    join_site,
-    observe,
-    of_framework,
-    probed_modules,
-    probing,
-    with_values,
-)
-from common.sides.torch_tensors import (
-    FILE,
-    NAME,
-    VERSION,
-    array,
-    device,
-    is_float,
-    is_tensor,
-    set_up,
-    tensor,
-)
-from common.sides.torch_weights import (
-    assign,
-    assign_gradient,
-    clear_gradients,
-    framework_class,
-    gradient,
-    load_state,
-    owners,
-    save_arrays,
-    state,
-    trainable,
-    watch,
-)
-
-__all__ = [
-    "FILE",
-    "NAME",
-    "VERSION",
-    "Optimizer",
-    "array",
-    "assign",
-    "assign_gradient",
-    "choose",
-    "choose_order",
-    "choose_top_k",
-    "clear_gradients",
-    "cross_entropy",
-    "device",
-    "draw_normal",
-    "dropout",
-    "enter_choice",
-    "fix_recurrent_dropout",
-    "framework_class",
-    "gradient",
-    "is_float",
-    "is_tensor",
-    "keep_mask",
-    "load_state",
-    "named",
-    "of_framework",
-    "owners",
-    "probed_modules",
-    "probing",
-    "save_arrays",
-    "set_up",
-    "sgd_step",
-    "state",
-    "tap",
-    "tensor",
-    "trainable",
-    "watch",
-    "with_values",
-]
+from common.sides.torch_optimizer import *  # noqa: F403  (handed on)
+from common.sides.torch_probes import *  # noqa: F403  (handed on)
+from common.sides.torch_probes import join_site, observe
+from common.sides.torch_tensors import *  # noqa: F403  (handed on)
+from common.sides.torch_tensors import array, tensor
+from common.sides.torch_weights import *  # noqa: F403  (handed on)
 
 _argmax, _argsort = torch.argmax, torch.argsort  # as they are before torch_choices.py's patch
 

@@ -1,16 +1,22 @@
-"""What every twin script shares: options, the loop over models and precisions, logs, sidecars.
+"""What every twin script shares: requests, one after another, and the precisions of each.
+
+    python -m step1_forward.torch.forward REQUEST.json …   runs these, and ends
+    python -m step1_forward.torch.forward -                takes their paths from standard input
 
 A script defines `function(run)`, which computes and logs one case, and calls `main`.  It needs
-NumPy and its own framework, nothing else.  The float64 run comes first; the reference's records the
-discrete choices, and every other run goes on with them (common/verdict/choices.py says why).
+NumPy and its own framework, nothing else.  common/pair/request.py says what a request holds.
+
+The float64 run comes first; the reference's records the discrete choices, and every other run goes
+on with them (common/verdict/choices.py says why).
 """
 
-import argparse
 import importlib
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -18,10 +24,11 @@ import numpy as np
 
 from common.logs.reader import read_log
 from common.logs.sidecar import read_sidecar, write_sidecar
-from common.pair.pairs import Case, Pair, load_pairs
+from common.pair.pairs import Case, Pair, load_pair
+from common.pair.request import FROM_STDIN, RunRequest
 from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
-from common.sides.run import Run
+from common.sides.run import Job, Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, save
 from common.sides.write_log import write_log
@@ -34,102 +41,211 @@ from common.weights.layout import LayoutError
 from common.weights.published import published
 
 DTYPES = ("float64", "float32")
-PHASES = ("first", "full", "self")  # of step 5
 
 
-def main(
-    side: ModuleType,
-    stem: str,
-    function: Callable[[Run], None],
-    dtypes: tuple[str, ...] = DTYPES,
-    cases: Callable[[Pair, argparse.Namespace], list[Case]] | None = None,
-    part: str = "",
-) -> int:
-    """Run a twin script for every model asked for; returns the exit status (0, or 2 on errors).
+@dataclass
+class Twin:
+    """A side's script.
 
     stem     names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
+    dtypes   the precisions that it runs in; it and `stem` may depend on the request
     cases    what to run for a pair; by default the preset's cases
     part     a folder in the model's for the logs of a process that is one of several
     """
-    watch()
-    options = _parse(stem)
-    status = 0
-    try:
-        options.transplant = _transplant(side, options.transplant)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    for draws in ("dropout", "choices"):
-        importlib.import_module(f"common.sides.{side.NAME}_{draws}").patch()
-    forbid_compat()
-    try:
-        if options.save:
-            save(side, Path(options.save), Path(options.weights))
-            return 0
-        pairs = [published(pair, options.published) for pair in load_pairs(options.model)]
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    for pair in pairs:
-        folder = Path(options.out) / pair.name / part
+
+    side: ModuleType
+    stem: str | Callable[[RunRequest], str]
+    function: Callable[[Run], None]
+    dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
+    cases: Callable[[Pair, RunRequest], list[Case]] | None = None
+    part: str = ""
+    transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
+
+    def answer(self, path: Path) -> int:
+        """Run one request; returns the exit status (0, or 2 where an error was written beside it).
+
+        Raises UserError for a file that is no request.
+        """
+        request = RunRequest.read(path)
+        folder = path.parent / self.part
         folder.mkdir(parents=True, exist_ok=True)
+        pair = None
         try:
-            chosen = (cases or _cases)(pair, options)
-            _run_model(side, stem, function, pair, chosen, options, dtypes, folder)
+            self._prepare(request)
+            if request.save:
+                save(self.side, Path(request.save), Path(request.weights))
+                return 0
+            pair = published(load_pair(request.model), request.published)
+            run_model(self._job(request, pair, folder, path.name), self._dtypes(request))
         except Exception as error:
-            status = 2
             text = "".join(traceback.format_exception(error))
             if isinstance(error, UserError) or _raised_by_pair(error, pair):
                 sentence = str(error)
             else:
-                sentence = f"the {side.NAME} twin of {pair.name} crashed: {_sentence(error)}"
+                name = pair.name if pair else request.model
+                sentence = f"the {self.side.NAME} twin of {name} crashed: {_sentence(error)}"
             told = {"sentence": sentence, "traceback": text}
             if isinstance(error, LayoutError):
                 told["certificate"] = error.certificate
-            (folder / f"error_{side.NAME}.json").write_text(json.dumps(told))
+            (folder / f"error_{self.side.NAME}.json").write_text(json.dumps(told))
             print(f"error: {sentence}", file=sys.stderr)
-            if options.debug:
+            if request.debug:
                 print(text, file=sys.stderr)
-    return status
+            return 2
+        return 0
+
+    def _prepare(self, request: RunRequest) -> None:
+        """Put what all models see in this framework's place: transplants, the tape, the ledger."""
+        wanted = request.transplant if self.side.NAME == "paddle" else None
+        if self.transplanted == "":
+            self.transplant = _transplant(wanted) if wanted else None
+            self.transplanted = wanted
+            for instrument in ("dropout", "choices"):
+                importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
+            forbid_compat()
+        elif wanted != self.transplanted:
+            raise UserError("this process has other operators transplanted: start a new one")
+
+    def _job(self, request: RunRequest, pair: Pair, folder: Path, request_file: str) -> Job:
+        every_case = (self.cases or preset_cases)(pair, request)
+        return Job(
+            self.side,
+            self.stem(request) if callable(self.stem) else self.stem,
+            self.function,
+            request,
+            pair,
+            [case for case in every_case if not request.cases or case.name in request.cases],
+            every_case[0].name,
+            folder,
+            request_file,
+            self.transplant,
+        )
+
+    def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
+        return self.dtypes(request) if callable(self.dtypes) else self.dtypes
 
 
-def _transplant(side: ModuleType, text: str | None):
-    """What torch computes on the Paddle side, in place; None where it is nothing."""
-    if not text or side.NAME == "torch":
-        return None
+def main(side: ModuleType, *arguments, **options) -> int:
+    """Run a twin script (Twin's arguments); returns the exit status, 0 or 2."""
+    watch()
+    twin = Twin(side, *arguments, **options)
+    paths = sys.argv[1:]
+    if not paths:
+        print("error: give a request's path: a check leaves it beside its logs", file=sys.stderr)
+        return 2
+    try:
+        if paths == [FROM_STDIN]:
+            return _answer_from_stdin(twin)
+        return max([twin.answer(Path(path)) for path in paths])
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _answer_from_stdin(twin: Twin) -> int:
+    """Answer every request that comes on standard input; returns the worst status.
+
+    A model's own code finds standard input empty, and may print or close what it likes: both
+    channels are taken aside first.
+    """
+    requests, answers = os.fdopen(os.dup(0)), os.dup(1)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    worst = 0
+    for line in requests:
+        status = twin.answer(Path(json.loads(line)))
+        worst = max(worst, status)
+        sys.stdout.flush()
+        os.write(answers, b"\n@done %d\n" % status)
+    return worst
+
+
+def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
+    """What steps 1, 3 and 4 run of a pair."""
+    return pair.cases(request.preset, request.weights, request.train)
+
+
+def cases_with_decoding(pair: Pair, request: RunRequest) -> list[Case]:
+    """The same, and the cases that decode with a cache."""
+    return pair.cases(request.preset, request.weights, request.train, decode=True)
+
+
+def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
+    """Every precision of one model, then the unforced float32 run where a choice fell otherwise.
+
+    Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
+    """
+    request, side = job.request, job.side.NAME
+    if request.describe:
+        describe(job)
+        return
+
+    def write(name, *arguments, **options):
+        path = job.folder / f"{job.stem}_{side}{name}.npy"
+        return write_log(job, path, *arguments, **options)
+
+    aligned = "float64" in dtypes
+    if side == "torch" and aligned:
+        make_weights(job)
+    choices_path = job.folder / f"{job.stem}_choices.npz"
+    forced = _load_choices(choices_path) if side == "paddle" and aligned else None
+    if request.single_step:
+        with read_log(job.folder / f"{job.stem}_torch_fp64.npy") as reference:
+            write("_fp64_single_step", "float64", forced, reference)
+        return
+    no_float64 = ""
+    for dtype in dtypes[-1:] if request.only_float32 else dtypes:
+        try:
+            session = write("_fp64" if dtype == "float64" else "", dtype, forced)
+        except Exception as error:
+            # A model may be tied to float32.  If it is only wrong, float32 fails too, and says so.
+            # A full disk or memory says nothing of the model.
+            elsewhere = isinstance(error, UserError | OSError | MemoryError)
+            if dtype != "float64" or elsewhere or _raised_by_pair(error, job.pair):
+                raise
+            no_float64 = _sentence(error)
+            continue
+        if no_float64:
+            log = job.folder / f"{job.stem}_{side}.npy"
+            write_sidecar(log, (read_sidecar(log) or {}) | {"no_float64": no_float64})
+        if side == "torch" and aligned and forced is None:
+            forced = session.choices
+            weights.save_state(choices_path, forced)
+        if dtype == "float32" and session.flips:
+            write("_unforced", dtype, None, probing=False)
+
+
+def _transplant(text: str):
+    """What torch computes on the Paddle side, in place."""
     names = operators.chosen(text)
     try:
-        made = importlib.import_module("common.transplant.patch").Transplant(
-            names, lambda: current().site_of_draw()
-        )
+        patch = importlib.import_module("common.transplant.patch")
+        transplant = patch.Transplant(names, lambda: current().site_of_draw())
     except ModuleNotFoundError as error:
         raise UserError(
             f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"
         ) from None
-    made.install()
-    return made
+    transplant.install()
+    return transplant
 
 
-def _cases(pair: Pair, options: argparse.Namespace) -> list[Case]:
-    """What steps 1, 3 and 4 run of a pair."""
-    return pair.cases(options.preset, options.weights, options.train)
+def _load_choices(path: Path) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise UserError(
+            f"{path.name}: run the torch side first; the Paddle side follows its choices"
+        )
+    try:
+        return read_npz(path)
+    except ValueError as error:
+        raise UserError(f"{path}: these are no recorded choices: {error}") from None
 
 
-def cases_with_decoding(pair: Pair, options: argparse.Namespace) -> list[Case]:
-    """The same, and the cases that decode with a cache."""
-    return pair.cases(options.preset, options.weights, options.train, decode=True)
-
-
-def _raised_by_pair(error: Exception, pair: Pair) -> bool:
+def _raised_by_pair(error: Exception, pair: Pair | None) -> bool:
     """True for a ValueError that the pair itself raised: a sentence about a configuration."""
+    if pair is None or not isinstance(error, ValueError):
+        return False
     frames = traceback.extract_tb(error.__traceback__)
-    return isinstance(error, ValueError) and Path(frames[-1].filename).parent == pair.folder
-
-
-def phase() -> str:
-    """Step 5's --phase, before the options are parsed: it decides what main is called with."""
-    given = [PHASES[0]] + sys.argv[1:]
-    return given[given.index("--phase") + 1] if "--phase" in given[:-1] else PHASES[0]
+    return Path(frames[-1].filename).parent == pair.folder
 
 
 def _sentence(error: Exception) -> str:
@@ -144,101 +260,3 @@ def _sentence(error: Exception) -> str:
     # Paddle ends a long C++ report with the sentence that matters.
     text = next((line for line in lines if "Error:" in line), lines[0])
     return f"{type(error).__name__}{where}: {text.strip()[:300]}"
-
-
-def _parse(stem: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=f"One side of a step; writes {stem}_SIDE.npy. check_stepN.py runs both sides."
-    )
-    parser.add_argument("--model", action="append", help="built-in name, folder, or all (default)")
-    parser.add_argument("--preset", default="default")
-    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--weights", help="a torch-named .npz, or trained-like")
-    parser.add_argument("--certify", action="store_true", help="for common.certificate")
-    parser.add_argument("--published", help="a folder of common/weights/checkpoint.py's")
-    parser.add_argument("--describe", action="store_true", help="only write who owns which weights")
-    parser.add_argument("--save", help="only write --weights as this framework's own file")
-    parser.add_argument("--out", default=f"log_{stem}", help="one folder a model is made in here")
-    parser.add_argument("--data", help="folder of the embedded data (steps 2 and 5)")
-    parser.add_argument("--epochs", type=int, help="step 5: instead of the preset's number")
-    parser.add_argument("--steps", type=int, help="step 5: of the whole training, instead of that")
-    parser.add_argument("--seeds", type=int, default=1, help="step 5: trainings, each its own seed")
-    parser.add_argument("--checkpoints", help="step 5: folder of the checkpoints")
-    parser.add_argument("--checkpoint-every", type=int, help="step 5: steps, instead of a minute")
-    parser.add_argument("--resume", action="store_true", help="step 5: go on from the checkpoints")
-    parser.add_argument(
-        "--single-step", action="store_true", help="feed probes the reference's values"
-    )
-    parser.add_argument("--train", action="store_true", help="train mode, dropout from the tape")
-    parser.add_argument("--phase", choices=PHASES, help="step 5: which part to run")
-    parser.add_argument("--data-weights", choices=("initial", "stirred"), default="initial")
-    parser.add_argument("--processes", type=int, default=1, help="parts of a batch (parallel.py)")
-    parser.add_argument("--transplant", help="operators that torch computes on the Paddle side")
-    parser.add_argument("--uncounted", action="store_true", help="without Paddle's own beside it")
-    parser.add_argument("--only-float32", action="store_true", help="leave out the float64 run")
-    parser.add_argument("--progress", action="store_true", help="report progress on stdout")
-    parser.add_argument("--debug", action="store_true")
-    options = parser.parse_args()
-    options.model = options.model or ["all"]
-    return options
-
-
-def _run_model(side, stem, function, pair, cases, options, dtypes, folder) -> None:
-    """Every precision of one model, then the unforced float32 run where a choice fell otherwise.
-
-    Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
-    """
-    if options.describe:
-        describe(side, pair, cases[0], options, folder)
-        return
-
-    def write(name, dtype, forced, reference=None, probing=True):
-        path = folder / f"{stem}_{side.NAME}{name}.npy"
-        return write_log(
-            side, function, pair, cases, options, dtype, path, forced, reference, probing
-        )
-
-    aligned = "float64" in dtypes
-    if side.NAME == "torch" and aligned:
-        make_weights(side, pair, cases, options, folder)
-    choices_path = folder / f"{stem}_choices.npz"
-    forced = _load_choices(choices_path) if side.NAME == "paddle" and aligned else None
-    if options.single_step:
-        with read_log(folder / f"{stem}_torch_fp64.npy") as reference:
-            write("_fp64_single_step", "float64", forced, reference)
-        return
-    no_float64 = ""
-    for dtype in dtypes[-1:] if options.only_float32 else dtypes:
-        try:
-            session = write("_fp64" if dtype == "float64" else "", dtype, forced)
-        except Exception as error:
-            # A model may be tied to float32.  If it is only wrong, float32 fails too, and says so.
-            # A full disk or memory says nothing of the model.
-            elsewhere = isinstance(error, UserError | OSError | MemoryError)
-            if dtype != "float64" or elsewhere or _raised_by_pair(error, pair):
-                raise
-            no_float64 = _sentence(error)
-            continue
-        if no_float64:
-            _add_to_sidecar(folder / f"{stem}_{side.NAME}.npy", {"no_float64": no_float64})
-        if side.NAME == "torch" and aligned and forced is None:
-            forced = session.choices
-            weights.save_state(choices_path, forced)
-        if dtype == "float32" and session.flips:
-            write("_unforced", dtype, None, probing=False)
-
-
-def _add_to_sidecar(path: Path, entries: dict[str, object]) -> None:
-    write_sidecar(path, (read_sidecar(path) or {}) | entries)
-
-
-def _load_choices(path: Path) -> dict[str, np.ndarray]:
-    if not path.is_file():
-        raise UserError(
-            f"{path.name}: run the torch side first; the Paddle side follows its choices"
-        )
-    try:
-        return read_npz(path)
-    except ValueError as error:
-        raise UserError(f"{path}: these are no recorded choices: {error}") from None

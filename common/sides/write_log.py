@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from common.pair.provenance import model_sources, workbench_sha256
 from common.pair.tape import Tape
 from common.sides.compat import frameworks_loaded, torch_is_paddle
 from common.sides.places import short_place
-from common.sides.run import Run
+from common.sides.run import Job, Run
 from common.sides.session import Session, using
 from common.system.checkout import ROOT
 from common.system.frameworks import SETTINGS
@@ -23,29 +24,40 @@ from common.weights import states as weights
 
 
 def write_log(
-    side, function, pair, cases, options, dtype, path, forced, reference=None, probing=True
+    job: Job,
+    path: Path,
+    dtype: str,
+    forced: Mapping[str, np.ndarray] | None,
+    reference: Mapping[str, np.ndarray] | None = None,
+    probing: bool = True,
 ) -> Session:
-    """One log with its sidecar: every case of a model in one precision."""
+    """Run every case of a job in one precision, and write the log with its sidecar.
+
+    forced     the discrete choices to go on with, instead of this run's own
+    reference  single-step mode: the reference's values
+    probing    whether every module's inputs and outputs are logged, beside what the step logs
+    """
+    side, pair, request = job.side, job.pair, job.request
     start = time.perf_counter()
     notes: dict[str, object] = {}
-    if options.transplant:
-        counted = dtype == "float32" and reference is None and not options.uncounted
-        options.transplant.compare = counted
+    if job.transplant:
+        counted = dtype == "float32" and reference is None and not request.uncounted
+        job.transplant.compare = counted
     inputs: dict[str, np.ndarray] = {}
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
     extra: dict[str, dict[str, np.ndarray]] = {}
     with LogWriter(path) as writer:
-        session = Session(options.seed, record=writer.add, forced=forced, reference=reference)
+        session = Session(request.seed, record=writer.add, forced=forced, reference=reference)
         session.probing = probing
-        for case in cases:
-            side.set_up(dtype, options.device, options.seed + case.seed)
-            session.tape = Tape(options.seed + case.seed)
+        for case in job.cases:
+            side.set_up(dtype, request.device, request.seed + case.seed)
+            session.tape = Tape(request.seed + case.seed)
             session.begin(prefix=f"{case.name}/" if case.name else "")
-            run = Run(side, pair, case, options, dtype, path.parent, session, cases[0].name)
+            run = Run(job, case, dtype, session)
             run.progress(case.name or path.stem)
             with using(session):
-                function(run)
+                job.function(run)
             inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
             batches[run.prefix] = run.batch
             stored = path.parent / "weights" / f"{case.name or 'main'}.npz"
@@ -63,12 +75,12 @@ def write_log(
         "framework_file": str(side.FILE),
         "frameworks_loaded": frameworks_loaded(),
         "torch_is_paddle": torch_is_paddle(),
-        "device": options.device,
+        "device": request.device,
         "dtype": dtype,
-        "preset": options.preset,
-        "seed": options.seed,
-        "train": options.train,
-        "weights": options.weights or "initial",
+        "preset": request.preset,
+        "seed": request.seed,
+        "train": request.train,
+        "weights": request.weights or "initial",
         "sources": model_sources(pair, side.NAME),
         "workbench_sha256": workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
         "inputs_sha256": arrays_sha256(inputs),
@@ -90,14 +102,16 @@ def write_log(
             "platform": platform.platform(),
             **{name: os.environ[name] for name in SETTINGS if name in os.environ},
         },
-        "command": " ".join([sys.executable, "-m", _module_name(), *sys.argv[1:]]),
+        "command": f"{sys.executable} -m {_module_name()} {job.request_file}",
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "elapsed_s": round(time.perf_counter() - start, 3),
         **notes,
     }
-    if options.transplant:
-        sidecar["transplanted"] = options.transplant.names
-        sidecar["operators"] = options.transplant.told()
+    if request.cases:
+        sidecar["cases"] = list(request.cases)
+    if job.transplant:
+        sidecar["transplanted"] = job.transplant.names
+        sidecar["operators"] = job.transplant.told()
     write_sidecar(path, sidecar)
     for stem, arrays in extra.items():
         small = path.with_name(f"{stem}_{side.NAME}.npy")

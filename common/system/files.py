@@ -42,6 +42,16 @@ def whole(path: str | os.PathLike) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file all or nothing; raises UserError where its folder cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole(path) as temporary:
+            temporary.write_text(text)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+
+
 def link_or_copy(path: str | os.PathLike, place: str | os.PathLike) -> None:
     """Give a file a second name where the system can, else a copy; for files nobody changes."""
     try:

@@ -8,12 +8,14 @@ No NumPy, no framework: a twin calls `watch` before it imports anything slow.
 """
 
 import os
+import queue
 import re
 import signal
 import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from common.system.checkout import ROOT
@@ -23,6 +25,9 @@ _PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the 
 _KEPT_LINES = 500  # of what a twin says on standard error
 _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 5.0
+_LOOK_EVERY_S = 0.5  # whether a process that owes an answer still runs
+_PROGRESS, _ANSWER = "@progress ", "@done "  # how lines of a twin's standard output begin
+_NONE_YET = object()
 
 _VARIABLES: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables that its twins need
 
@@ -61,12 +66,12 @@ class Child(subprocess.Popen):
     """
 
     def __init__(self, command: Sequence[str], env: dict[str, str], **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
         reading, self._alive = os.pipe()
         try:
             super().__init__(
                 list(command),
                 env=env | {_PARENT: str(reading)},
-                stdin=subprocess.DEVNULL,
                 pass_fds=(reading,),
                 process_group=0,
                 **options,
@@ -100,7 +105,10 @@ class Child(subprocess.Popen):
 
 
 class Process:
-    """A twin script that is running; its progress lines go to `on_progress` as they come."""
+    """A twin script that is running; its progress lines go to `on_progress` as they come.
+
+    asks    the process takes lines on standard input, answers each, and ends where they end
+    """
 
     def __init__(
         self,
@@ -108,6 +116,7 @@ class Process:
         on_progress: Callable[[str], None],
         threads: int | None = None,
         device: str = "cpu",
+        asks: bool = False,
     ):
         values = environment(device)
         if threads is not None and "OMP_NUM_THREADS" not in os.environ:
@@ -115,10 +124,12 @@ class Process:
         for name, value in _VARIABLES.get(command[0], {}).items():
             values[name] = ":".join(filter(None, [value, values.get(name)]))
         self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._answers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._process = Child(
             command,
             values,
             cwd=ROOT,
+            stdin=subprocess.PIPE if asks else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -133,12 +144,43 @@ class Process:
 
     def _read_stdout(self, on_progress: Callable[[str], None]) -> None:
         for line in _lines(self._process.stdout):
-            if line.startswith("@progress "):
-                on_progress(line[len("@progress ") :].strip())
+            if line.startswith(_PROGRESS):
+                on_progress(line[len(_PROGRESS) :].strip())
+            elif line.startswith(_ANSWER):
+                self._answers.put(int(line[len(_ANSWER) :]))
+        self._answers.put(None)  # it has ended
 
     def _read_stderr(self) -> None:
         for line in _lines(self._process.stderr):
             self.stderr.append(line.rstrip("\n"))
+
+    def ask(self, line: str) -> None:
+        """Hand a line to the process; `answer` gives what it says to each, in their order."""
+        with suppress(BrokenPipeError):  # it has ended, which `answer` finds
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+
+    def answer(self) -> int | None:
+        """Wait for the next answer, an exit status; None where the process ended without one."""
+        while True:
+            try:
+                answer = self._answers.get(timeout=_LOOK_EVERY_S)
+            except queue.Empty:  # what it started may hold its output open
+                answer = None if self._process.poll() is not None else _NONE_YET
+            if answer is None:
+                self._answers.put(None)  # nor will there be another
+            if answer is not _NONE_YET:
+                return answer
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the process has ended or was told to."""
+        return self._process.stdin.closed or self._process.poll() is not None
+
+    def end(self) -> None:
+        """Tell a process that takes lines that there are no more."""
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def wait(self) -> int:
         """The exit status, once both pipes are drained."""

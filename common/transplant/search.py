@@ -256,19 +256,17 @@ class Search:
     def trial(self, names: list[str], count: bool = False):
         """One run: Bits where equal bits are the goal, else whether it is green."""
         self.runs += 1
-        arguments = ["--transplant", ",".join(names)]
-        arguments += [] if count else ["--uncounted"]
-        arguments += ["--only-float32"] if self.green else []
         told = f"{self.pair.name}: trial {self.runs}, without {len(names)} of Paddle's operators"
         self.twins.on_progress(f"step {self.step.number}: {told}")
-        for launch in self.step.launches:
-            errors: dict[str, tuple[str, str]] = {}
-            process = self.twins.start(
-                (*launch.arguments, *arguments), "paddle", [self.pair], out=self.work
-            )
-            self.twins.finish(process, "paddle", [self.pair], errors)
-            if errors:
-                raise UserError(f"with {','.join(names)} transplanted: {errors[self.pair.name][0]}")
+        failed = self.twins.trial(
+            self.pair,
+            self._folder(),
+            transplant=",".join(names),
+            uncounted=not count,
+            only_float32=self.green,
+        )
+        if failed:
+            raise UserError(f"with {','.join(names)} transplanted: {failed}")
         if self.green:
             found = compare_bits(self._folder(), self.folder, self.step.judged)
         else:

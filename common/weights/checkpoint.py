@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from common.pair.pairs import Pair
+from common.pair.request import RunRequest
+from common.pair.twin_process import TwinProcess
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import load_json, write_json
-from common.system.processes import Process, how_it_ended
 from common.weights.layers import Owner
 from common.weights.layout import Layout
 from common.weights.read import CheckpointFiles, Stored, find, read
@@ -54,10 +55,8 @@ class Checkpoint:
             dtypes = sorted({values.dtype.name for values in stored.state.values()})
             layout = "Paddle's" if stored.paddle else "torch's"
             shards = f", {stored.shards} shards" if stored.shards else ""
-            sentence += (
-                f" ({stored.kind}{shards}, {len(stored.state)} arrays of {', '.join(dtypes)}"
-            )
-            sentence += f", {layout} layout)"
+            arrays = f"{len(stored.state)} arrays of {', '.join(dtypes)}"
+            sentence += f" ({stored.kind}{shards}, {arrays}, {layout} layout)"
         notes = [sentence]
         if self.config is not None:
             head = f", head {self.config['head']}" if "head" in self.config else ""
@@ -184,37 +183,30 @@ def fill_in(state: dict[str, np.ndarray], owners: Mapping[str, Owner]) -> dict[s
 
 
 def describe(
-    side: str, pair: Pair, python: str, preset: str, work: Path, told=None
+    side: str, pair: Pair, python: str, preset: str, work: Path, on_progress=None
 ) -> dict[str, Owner]:
     """Key -> Owner of a side's model, which a process of that side builds.
 
     Raises UserError in that process's own words where it cannot.
     """
-    folder = work / FOLDER / side
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = work / FOLDER / side / pair.name
     run_side(
-        [python, "-W", "ignore", "-m", f"step1_forward.{side}.forward", "--describe"]
-        + ["--model", str(pair.name if pair.built_in else pair.folder), "--preset", preset]
-        + ["--published", str(work / FOLDER), "--out", str(folder)],
         side,
-        folder / pair.name / f"error_{side}.json",
-        told,
+        python,
+        RunRequest(pair.given, preset, published=str(work / FOLDER), describe=True),
+        folder / "request.json",
+        on_progress,
     )
-    return load_owners(folder / pair.name / "owners.json")
+    return load_owners(folder / "owners.json")
 
 
-def run_side(command: list[str], side: str, error: Path | None = None, told=None) -> None:
-    """Run a side's helper to its end; UserError with its own sentence where it fails."""
-    process = Process(command, told or (lambda text: None))
-    try:
-        status = process.wait()
-    except BaseException:
-        process.stop()
-        raise
-    if error is not None and error.is_file():
-        raise UserError(str(load_json(error).get("sentence")))
-    if status != 0:
-        raise UserError(f"the {side} twin {how_it_ended(status, process.stderr)}")
+def run_side(side: str, python: str, request: RunRequest, path: Path, on_progress=None) -> None:
+    """Run one request in a process of a side; UserError with its own sentence where it fails."""
+    with TwinProcess(python, f"step1_forward.{side}.forward", on_progress) as twin:
+        twin.ask(request, path)
+        failure = twin.failure()
+    if failure is not None:
+        raise UserError(failure.sentence)
 
 
 def prepare(

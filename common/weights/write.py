@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.pair.request import RunRequest
 from common.system.json_file import write_json
 from common.weights.checkpoint import Checkpoint, run_side
 from common.weights.layers import Owner
@@ -59,6 +60,6 @@ def _by_side(side, path: Path, state, owners: Mapping[str, Owner], pythons, work
     names = {key: owners[key].same_as for key in state}
     save_state(given, {key: state[key] for key in dict.fromkeys(names.values())})
     write_json(given.with_suffix(".json"), names)
-    command = [pythons[side], "-W", "ignore", "-m", f"step1_forward.{side}.forward"]
-    run_side([*command, "--weights", str(given), "--save", str(path)], side)
+    request = RunRequest(weights=str(given.absolute()), save=str(path.absolute()))
+    run_side(side, pythons[side], request, work / f"to_write_{side}" / "request.json")
     given.unlink()

@@ -31,7 +31,11 @@ IMPORTS = {
     # Steps 2 and 5.
     "scores": ("numpy", "rich.console", "rich.table", "rich.progress", "scipy.stats")
     + ("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection"),
+    # The program that tests hold the Reformer against.
+    "reference": ("numpy", "torch", "transformers.models.reformer.modeling_reformer"),
 }
+_TWINS = ("torch", "paddle")
+_CHECKS = ("check", "scores")
 _PATIENCE_S = 10.0
 _LONGEST_FIRST_LINE = 120  # of a script, for systems that read no more of it
 
@@ -67,15 +71,15 @@ class Interpreters:
 
     def _start(self, name: str) -> None:
         """Start a server; it imports nothing until somebody asks."""
-        twin = name in ("torch", "paddle")
-        values = environment() if twin else dict(os.environ)
+        values = environment() if name in _TWINS else dict(os.environ)
         values.pop("PYTHONPATH", None)
-        options = ["-W", "ignore"] if twin else []
+        options = [] if name in _CHECKS else ["-W", "ignore"]
+        client = self.python if name in _CHECKS else ""  # what a check starts its twins by
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.folder / name))
             listener.listen(64)
             command = [sys.executable, *options, str(HERE / "server.py")]
-            command += [str(listener.fileno()), "" if twin else self.python, *IMPORTS[name]]
+            command += [str(listener.fileno()), client, *IMPORTS[name]]
             server = subprocess.Popen(
                 command,
                 env=values,

@@ -30,6 +30,8 @@ def server_of(arguments):
     if len(rest) > 1 and rest[0] == "-c":  # reprod_log's report: it imports paddle
         return "paddle" if quiet and "import ReprodDiffHelper" in rest[1] else None
     name = os.path.basename(rest[0]) if rest else ""
+    if name == "reference_transformers.py":
+        return "reference" if quiet else None
     if name in ("check_step2.py", "check_step5.py"):
         return "scores"
     return "check" if name.startswith("check_") and name.endswith(".py") else None

@@ -1,6 +1,6 @@
 """Step 1, paddle side: run the model once and log every probe and every output.
 
-python -m step1_forward.paddle.forward --model reformer --out FOLDER
+python -m step1_forward.paddle.forward REQUEST.json
 """
 
 import sys

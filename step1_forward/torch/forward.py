@@ -1,6 +1,6 @@
 """Step 1, torch side: run the model once and log every probe and every output.
 
-python -m step1_forward.torch.forward --model reformer --out FOLDER
+python -m step1_forward.torch.forward REQUEST.json
 """
 
 import sys

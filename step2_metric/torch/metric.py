@@ -1,6 +1,6 @@
 """Step 2, torch side: read the real data with the framework's DataLoader, predict, and score.
 
-python -m step2_metric.torch.metric --model fastformer --data FOLDER --out FOLDER
+python -m step2_metric.torch.metric REQUEST.json
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Step 3, torch side: the losses of every head, for each sample and reduced.
 
-python -m step3_loss.torch.loss --model reformer --out FOLDER
+python -m step3_loss.torch.loss REQUEST.json
 """
 
 import sys

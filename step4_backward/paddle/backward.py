@@ -1,6 +1,6 @@
 """Step 4, paddle side: every gradient, the witnesses, then ten steps of each optimizer set-up.
 
-python -m step4_backward.paddle.backward --model reformer --out FOLDER
+python -m step4_backward.paddle.backward REQUEST.json
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Step 4, torch side: every gradient, the witnesses, then ten steps of each optimizer set-up.
 
-python -m step4_backward.torch.backward --model reformer --out FOLDER
+python -m step4_backward.torch.backward REQUEST.json
 """
 
 import sys

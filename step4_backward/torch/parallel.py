@@ -1,9 +1,10 @@
 """Step 4, torch side: the first steps of a training, by one process or by several that share it.
 
-    python -m step4_backward.torch.parallel --processes 2 --model fastformer --data DIR --out DIR
-    LAUNCHER -m step4_backward.torch.parallel --processes 2 … (common/check/launches.py)
+    python -m step4_backward.torch.parallel REQUEST.json
+    LAUNCHER -m step4_backward.torch.parallel REQUEST.json (common/pair/twin_process.py)
 
-Either way --processes says into how many parts a batch is cut: alone, one process takes them all.
+Either way the request's `processes` says into how many parts a batch is cut: alone, one process
+takes them all.
 """
 
 import inspect
@@ -28,8 +29,8 @@ RANK, PROCESSES = join_group()
 def parallel(run):
     """Log losses, the first step's gradients, and the weights after the last one."""
     samples = run.samples("train")
-    rows = PART * run.options.processes // PROCESSES
-    run.session.tape = PartOfTape(run.options.seed, RANK, PROCESSES, rows)
+    rows = PART * run.request.processes // PROCESSES
+    run.session.tape = PartOfTape(run.request.seed, RANK, PROCESSES, rows)
     run.session.probing = False
     model = run.build(training=True)
     replica = replicate(model, PROCESSES)

@@ -1,9 +1,9 @@
 """Step 5, paddle side: generate tokens behind a prompt.
 
-    python -m step5_train.paddle.generate --model reformer --preset text --data FOLDER --out FOLDER
+    python -m step5_train.paddle.generate REQUEST.json
 
 Each token is a discrete choice: the reference's float64 run chooses, the others go on with its
-tokens and log what they would have chosen.  check_generate.py writes the request.
+tokens and log what they would have chosen.  check_generate.py writes what is to be generated.
 """
 
 import sys
@@ -73,9 +73,9 @@ def enter_choice(name, scores, choice):
     return side.array(side.enter_choice(label, side.tensor(scores[None]), side.tensor(choice)))
 
 
-def cases(pair, options):
+def cases(pair, request):
     """The preset alone."""
-    return [Case("", pair.config(options.preset))]
+    return [Case("", pair.config(request.preset))]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Step 5, torch side: training on the data, from the shared start, in the tape's order.
 
-    python -m step5_train.torch.train --phase first --model fastformer --data FOLDER --out FOLDER
+    python -m step5_train.torch.train REQUEST.json
 
 Phases: `first`, the first steps in both precisions; `full`, the whole training in float32 under
 each seed; `self`, the first of these from a start one ulp away, which shows how far rounding alone
-drives a run.  --resume goes on from the checkpoints of a training that was stopped.
+drives a run.  With --resume a training that was stopped goes on from its checkpoints.
 """
 
 import sys
@@ -17,7 +17,7 @@ from common.pair.metrics import classification
 from common.pair.schedules import schedule
 from common.sides import torch_side as side
 from common.sides.torch_loader import Samples, batches, count, evaluate
-from common.sides.twin import DTYPES, main, phase
+from common.sides.twin import DTYPES, main
 from step4_backward.setups import STEPS
 from step5_train.initial import initial_weights
 from step5_train.training import Training
@@ -25,14 +25,14 @@ from step5_train.training import Training
 
 def train(run):
     """Train one model from one seed; log the loss of each step and the scores of each epoch."""
-    if phase() != "full" and run.case.seed:
+    if run.request.phase != "full" and run.case.seed:
         return
     samples = run.samples("train")
     settings = training(run.pair, run.case.config, run.data_preset)
     per_epoch = -(-count(samples) // settings["batch_size"])
-    steps = run.options.steps or per_epoch * (run.options.epochs or settings["epochs"])
+    steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
     model = run.build(training=True)
-    if phase() == "self":
+    if run.request.phase == "self":
         for _, value in run.parameters(model):
             side.assign(value, np.nextafter(side.array(value), np.float32(np.inf)))
     optimizer = side.Optimizer(
@@ -45,7 +45,7 @@ def train(run):
         decayed=run.decayed(model),
     )
     run.session.probing = False
-    if phase() == "first":
+    if run.request.phase == "first":
         first_steps(run, model, optimizer, samples, settings)
         if run.dtype == "float32":
             run.extra["train_init"] = initial_weights(run)
@@ -74,7 +74,7 @@ def train(run):
     if classification(outputs, test) is not None:
         run.log("labels", test["labels"])
         run.log("predictions", outputs["logits"].argmax(-1))
-    if phase() == "full" and not run.case.seed:
+    if run.request.phase == "full" and not run.case.seed:
         run.extra["train_align"] = final
 
 
@@ -130,6 +130,15 @@ def one_step(run, model, optimizer, batch):
     return loss.detach()
 
 
+def stem(request):
+    """What the logs of a phase are called."""
+    return f"train_{request.phase}"
+
+
+def precisions(request):
+    """The first steps in both, a whole training in float32 alone."""
+    return DTYPES if request.phase == "first" else ("float32",)
+
+
 if __name__ == "__main__":
-    precisions = DTYPES if phase() == "first" else ("float32",)
-    sys.exit(main(side, f"train_{phase()}", train, precisions, cases=data_cases))
+    sys.exit(main(side, stem, train, precisions, cases=data_cases))

@@ -1,0 +1,57 @@
+"""Whatever goes wrong in a command is one sentence and exit status 2."""
+
+import errno
+import os
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.files import fill_standard_streams
+from common.system.signals import Stopped, stoppable
+
+
+def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
+    """Run a command; whatever goes wrong is one sentence and exit status 2.
+
+    debug   raise what nobody foresaw, for its traceback
+    hint    what to add where the user stopped it
+    """
+    fill_standard_streams()
+    try:
+        with stoppable():
+            return action()
+    except UserError as error:
+        report.say_error(str(error))
+    except KeyboardInterrupt as error:
+        word = f" by {error}" if isinstance(error, Stopped) else ""
+        report.say_error(
+            f"stopped{word}: what was finished is in its place, all else is as it was before{hint}"
+        )
+    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError as error:
+        report.say_error(f"{error.strerror or error}: {error.filename or _no_file(error)}")
+    except Exception as error:
+        if debug:
+            raise
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        report.say_error(
+            f"internal error at {frame.filename}:{frame.lineno}: {type(error).__name__}: {error}; "
+            "--debug shows the traceback"
+        )
+    return 2
+
+
+def _no_file(error: OSError) -> str:
+    """What a system's error that names no file is about."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the folder that this was started in is gone; start it from another"
+    if error.errno in (errno.ENOSPC, errno.EIO):
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nor at the end
+        return "standard output"
+    return "no file named"

@@ -1,0 +1,159 @@
+"""What the twins of a step are given, brought into the working folder: weights, data, logs."""
+
+import shutil
+import traceback
+from pathlib import Path
+
+from common.check.options import CheckOptions
+from common.check.reuse import (
+    differing_reference,
+    find_reference,
+    reference_key,
+    why_not_reused,
+    write_key,
+)
+from common.check.steps import Step
+from common.check.unfinished import Unfinished
+from common.logs.result_folder import take_over
+from common.pair import sources
+from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, TEXT, data_preset, make_data, reads_file
+from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
+from common.pair.pairs import WORDS, Pair
+from common.pair.sentencepieces import MODEL, find_model, load_processor
+from common.pair.twin_process import Failure
+from common.system.errors import UserError
+from common.system.files import link_or_copy
+from common.system.json_file import write_json
+from common.weights import checkpoint
+
+
+class Inputs:
+    """What the twins of one step are given, for every model; what cannot be brought is an error."""
+
+    def __init__(
+        self,
+        step: Step,
+        options: CheckOptions,
+        pythons: dict[str, str],
+        work: Path,
+        on_progress,
+        unfinished: Unfinished,
+    ):
+        self.step = step
+        self.options = options
+        self.pythons = pythons
+        self.work = work
+        self.on_progress = on_progress
+        self.unfinished = unfinished  # where checkpoints of trainings go
+        self.brought: set[str] = set()  # models whose torch logs were taken over
+        self.notes: dict[str, list[str]] = {}  # model -> what to say of its weights, data and logs
+        self.errors: dict[str, Failure] = {}  # model -> why it cannot be run
+        self.data = work / "data"
+        self.published: Path | None = None  # what the twins read of a checkpoint
+
+    def bring(self, pairs: list[Pair], base: Path) -> list[Pair]:
+        """Bring everything for every pair; returns the pairs with their checkpoint's configuration.
+
+        base    where the last check's results are
+        """
+        pairs = self.bring_weights(pairs)
+        for pair in pairs:
+            if pair.name not in self.errors and self.make_data(pair):
+                self.bring_reference(pair, base / pair.name)
+        return pairs
+
+    def bring_weights(self, pairs: list[Pair]) -> list[Pair]:
+        """Read the checkpoint that --weights names, if it names one, for every pair."""
+        run = self.options.run
+        if not run.weights or run.weights in WORDS:
+            return pairs
+        self.published = self.work / checkpoint.FOLDER
+        configured = []
+        for pair in pairs:
+            preset = data_preset(pair, run.preset) if self.step.data else run.preset
+            self.on_progress(f"weights of {pair.name}")
+            try:
+                pair, contents = checkpoint.prepare(
+                    pair, run.weights, preset, run.train, self.pythons, self.work
+                )
+                self.notes[pair.name] = contents.notes
+            except UserError as error:
+                self.errors[pair.name] = _failure(error)
+            configured.append(pair)
+        return configured
+
+    def make_data(self, pair: Pair) -> bool:
+        """Write what a pair's make_data gives as files that both sides read; False where it fails.
+
+        Every step but 2 and 5 does without.
+        """
+        if not self.step.data:
+            return True
+        folder = self.data / pair.name
+        preset = data_preset(pair, self.options.run.preset)
+        try:
+            self.tokenizer(folder)
+            if reads_file(pair, preset):
+                self.read_data(pair, preset, folder)
+                return True
+            parts = make_data(pair, preset, self.options.run.seed, self.options.data)
+        except UserError as error:
+            self.errors[pair.name] = _failure(error)
+            return False
+        files: dict[str, dict] = {}
+        for part, arrays in parts.items():
+            stem, prefix = (TEXT, "") if part == TEXT else (SAMPLES, f"{part}/")
+            files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
+        for stem, arrays in files.items():
+            save_arrays(folder / f"{stem}.npz", arrays)
+        return True
+
+    def read_data(self, pair: Pair, preset: str, folder: Path) -> None:
+        """Put the data of a preset that reads a file into `folder`, and step 2's texts."""
+        data, seed = self.options.data, self.options.run.seed
+        model = find_model(self.options.tokenizer)
+        made = sources.prepare(pair, preset, data, seed, model, self.on_progress)
+        folder.mkdir(parents=True, exist_ok=True)
+        link_or_copy(made.file, folder / f"{SAMPLES}.npz")
+        save_arrays(folder / f"{TEXT}.npz", text(count=TEXT_COUNT, max_bytes=TEXT_BYTES))
+        if made.entries:
+            write_json(folder / ENTRIES_FILE, made.entries)
+        self.notes.setdefault(pair.name, []).extend(made.notes)
+
+    def tokenizer(self, folder: Path) -> None:
+        """Put the SentencePiece model of --tokenizer where both sides find it."""
+        model = find_model(self.options.tokenizer)
+        if model is not None:
+            load_processor(model)  # a sentence now, and not from two processes
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(model, folder / MODEL)
+
+    def bring_reference(self, pair: Pair, former: Path) -> None:
+        """Take over the torch side's logs, where asked for; else note what they will depend on.
+
+        former  the folder of the last check's logs
+        """
+        folder = self.work / pair.name
+        folder.mkdir()
+        notes = self.notes.setdefault(pair.name, [])
+        notes += self.unfinished.claim(pair) if self.step.trains else []
+        if self.options.reference:
+            found = find_reference(self.options.reference.absolute(), self.step, pair)
+            notes += filter(None, [differing_reference(found, pair)])
+        else:
+            data = self.data / pair.name
+            key = reference_key(self.step, pair, self.options.run, self.pythons["torch"], data)
+            write_key(folder, key)
+            if not self.options.reuse:
+                return
+            reason = why_not_reused(former, key)
+            notes.append(f"torch {f'was run again: {reason}' if reason else 'logs were kept'}")
+            if reason:
+                return
+            found = former
+        take_over(found, folder)
+        self.brought.add(pair.name)
+
+
+def _failure(error: UserError) -> Failure:
+    return Failure(str(error), "".join(traceback.format_exception(error)))

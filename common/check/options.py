@@ -1,0 +1,64 @@
+"""What a check is asked for: what its twins are told, and what concerns the check alone."""
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from common.pair.request import RunRequest
+from common.system.errors import UserError
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """The command line of a check."""
+
+    run: RunRequest = RunRequest()  # what every twin is told, whichever its model
+    models: tuple[str, ...] = ("all",)
+    out: Path | None = None  # instead of the steps' own log folders
+    data: Path | None = None  # the file or folder that data are read from
+    tokenizer: Path | None = None  # a SentencePiece model
+    reuse: bool = False  # keep the torch side's logs while they hold
+    reference: Path | None = None  # torch logs of somebody else
+    compare_only: bool = False  # judge what is there
+    allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
+    pythons: dict[str, str | None] = field(default_factory=dict)  # side -> the Python given for it
+    report: bool = True  # ask reprod_log for its own report
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> "CheckOptions":
+        """Options from a parsed command line; what its parser does not take is as by default."""
+        given = vars(arguments)
+        told = {f.name: given[f.name] for f in dataclasses.fields(RunRequest) if f.name in given}
+        told.pop("model", None)
+        own = ("out", "data", "tokenizer", "reference", "compare_only")
+        told.pop("data", None)
+        return cls(
+            run=RunRequest(cases=tuple(given.get("case", ())), **told),
+            models=tuple(given["model"] or ["all"]),
+            reuse=bool(given.get("reuse")),
+            allow=tuple(given["allow"]),
+            pythons={side: given[f"{side}_python"] for side in ("torch", "paddle")},
+            report=not given["no_report"],
+            **{name: given[name] for name in own if name in given},
+        )
+
+    def taken_by(self, flags: Sequence[str]) -> "CheckOptions":
+        """The same for a step that takes these options: what it does not take is as by default."""
+        own = ("train", "case", "epochs", "steps", "seeds", "resume", "checkpoint-every")
+        fields = {f.name: f.default for f in dataclasses.fields(RunRequest)}
+        names = ["cases" if name == "case" else name for name in own if name not in flags]
+        names = [name.replace("-", "_") for name in names]
+        return replace(self, run=replace(self.run, **{name: fields[name] for name in names}))
+
+    def refuse_contradictions(self) -> None:
+        """Raise UserError where two options exclude each other."""
+        given = {
+            "--compare-only": self.compare_only,
+            "--reuse": self.reuse,
+            "--reference": self.reference is not None,
+        }
+        names = [name for name, is_given in given.items() if is_given]
+        if len(names) > 1:
+            raise UserError(f"{' and '.join(names)} exclude each other: give one of them")

@@ -1,0 +1,170 @@
+"""One step from end to end: both sides run, or logs that are there; judged; put in their place.
+
+Running, judging and reporting are three things: the twins run (twins.py), judging reads logs and
+starts nothing (verdict/), reprod_log reports in a process of its own (report/guide_report.py).
+What one needs of the other is decided here, such as whether a single-step run is wanted.
+"""
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from common.check.inputs import Inputs
+from common.check.options import CheckOptions
+from common.check.result import Result, judge_steps_logs, refuse_unfit, shown
+from common.check.steps import Step
+from common.check.twins import Twins
+from common.check.unfinished import Unfinished
+from common.pair.case_hooks import data_preset
+from common.pair.pairs import Pair, load_pairs
+from common.report.guide_report import GuideReport
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.files import write_text
+from common.system.folders import put_in_place, remove_abandoned, version, working_folder
+from common.system.frameworks import SIDES
+from common.system.interpreters import interpreter
+from common.transplant.operators import SMALLEST, chosen
+from common.transplant.search import Search
+from common.verdict.judge import HARMLESS
+
+
+def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
+    """Run both sides of a step (unless --compare-only), judge, and put the logs in their place."""
+    pairs = load_pairs(options.models)
+    base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
+    base = base / step.other  # itself, where there is no other
+    _check_transplant(step, options)
+    options.refuse_contradictions()
+    if options.compare_only:
+        remove_abandoned(base)
+        return [_judge_in_place(step, pair, base / pair.name, options) for pair in pairs]
+    for pair in pairs:
+        pair.config(data_preset(pair, options.run.preset) if step.data else options.run.preset)
+    _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
+    needed = [side for side in SIDES if side == "paddle" or not options.reference]
+    pythons = {side: interpreter(side, options.pythons.get(side)) for side in needed}
+    base.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(base)
+    with working_folder(base) as work, Unfinished(base, work, options.run.resume) as unfinished:
+        inputs = Inputs(step, options, pythons, work, on_progress, unfinished)
+        with Twins(inputs) as twins:
+            twins.start()
+            pairs = inputs.bring(pairs, base)
+            twins.run_all(pairs)
+            return [_conclude(step, pair, base, options, twins) for pair in pairs]
+
+
+def _conclude(step: Step, pair: Pair, base: Path, options: CheckOptions, twins: Twins) -> Result:
+    """Judge what the twins made for a model, and put it in its place; or keep why they failed."""
+    made, error_file = twins.work / pair.name, base / f"{pair.name}.error.txt"
+    failure = twins.inputs.errors.get(pair.name)
+    if failure is not None:
+        sentence = failure.sentence
+        with suppress(UserError):  # the same full disk, as like as not
+            write_text(error_file, failure.traceback)
+            sentence += f" (in full: {shown(error_file)})"
+        return Result(step, pair.name, error=sentence)
+    result = judge_model(step, pair, made, options, twins)
+    result.folder = base / pair.name
+    result.elapsed_s += twins.elapsed_s(pair.name)
+    result.notes += twins.inputs.notes[pair.name]
+    if result.error:  # nothing was compared: the former result stays
+        result.error = result.error.replace(shown(made), "the new logs")
+        return result
+    if options.run.transplant == SMALLEST:
+        quiet = replace(options, report=False)
+        green = result.exit_code == 0
+        search = Search(
+            twins, step, pair, green, lambda f: judge_model(step, pair, f, quiet).exit_code
+        )
+        result.notes += search.notes()
+    put_in_place(made, result.folder)
+    twins.inputs.unfinished.forget(pair)
+    error_file.unlink(missing_ok=True)
+    return result
+
+
+def _judge_in_place(step: Step, pair: Pair, folder: Path, options: CheckOptions) -> Result:
+    """Judge a result that is there: once more where another check has put a newer one in."""
+    for _ in range(5):
+        before = version(folder)
+        if before is None:
+            time.sleep(0.1)  # the moment between a former result and the next
+            before = version(folder)
+        result = judge_model(step, pair, folder, options)
+        if version(folder) == before:
+            break
+    result.folder = folder
+    return result
+
+
+def judge_model(
+    step: Step, pair: Pair, folder: Path, options: CheckOptions, twins: Twins | None = None
+) -> Result:
+    """Judge one model's logs of one step; an unreadable or refused log is the result's error.
+
+    twins   those that have just made the logs: they can be asked for a single-step run
+    """
+    start = time.perf_counter()
+    result = Result(
+        step,
+        pair.name,
+        "" if pair.built_in else str(pair.folder),
+        allow=tuple(word.upper() for word in options.allow),
+    )
+    report, guide = folder / f"{step.guide_stem}_diff.log", None
+    try:
+        fresh = twins.fresh_sides(pair) if twins else []
+        refuse_unfit(step, pair, folder, options.run.cases, fresh, not options.compare_only)
+        if options.report:
+            logs = [folder / f"{step.guide_stem}_{side}.npy" for side in SIDES]
+            guide = GuideReport(*logs, step.guide_threshold, report)
+        judgements = judge_steps_logs(step, pair.name, folder, until_off=twins is not None)
+        rows = [row for judgement in judgements for row in judgement.rows]
+        if twins and not all(row.verdict in HARMLESS for row in rows):
+            failed = twins.single_step(pair)
+            if failed:
+                result.notes.append(
+                    f"only the first origin is sure, single-step mode failed: {failed}"
+                )
+            judgements = judge_steps_logs(step, pair.name, folder)
+        result.take(judgements, folder, pair)
+        if guide is not None:
+            passed, guide = guide.wait(), None
+            result.take_report(passed, report)
+    except UserError as error:
+        result.error = str(error)
+    except OSError as error:
+        result.error = f"{error.filename or shown(folder)}: {error.strerror or error}"
+    finally:
+        if guide is not None:
+            guide.wait()
+    result.elapsed_s = time.perf_counter() - start
+    return result
+
+
+def _check_transplant(step: Step, options: CheckOptions) -> None:
+    """Raise UserError for operators that are not known, or that this run cannot use."""
+    wanted = options.run.transplant
+    if not wanted:
+        return
+    chosen(wanted)
+    if options.compare_only:
+        raise UserError("--transplant and --compare-only exclude each other: logs stay as they are")
+    if wanted == SMALLEST and step.data:
+        raise UserError("--transplant smallest: steps 1, 3 and 4 have this search")
+
+
+def _refuse_unnameable(folders: Sequence[Path]) -> None:
+    """Raise UserError for a path that is no UTF-8: Paddle's process finds no file under it."""
+    for folder in folders:
+        try:
+            str(folder).encode()
+        except UnicodeEncodeError:
+            raise UserError(
+                f"{ascii(str(folder))}: Paddle needs a path that is UTF-8, under a UTF-8 locale: "
+                "rename the folder, or set LC_ALL=C.UTF-8"
+            ) from None

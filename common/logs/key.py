@@ -1,0 +1,144 @@
+"""A log's key, taken apart once.
+
+    main/adam/003/grad/encoder.0.norm.bias      case, run, kind and site
+    main/grad_of/encoder.0.attention:in/0@2#3   kind, site, local name and call
+    main/hash/1#2:scores                        site, call and part of a choice
+
+NumPy is not needed.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+# Folders of a key that name a kind of tensor.
+KINDS = ("grad", "grad_of", "weight", "moment1", "moment2", "velocity")
+GRADIENTS = ("grad", "grad_of")
+# Names that only an optimizer's steps log.
+_OF_OPTIMIZER = {"weight", "moment1", "moment2", "velocity", "lr"}
+
+# `adam/003/` or `train/003/`, but not the third batch that was read (`test/003/`).
+_STEP = re.compile(r"(^|/)(?!batch/|test/)[^/]+/\d{3}/")
+_SITE = re.compile(
+    r"(?P<site>[^:#@]*)"
+    r"(?P<local>:(?!(?:margin|scores)$)[^:#@]+)?"
+    r"(?P<call>(?:[#@]\d+)*)"
+    r"(?P<choice>:margin|:scores)?",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The parts of a log's key; `str` puts them together again."""
+
+    case: str  # prefix of the case, with its slash: `main/`; empty where no such case is known
+    run: str  # what stands before kind and site: an optimizer's set-up and step, `adam/003/`
+    kind: str  # grad, grad_of, weight, …; empty for the values of a forward pass
+    site: str  # a module, parameter or value; behind a slash which of a module's outputs
+    local: str = ""  # of a module: `in/0` (an input), `p` (a dropout's rate), `running_mean`
+    call: str = ""  # which use of a module it is: `#2`, `@2#3`
+    choice: str = ""  # of a discrete choice: `scores` or `margin`; empty for what was chosen
+
+    @classmethod
+    def parse(cls, text: str, cases: Iterable[str] = ()) -> "Key":
+        """Take a key apart; `cases` are the prefixes that a sidecar's `batches` lists."""
+        return _parse(text, tuple(cases))
+
+    def __str__(self) -> str:
+        local, choice = (f":{part}" if part else "" for part in (self.local, self.choice))
+        kind = f"{self.kind}/" if self.kind else ""
+        return f"{self.prefix}{kind}{self.site}{local}{self.call}{choice}"
+
+    @property
+    def prefix(self) -> str:
+        """Case and run: what the rows of one pass of a model have in common."""
+        return self.case + self.run
+
+    @property
+    def group(self) -> str:
+        """The path up to and including the kind: its tensors share one scale; empty for no kind."""
+        return self.prefix + self.kind if self.kind else ""
+
+    @property
+    def is_gradient(self) -> bool:
+        """True for the gradient of a parameter, an input of the model, or a probed value."""
+        return self.kind in GRADIENTS
+
+    @property
+    def is_step(self) -> bool:
+        """True for what an optimizer's step logs."""
+        return _STEP.search(self.run) is not None
+
+    @property
+    def is_optimizer(self) -> bool:
+        """True for what optimizer steps have touched, losses and gradients at their weights too."""
+        return self.is_step or not _OF_OPTIMIZER.isdisjoint(str(self).split("/"))
+
+    @property
+    def is_own_pass(self) -> bool:
+        """True for the loss and gradients of an optimizer step, which no probe has looked into."""
+        return self.is_step and _OF_OPTIMIZER.isdisjoint(str(self).split("/"))
+
+    @property
+    def is_input(self) -> bool:
+        """True for a module's input, and for the gradient there."""
+        return self.local.startswith("in/")
+
+    @property
+    def output(self) -> str:
+        """The first output of this call of the module."""
+        return str(replace(self, local="", choice=""))
+
+    @property
+    def first_input(self) -> str:
+        """The first input of the same call of a module."""
+        return str(replace(self, local="in/0", choice=""))
+
+    @property
+    def value(self) -> str:
+        """Of a gradient at a probe: the value that it is the gradient of."""
+        return str(replace(self, kind="")) if self.kind == "grad_of" else str(self)
+
+    def of_choice(self, part: str) -> str:
+        """The same choice's `scores` or `margin`; with "" what was chosen."""
+        return str(replace(self, choice=part))
+
+    def module(self, modules: Collection[str], prefix: str = "") -> str | None:
+        """Which of the modules a probed value belongs to, None for none of them.
+
+        prefix  what their names begin with, beside the site's
+        `name/1/low` is an output of `name`.
+        """
+        name = prefix + self.site
+        while name not in modules:
+            if "/" not in name:
+                return None
+            name = name.rpartition("/")[0]
+        return name
+
+
+def parent_of(name: str) -> str:
+    """The module around a module, or the one that has a parameter; "" for the model itself."""
+    return name.rpartition(".")[0]
+
+
+@lru_cache(maxsize=1 << 12)
+def _parse(text: str, cases: tuple[str, ...]) -> Key:
+    case = max((prefix for prefix in cases if text.startswith(prefix)), key=len, default="")
+    rest = text[len(case) :]
+    run, kind = "", ""
+    folders = rest.split("/")
+    for i, folder in enumerate(folders[:-1]):
+        if folder in KINDS:
+            run, kind = "".join(f"{name}/" for name in folders[:i]), folder
+            rest = "/".join(folders[i + 1 :])
+            break
+    else:
+        step = _STEP.search(rest)
+        if step is not None:
+            run, rest = rest[: step.end()], rest[step.end() :]
+    parts = _SITE.fullmatch(rest)
+    if parts is None:  # somebody else's key
+        return Key(case, run, kind, rest)
+    return Key(case, run, kind, *((part or "").removeprefix(":") for part in parts.groups()))

@@ -1,0 +1,164 @@
+"""A side's process: started, handed its requests, and what it says where it fails.
+
+The one place that starts a twin, for the checks, for a checkpoint's description and for the
+certificate.  `python -m step1_forward.torch.forward -` takes the paths of requests as lines on
+standard input, and answers each when its logs are there (common/sides/twin.py).  So the process can
+import its framework before there is anything to run, and answers a further request without
+importing it again.
+"""
+
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.pair.request import FROM_STDIN, RunRequest
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.json_file import load_json
+from common.system.processes import Process, how_it_ended
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a twin could not do what it was asked to."""
+
+    sentence: str
+    traceback: str
+    certificate: dict | None = None  # of weights that do not fit: what belongs to what
+
+
+class TwinProcess:
+    """One side's process, which answers requests in their order until it is told to end.
+
+    module   what `python -m` runs, such as step1_forward.torch.forward
+    threads  of the framework, unless the user's environment says otherwise
+    """
+
+    def __init__(
+        self,
+        python: str,
+        module: str,
+        on_progress: Callable[[str], None] | None = None,
+        device: str = "cpu",
+        threads: int | None = None,
+    ):
+        self.python = python
+        self.module = module
+        self._asked: deque[Path] = deque()  # folders of the requests that owe an answer
+        command = [python, "-W", "ignore", "-m", module, FROM_STDIN]
+        on_progress = on_progress or (lambda text: None)
+        self._process = Process(command, on_progress, threads, device, asks=True)
+
+    def ask(self, request: RunRequest, path: Path) -> None:
+        """Write a request to `path` and hand it over; what it makes goes into the same folder."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        request.write(path)
+        self._asked.append(path.parent)
+        self._process.ask(json.dumps(str(path)))
+
+    def failure(self) -> Failure | None:
+        """Wait for the oldest request that owes an answer; why it failed, None where it did not."""
+        folder = self._asked.popleft()
+        status = self._process.answer()
+        if status == 0:
+            return None
+        failure = _written(folder, _side(self.module))
+        if failure is None:  # no word of its own: it died, or its disk is full
+            self.end()
+            failure = _how_it_ended(self._process, self.module, self.python)
+        return failure
+
+    @property
+    def has_ended(self) -> bool:
+        """True for a process that takes no more requests."""
+        return self._process.has_ended
+
+    def end(self) -> None:
+        """Tell the process that there are no more requests; it ends by itself."""
+        self._process.end()
+
+    def wait(self) -> None:
+        """Wait for a process that was told to end."""
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End the process and what it started, if it still runs."""
+        self._process.stop()
+
+    def __enter__(self) -> "TwinProcess":
+        return self
+
+    def __exit__(self, error_type, *error: object) -> None:
+        try:
+            if error_type is None:
+                self.end()
+                self.wait()
+        finally:
+            self.stop()
+
+
+def run_group(
+    python: str,
+    module: str,
+    requests: Mapping[Path, RunRequest],
+    on_progress: Callable[[str], None],
+    device: str,
+    logs: Path,
+) -> list[Failure | None]:
+    """Run requests by several processes that share each, under their framework's own launcher.
+
+    requests  where to write each -> the request, which says how many processes
+    logs      a folder for what the launcher writes
+    Returns why each failed, None where it did not.
+    """
+    for path, request in requests.items():
+        request.write(path)
+    count = next(iter(requests.values())).processes
+    command = [python, "-W", "ignore", "-m", *_launcher(module, count, logs), *map(str, requests)]
+    process = Process(command, on_progress, threads=1, device=device)
+    try:
+        status = process.wait()
+    except BaseException:
+        process.stop()
+        raise
+    failures = [_written(path.parent, _side(module)) for path in requests]
+    if status != 0 and not any(failures):
+        return [_how_it_ended(process, module, python)] * len(requests)
+    return failures
+
+
+def _launcher(module: str, count: int, logs: Path) -> list[str]:
+    """What starts several processes of a side behind `python -m`, the script included."""
+    if ".torch." in module:
+        number = ["--nproc-per-node", str(count)]
+        return ["torch.distributed.run", "--standalone", *number, "-m", module]
+    script = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    number = ["--nproc_per_node", str(count), "--log_dir", str(logs)]
+    return ["paddle.distributed.launch", *number, str(script)]
+
+
+def _side(module: str) -> str:
+    return next(side for side in SIDES if side in module.split("."))
+
+
+def _written(folder: Path, side: str) -> Failure | None:
+    """What a twin has written of its failure; None where it has not."""
+    try:
+        entries = load_json(folder / f"error_{side}.json")
+    except UserError:  # it died before, or while it wrote this, as on a full disk
+        return None
+    sentence, traceback = entries.get("sentence"), entries.get("traceback")
+    if not isinstance(sentence, str) or not isinstance(traceback, str):
+        return None
+    return Failure(sentence, traceback, entries.get("certificate"))
+
+
+def _how_it_ended(process: Process, module: str, python: str) -> Failure:
+    """What is to be said of a process that ended without a word of its own."""
+    told = how_it_ended(process.wait(), process.stderr)
+    by = f" (run by {python})" if python != sys.executable else ""
+    return Failure(f"the {_side(module)} twin {told}{by}", "\n".join(process.stderr))

@@ -1,0 +1,111 @@
+"""A log's key, taken apart and put together again."""
+
+import pytest
+
+from common.logs.key import Key, parent_of
+
+CASES = ("", "main/", "main/deep/", "lm/")
+
+# Every form that the built-in models' logs have, and the parts that are not empty.
+FORMS = {
+    "main/logits": dict(case="main/", site="logits"),
+    "main/deep/logits": dict(case="main/deep/", site="logits"),
+    "accuracy": dict(site="accuracy"),
+    "main/encoder.0.norm": dict(case="main/", site="encoder.0.norm"),
+    "main/encoder.0.norm#2": dict(case="main/", site="encoder.0.norm", call="#2"),
+    "main/encoder.0/1/low@2#3": dict(case="main/", site="encoder.0/1/low", call="@2#3"),
+    "main/encoder:in/0": dict(case="main/", site="encoder", local="in/0"),
+    "main/encoder:in/mask/1#2": dict(case="main/", site="encoder", local="in/mask/1", call="#2"),
+    "main/dropout:p": dict(case="main/", site="dropout", local="p"),
+    "main/norm:running_mean": dict(case="main/", site="norm", local="running_mean"),
+    "main/hash": dict(case="main/", site="hash"),
+    "main/hash:margin": dict(case="main/", site="hash", choice="margin"),
+    "main/hash#2:scores": dict(case="main/", site="hash", call="#2", choice="scores"),
+    "main/losses/mean": dict(case="main/", site="losses/mean"),
+    "main/grad/head.bias": dict(case="main/", kind="grad", site="head.bias"),
+    "main/grad/inputs/x": dict(case="main/", kind="grad", site="inputs/x"),
+    "main/grad_of/head:in/0#2": dict(
+        case="main/", kind="grad_of", site="head", local="in/0", call="#2"
+    ),
+    "main/adam/003/loss": dict(case="main/", run="adam/003/", site="loss"),
+    "main/adam/003/lr": dict(case="main/", run="adam/003/", site="lr"),
+    "main/adam/003/hash#2:margin": dict(
+        case="main/", run="adam/003/", site="hash", call="#2", choice="margin"
+    ),
+    "main/adam/003/grad/head.bias": dict(
+        case="main/", run="adam/003/", kind="grad", site="head.bias"
+    ),
+    "sgd/000/velocity/head.bias": dict(run="sgd/000/", kind="velocity", site="head.bias"),
+    "train/003/dropout:p": dict(run="train/003/", site="dropout", local="p"),
+    "trained/weight/head.bias": dict(run="trained/", kind="weight", site="head.bias"),
+    "test/003/choice:scores": dict(site="test/003/choice", choice="scores"),
+    "test/batch/003/labels": dict(site="test/batch/003/labels"),
+    "curve/lr": dict(site="curve/lr"),
+    # Somebody else's: of a case that no sidecar names, or of no form at all.
+    "other/adam/003/grad/head.bias": dict(run="other/adam/003/", kind="grad", site="head.bias"),
+    "weight": dict(site="weight"),
+    "a::b": dict(site="a::b"),
+    "a#b@": dict(site="a#b@"),
+    "a\n\x1b:": dict(site="a\n\x1b:"),
+    "": dict(),
+    "grad/": dict(kind="grad"),
+}
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_the_parts_of_every_form(text):
+    key = Key.parse(text, CASES)
+    parts = dict.fromkeys(("case", "run", "kind", "site", "local", "call", "choice"), "")
+    assert {name: getattr(key, name) for name in parts} == parts | FORMS[text]
+    assert str(key) == text and str(Key.parse(text)) == text
+
+
+def test_kinds_and_groups():
+    key = Key.parse("main/adam/003/grad/head.bias")
+    assert (key.kind, key.group, key.is_gradient) == ("grad", "main/adam/003/grad", True)
+    assert Key.parse("grad/x").group == "grad"
+    for text in ("main/layer.weight", "main/weight"):
+        assert (Key.parse(text).kind, Key.parse(text).group) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_optimizer", "is_own_pass"),
+    [
+        ("main/adam/003/loss", True, True),
+        ("main/adam/003/grad/head.bias", True, True),
+        ("main/adam/003/weight/head.bias", True, False),
+        ("main/adam/003/lr", True, False),
+        ("trained/weight/head.bias", True, False),
+        ("train/003/loss", True, True),
+        ("test/003/choice", False, False),
+        ("test/batch/003/labels", False, False),
+        ("main/grad/head.bias", False, False),
+        ("main/encoder.0", False, False),
+    ],
+)
+def test_what_optimizer_steps_have_touched(text, is_optimizer, is_own_pass):
+    key = Key.parse(text, CASES)
+    assert (key.is_optimizer, key.is_own_pass) == (is_optimizer, is_own_pass)
+
+
+def test_a_layer_whose_name_is_a_number_is_no_step():
+    assert not Key.parse("main/123/1", CASES).is_optimizer
+    assert Key.parse("main/adam/123/x", CASES).is_optimizer
+
+
+def test_keys_beside_a_key():
+    key = Key.parse("main/grad_of/norm:in/mask#2", CASES)
+    assert key.is_input and key.output == "main/grad_of/norm#2"
+    assert key.value == "main/norm:in/mask#2"
+    assert Key.parse("norm@2#3").first_input == "norm:in/0@2#3"
+    scores = Key.parse("hash#2:scores")
+    assert (scores.of_choice("margin"), scores.of_choice("")) == ("hash#2:margin", "hash#2")
+
+
+def test_the_module_of_a_value():
+    modules = {"encoder", "encoder.layers.0", "main/head"}
+    assert Key.parse("encoder.layers.0/1/low#2").module(modules) == "encoder.layers.0"
+    assert Key.parse("encoder:in/0").module(modules) == "encoder"
+    assert Key.parse("logits").module(modules) is None
+    assert Key.parse("main/head/1", CASES).module(modules, "main/") == "main/head"
+    assert parent_of("encoder.layers.0") == "encoder.layers" and parent_of("head") == ""
