@@ -115,8 +115,8 @@ def test_every_form_holds_the_same(made, whole, form):
 def test_safetensors_come_before_bin(made, copy):
     folder = copy("safe")
     shutil.copy(made / "lm" / "bin" / "pytorch_model.bin", folder)
-    place = find(str(folder))
-    assert place.path.name == "model.safetensors" and place.passed_over == ("pytorch_model.bin",)
+    files = find(str(folder))
+    assert files.path.name == "model.safetensors" and files.passed_over == ("pytorch_model.bin",)
     assert {path.name for path in parts(str(folder))} == {"model.safetensors", "config.json"}
     beside = find(str(folder / "pytorch_model.bin"))
     assert beside.config == folder / "config.json"
