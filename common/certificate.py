@@ -39,12 +39,11 @@ from common.system.errors import UserError
 from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
-from common.verdict.judge import judge_logs
-from common.verdict.row import Row, exit_code, worst
+from common.verdict.folder import judge_folder
+from common.verdict.row import PASSING, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 
 NOT_REACHED = "not reached"
-_HARMLESS = ("IDENTICAL", "ROUNDING", "CONSTANT", "FLIP", "CLOSE")
 
 
 @dataclass
@@ -154,7 +153,7 @@ def certify(
                 read_layout(certificate, {"": failure.certificate})
             elif failure:
                 raise UserError(f"{pair.name}: {failure.sentence}")
-            elif not all(row.verdict in _HARMLESS for row in _judged(work / pair.name)):
+            elif not all(row.verdict in PASSING for row in _judged(work / pair.name)):
                 off.append(pair)
         _ask(paddle, off, replace(run, single_step=True), work)  # without it, less is explained
     for pair, certificate in zip(pairs, certificates, strict=True):
@@ -194,14 +193,7 @@ def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> d
 
 
 def _judged(folder: Path) -> list[Row]:
-    def path(name: str) -> Path | None:
-        found = folder / f"forward_{name}.npy"
-        return found if found.is_file() else None
-
-    return judge_logs(
-        *(path(name) for name in ("torch", "paddle", "torch_fp64", "paddle_fp64")),
-        local64=path("paddle_fp64_single_step"),
-    ).rows
+    return judge_folder(folder, ["forward"])["forward"].rows
 
 
 # ---- reading what the twins left ----------------------------------------------------------------
