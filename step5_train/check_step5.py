@@ -24,7 +24,7 @@ from common.pair.case_hooks import CURVES, data_preset, training  # noqa: E402
 from common.verdict.row import Row, claim  # noqa: E402
 from step5_train.curves import draw_curves  # noqa: E402
 from step5_train.equivalence import judge_seeds, reached, sentence  # noqa: E402
-from step5_train.initial import judge_initial  # noqa: E402
+from step5_train.judge_initial import judge_initial  # noqa: E402
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
 # times torch's, at every step.  So the pair's drift is larger while both grow (measured: 10 times),

@@ -8,7 +8,8 @@ import pytest
 
 from common.sides.session import Session
 from step5_train import initial
-from step5_train.initial import SEEDS, initial_weights, judge_initial
+from step5_train.initial import SEEDS, initial_weights
+from step5_train.judge_initial import judge_initial
 
 SHAPE = (48, 32)
 
@@ -37,7 +38,7 @@ def log_of(draws, salt):
     run = SimpleNamespace(
         side=side,
         dtype="float32",
-        options=SimpleNamespace(device="cpu", seed=0),
+        request=SimpleNamespace(device="cpu", seed=0),
         module=side,
         case=SimpleNamespace(config={}),
         session=Session(0),
