@@ -37,7 +37,7 @@ from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
 from common.weights.checkpoint import Checkpoint, fill_in, prepare
 from common.weights.read import CONFIG, find, parts, read
-from common.weights.states import goes_round
+from common.weights.round_trip import one_way_keys
 from common.weights.write import FORMATS, write
 
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
@@ -162,7 +162,7 @@ def certified(pair: Pair, checkpoint: Checkpoint, path: Path) -> Certificate:
     layout = checkpoint.layout
     read_layout(certificate, {"": layout.certificate()})
     different = set(read_back(checkpoint, path))
-    one_way = set(goes_round(layout, layout.to_paddle(checkpoint.state)))
+    one_way = set(one_way_keys(layout, layout.to_paddle(checkpoint.state)))
     for row in certificate.rows:
         row["read_back"] = different.isdisjoint([*row["torch_keys"], *row["also_in_torch"]])
         row["paddle_to_torch"] = row["paddle_key"] not in one_way
