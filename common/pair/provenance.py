@@ -49,10 +49,12 @@ def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
     return digest.hexdigest()
 
 
-def changed_sources(sidecar: Mapping[str, object], pair: Pair, side: str) -> list[str]:
-    """The pair's files that are not what they were when a log was made; none without a record."""
-    recorded = sidecar.get("sources")
-    if not isinstance(recorded, dict) or not recorded:
+def changed_sources(recorded: Mapping[str, str], pair: Pair, side: str) -> list[str]:
+    """The pair's files that are not what they were when a log was made; none without a record.
+
+    recorded  what model_sources was then, as the log's sidecar has it
+    """
+    if not recorded:
         return []
     now = model_sources(pair, side)
     return sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
