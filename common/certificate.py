@@ -30,7 +30,7 @@ from rich.table import Table
 
 from common.check.flags import Parser
 from common.check.guard import guarded
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
 from common.pair.request import RunRequest
 from common.pair.twin_process import Failure, TwinProcess
@@ -172,11 +172,11 @@ def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
 
 def _read_logs(certificate: Certificate, folder: Path) -> None:
     sidecars = {
-        (side, precision): read_sidecar(folder / f"forward_{side}{precision}.npy") or {}
+        (side, precision): read_sidecar(folder / f"forward_{side}{precision}.npy") or Sidecar()
         for side in SIDES
         for precision in ("", "_fp64")
     }
-    read_layout(certificate, sidecars["paddle", ""].get("certificate", {}))
+    read_layout(certificate, sidecars["paddle", ""].certificate)
     _read_back(certificate, sidecars)
     _read_probes(certificate, _judged(folder), sidecars["torch", ""])
 
@@ -229,16 +229,16 @@ def read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
     certificate.rows = list(rows.values())
 
 
-def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], dict]) -> None:
+def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], Sidecar]) -> None:
     changed: set[str] = set()
     for (side, _), sidecar in sidecars.items():
-        told = sidecar.get("read_back")
-        if not told:
+        if not sidecar.read_back:
             raise UserError(f"{certificate.model}: the {side} side did not say what it read back")
-        for keys in told.values():
+        for keys in sidecar.read_back.values():
             changed.update(keys)
-    one_way = {key for keys in sidecars["paddle", ""]["paddle_to_torch"].values() for key in keys}
-    for keys in sidecars["paddle", ""]["hidden_rows"].values():
+    paddle = sidecars["paddle", ""]
+    one_way = {key for keys in paddle.paddle_to_torch.values() for key in keys}
+    for keys in paddle.hidden_rows.values():
         for key in keys:
             _add(
                 certificate.problems,
@@ -255,9 +255,9 @@ def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], dict
             certificate.problems.append(f"{row['paddle_key']} does not survive the way to torch")
 
 
-def _read_probes(certificate: Certificate, rows: list[Row], sidecar: Mapping[str, dict]) -> None:
+def _read_probes(certificate: Certificate, rows: list[Row], sidecar: Sidecar) -> None:
     """What the rows of each entry's layer come to; the root's are the model's outputs."""
-    prefixes = sorted(sidecar.get("batches", {}), key=len, reverse=True)
+    prefixes = sorted(sidecar.batches, key=len, reverse=True)
     sites = {row["probe"] for row in certificate.rows} - {""}
     found: dict[str, list[Row]] = {}
     for row in rows:

@@ -21,7 +21,7 @@ from common.check.steps import Step
 from common.check_all import all_steps
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.report.terminal import describe, place_of
 from common.system.errors import UserError
 from common.verdict.row import Row
@@ -171,8 +171,8 @@ def shown(place: Place, key: str, around: int) -> list[str]:
     if row is not None:
         lines += [f"  {line}" for line in describe(row)]
     for side in ("torch", "paddle"):
-        sidecar = read_sidecar(place.folder / f"{place.stem}_{side}.npy") or {}
-        lines.append(f"  {side:<7} {place_of(sidecar.get('places') or {}, key)}")
+        sidecar = read_sidecar(place.folder / f"{place.stem}_{side}.npy") or Sidecar()
+        lines.append(f"  {side:<7} {place_of(sidecar.places, key)}")
     lines += ["", *_values(arrays, row, around)]
     if at:
         lines += ["", "before it:"]

@@ -212,7 +212,7 @@ class _Planted:
 def _place(folder: Path, fault: Fault, key: str | None) -> str:
     """The Paddle file and line that the check names for the first row that is off."""
     sidecar = read_sidecar(folder / f"{JUDGED[fault.step]}_paddle.npy") if key else None
-    return (sidecar or {}).get("places", {}).get(key, "")
+    return sidecar.places.get(key, "") if sidecar else ""
 
 
 def _is_patched(checkout: Checkout, fault: Fault, place: str) -> bool:

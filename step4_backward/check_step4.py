@@ -14,7 +14,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from common.check.command_line import check_main  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
-from common.logs.sidecar import read_sidecar  # noqa: E402
+from common.logs.sidecar import Sidecar, read_sidecar  # noqa: E402
 from common.verdict.row import Row, claim, exit_code  # noqa: E402
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
@@ -37,11 +37,11 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
         path = folder / f"bp_align_{side}_fp64.npy"
         if not path.is_file():
             continue  # a pair without a float64 path, which a note says
-        sidecar = read_sidecar(path)
-        for case, seen in ((sidecar or {}).get("witness") or {}).items():
+        sidecar = read_sidecar(path) or Sidecar()
+        for case, seen in sidecar.witness.items():
             rows += _of_case(case, side, seen)
         with read_log(path) as log:
-            for case, bias in ((sidecar or {}).get("last_bias") or {}).items():
+            for case, bias in sidecar.last_bias.items():
                 prefix = "" if case == "main" and f"grad/{bias}" in log else f"{case}/"
                 if bias is not None:
                     rows.append(_bias_sum(case, side, log[f"{prefix}grad/{bias}"], bias))

@@ -18,7 +18,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from common.check.command_line import check_main  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
-from common.logs.sidecar import read_sidecar  # noqa: E402
+from common.logs.sidecar import Sidecar, read_sidecar  # noqa: E402
 from common.pair.case_hooks import CURVES, data_preset, training  # noqa: E402
 from common.verdict.row import Row, claim  # noqa: E402
 from step5_train.curves import draw_curves  # noqa: E402
@@ -67,7 +67,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
 def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
     """Whether each side reaches the published number, which says nothing about the port."""
     path = folder / "train_full_torch.npy"
-    preset = data_preset(pair, (read_sidecar(path) or {}).get("preset", ""))
+    preset = data_preset(pair, (read_sidecar(path) or Sidecar()).preset or "")
     target = getattr(pair.case, "TARGETS", {}).get(preset)
     if target is None:
         return {}, [f"no published number is known for preset {preset}"]

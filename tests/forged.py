@@ -9,9 +9,10 @@ import zipfile
 
 import numpy as np
 
-from common.logs.sidecar import write_sidecar
+from common.logs.sidecar import sidecar_path
 from common.logs.writer import LogWriter
 from common.system.hashes import file_sha256
+from common.system.json_file import write_json
 
 HEADER = {"descr": "|O", "fortran_order": False, "shape": ()}
 
@@ -154,11 +155,11 @@ def write_result(folder, model: str = "small_cnn", stem: str = "forward", **entr
                 "log_sha256": writer.sha256,
                 "single_step": False,
             }
-            write_sidecar(path, sidecar | entries)
+            write_json(sidecar_path(path), sidecar | entries)
 
 
 def spoil(path, stream: bytes, **entries) -> None:
     """Put another pickle into a log, and its hash and further entries into its sidecar."""
     write_pickled(path, stream)
-    sidecar = json.loads(path.with_suffix(".json").read_text())
-    write_sidecar(path, sidecar | {"log_sha256": file_sha256(path)} | entries)
+    sidecar = json.loads(sidecar_path(path).read_text())
+    write_json(sidecar_path(path), sidecar | {"log_sha256": file_sha256(path)} | entries)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from common.compare import main
-from common.logs.sidecar import read_sidecar, write_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.errors import UserError
 from common.verdict.independence import check_independence
@@ -28,7 +28,7 @@ def write(path, arrays, sidecar=None):
         for key, array in arrays.items():
             writer.add(key, array)
     if sidecar is not None:
-        write_sidecar(path, sidecar | {"log_sha256": writer.sha256})
+        write_sidecar(path, Sidecar(**sidecar, log_sha256=writer.sha256))
     return path
 
 
@@ -242,7 +242,7 @@ def test_the_batch_axis_comes_from_the_sidecar(tmp_path):
     paths = [write(tmp_path / f"{name}.npy", log) for name, log in logs.items()]
     assert judge_logs(*paths).verdict == "ROUNDING"
     assert judge_logs(*paths, batch={"": 5, "main/": 64}).rows[0].sample == 17
-    write_sidecar(paths[0], {"batches": {"main/": 64}})
+    write_sidecar(paths[0], Sidecar(batches={"main/": 64}))
     assert judge_logs(*paths).rows[0].sample == 17
 
 
@@ -300,7 +300,7 @@ def test_a_constant_names_its_cause(tmp_path):
     values = {"main/norm": normal((4, 8)), "main/grad/norm.weight": normal(8)}
     logs = runs(values, {key: value * (1 + 3e-10) for key, value in values.items()})
     paths = [write(tmp_path / f"{name}.npy", log) for name, log in logs.items()]
-    write_sidecar(paths[3], {"classes": {"main/norm": "LayerNorm"}})
+    write_sidecar(paths[3], Sidecar(classes={"main/norm": "LayerNorm"}))
     judgement = judge_logs(*paths)
     assert judgement.verdict == "CONSTANT" and judgement.exit_code == 0
     assert all("keeps LayerNorm's epsilon in float32" in row.note for row in judgement.rows)

@@ -17,10 +17,12 @@ from pathlib import Path
 import pytest
 from checkout import Checkout
 
+from common.logs.sidecar import Sidecar
 from common.system.checkout import ROOT
 from common.system.errors import UserError
-from common.system.interpreters import _variables, find_interpreter, two_environments
+from common.system.interpreters import _variables, find_interpreter
 from common.system.processes import _VARIABLES, Process, how_it_ended
+from common.verdict.independence import two_environments
 from tools import install
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
@@ -108,12 +110,12 @@ def test_a_twin_needs_its_framework_and_numpy_and_nothing_else(checkout, pythons
 
 
 def test_one_python_that_is_named_for_both_sides_is_no_news():
-    one = {"framework": "torch", "environment": {"executable": "/a", "numpy": "2.0"}}
-    other = {"framework": "paddle", "environment": {"executable": "/b", "numpy": "1.26"}}
+    one = Sidecar(framework="torch", environment={"executable": "/a", "numpy": "2.0"})
+    other = Sidecar(framework="paddle", environment={"executable": "/b", "numpy": "1.26"})
     assert two_environments(one, one) == []
     (note,) = two_environments(one, other)
     assert note.startswith("two environments: torch ") and note.endswith("NumPy 1.26")
-    assert two_environments(None, None) == []
+    assert two_environments(Sidecar(), Sidecar()) == []
 
 
 @pytest.mark.parametrize(

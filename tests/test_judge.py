@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from common.logs.sidecar import write_sidecar
+from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.verdict.judge import judge_logs
 
@@ -48,7 +48,7 @@ class Logs:
             with LogWriter(paths[name]) as writer:
                 for key, arrays in self.rows.items():
                     writer.add(key, np.asarray(arrays[i]))
-            write_sidecar(paths[name], self.entries)
+            write_sidecar(paths[name], Sidecar(**self.entries))
         first = [paths.pop(name) for name in names[:4]]
         judgement = judge_logs(*first, **paths)
         json.dumps(judgement.as_json(), allow_nan=False)

@@ -13,7 +13,7 @@ import pytest
 from forged import HEADER, built, gadgets, text, write_pickled
 
 from common.logs.reader import read_log
-from common.logs.sidecar import read_sidecar, sidecar_path, write_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.errors import LogError
 from common.system.hashes import arrays_sha256, file_sha256
@@ -492,9 +492,10 @@ def test_the_hash_of_arrays_sees_keys_dtypes_shapes_and_values_but_not_order():
 def test_sidecars(tmp_path):
     log = tmp_path / "forward_torch.npy"
     assert read_sidecar(log) is None
-    write_sidecar(log, {"framework": "torch", "seed": 0})
+    written = Sidecar(framework="torch", seed=0)
+    write_sidecar(log, written)
     assert sidecar_path(log) == tmp_path / "forward_torch.json"
-    assert read_sidecar(log) == {"framework": "torch", "seed": 0}
+    assert read_sidecar(log) == written
     assert os.listdir(tmp_path) == ["forward_torch.json"]
     for content, said in (
         (b"{", "cannot be read"),

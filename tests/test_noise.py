@@ -7,7 +7,7 @@ of summation: what MKL takes on one processor is not what it takes on another.
 import numpy as np
 import pytest
 
-from common.logs.sidecar import write_sidecar
+from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.verdict.context import Inherited
 from common.verdict.judge import judge_logs
@@ -199,6 +199,6 @@ def test_a_case_remembers_its_own_tensors_up_to_its_gradients(tmp_path):
         with LogWriter(paths[name]) as writer:
             for key, arrays in tensors.items():
                 writer.add(key, arrays[i].astype(np.float32 if i < 2 else np.float64))
-        write_sidecar(paths[name], {"batches": {"a/": 4, "b/": 4}})
+        write_sidecar(paths[name], Sidecar(batches={"a/": 4, "b/": 4}))
     rows = {row.key: row.verdict for row in judge_logs(**paths).rows}
     assert rows == {key: "ROUNDING" if key[0] == "a" else "PRECISION" for key in tensors}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from common.logs.sidecar import write_sidecar
+from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.show import main, worst_index
 
@@ -50,7 +50,7 @@ def out(tmp_path):
                     for key, value in arrays.items():
                         writer.add(key, value)
                 places = {"encoder.0.attention": f"mine/{side}_model.py:7"}
-                write_sidecar(path, {"places": places})
+                write_sidecar(path, Sidecar(places=places))
     return tmp_path
 
 

@@ -20,7 +20,8 @@ from common.pair.case_hooks import data_cases, data_preset, make_data
 from common.pair.data import load_arrays
 from common.pair.metrics import next_token_sums
 from common.pair.pairs import Pair, load_pair
-from common.pair.sources import Request, cache, classes, language, prepare, reviews, words
+from common.pair.sources import cache, classes, language, prepare, reviews, words
+from common.pair.sources.request import SourceRequest
 from common.system.errors import UserError
 from common.system.signals import stoppable
 
@@ -37,7 +38,9 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def request(path, seed=0, config=None, tokenizer=None, on_progress=lambda text: None, **settings):
-    return Request(path, {"length": LENGTH} | settings, config or {}, seed, tokenizer, on_progress)
+    return SourceRequest(
+        path, {"length": LENGTH} | settings, config or {}, seed, tokenizer, on_progress
+    )
 
 
 def pair_of(**case):

@@ -11,7 +11,6 @@ from forged import gadgets, spoil, write_result
 from common.check.command_line import check_main
 from common.check_all import all_steps
 from common.logs.reader import read_log
-from common.logs.sidecar import ENTRIES, read_sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.report.guide_report import GuideReport
 from common.system.checkout import ROOT
@@ -163,19 +162,6 @@ def test_a_log_folder_may_be_a_link(folder, tmp_path, capsys):
     folder.parent.rename(tmp_path / "elsewhere")
     (tmp_path / "step1_forward").symlink_to(tmp_path / "elsewhere")
     assert judge(folder, "--no-report") == 0
-
-
-@pytest.mark.parametrize("entry", ENTRIES)
-def test_an_entry_of_another_type_is_named(folder, entry):
-    """And none that may be looked up or printed is taken as it comes."""
-    path = folder / "forward_torch.npy"
-    sidecar = read_sidecar(path)
-    for value in ({"a": {"b": [{}]}}, [[]], -1.5, "x" if ENTRIES[entry] != "text" else 3):
-        write_sidecar(path, sidecar | {entry: value})
-        with pytest.raises(LogError, match=rf"forward_torch.json: refused: its {entry} is "):
-            read_sidecar(path)
-    write_sidecar(path, sidecar | {entry: None})
-    assert entry not in read_sidecar(path)
 
 
 def test_a_log_that_is_written_to_while_it_is_read_is_an_error(tmp_path):

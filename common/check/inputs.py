@@ -14,7 +14,7 @@ from common.check.reuse import (
 )
 from common.check.steps import Step
 from common.check.unfinished import Unfinished
-from common.logs.result_folder import take_over
+from common.logs.result_folder import ResultFolder
 from common.pair import sources
 from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, TEXT, data_preset, make_data, reads_file
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
@@ -151,7 +151,7 @@ class Inputs:
             if reason:
                 return
             found = former
-        take_over(found, folder)
+        ResultFolder(found).take_over(folder)
         self.brought.add(pair.name)
 
 

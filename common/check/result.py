@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.provenance import changed_sources
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
-from common.system.interpreters import two_environments
 from common.transplant.search import transplant_notes
-from common.verdict.independence import folder_problems
+from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement, judge_logs
 from common.verdict.row import Row, exit_code, worst
 
@@ -78,13 +77,13 @@ class Result:
         for side in SIDES:
             self.places[side] = {}
             for sidecar in sidecars[side]:
-                self.places[side] |= sidecar.get("places") or {}
-            if any(sidecar.get("untaped_draws") for sidecar in sidecars[side]):
+                self.places[side] |= sidecar.places
+            if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
                 self.notes.append(
                     f"the {side} model drew random numbers by itself, which the other side cannot "
                     "see: use nn.Dropout or F.dropout, or common's draw_normal"
                 )
-        cases = sidecars["torch"][0].get("cases")
+        cases = sidecars["torch"][0].cases
         if cases:
             self.notes.append(f"of this preset only the cases {', '.join(cases)} were run")
         self.guide_passed = _guide_passed(step, judgements, folder)
@@ -135,7 +134,7 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
     """Raise UserError for logs of a model whose files have changed since."""
     for side in SIDES:
         log = folder / f"{stem}_{side}.npy"
-        changed = changed_sources(read_sidecar(log) or {}, pair, side)
+        changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, side)
         if changed:
             raise UserError(
                 f"{shown(log)} is stale: {', '.join(changed)} in {shown(pair.folder)} changed "
@@ -147,7 +146,7 @@ def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
     """Raise UserError for logs of other cases than those asked for: a part is not the whole."""
     for side in SIDES:
         log = folder / f"{stem}_{side}.npy"
-        in_log = (read_sidecar(log) or {}).get("cases") or []
+        in_log = (read_sidecar(log) or Sidecar()).cases
         if set(in_log) != set(cases):
             raise UserError(
                 f"{shown(log)} holds {_named_cases(in_log)}, and this check is for "
@@ -198,9 +197,9 @@ def _guide_passed(step: Step, judgements, folder: Path) -> bool | None:
     return bool(means) and all(m is not None and m < step.guide_threshold for m in means)
 
 
-def _sidecars(folder: Path, step: Step, side: str) -> list[dict]:
+def _sidecars(folder: Path, step: Step, side: str) -> list[Sidecar]:
     """The sidecars of a side's judged logs."""
-    return [read_sidecar(folder / f"{stem}_{side}.npy") or {} for stem in step.judged]
+    return [read_sidecar(folder / f"{stem}_{side}.npy") or Sidecar() for stem in step.judged]
 
 
 def shown(path: Path) -> str:

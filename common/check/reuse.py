@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from common.check.steps import Step
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair
 from common.pair.provenance import changed_sources, model_sources, workbench_sha256
 from common.pair.request import RunRequest
@@ -92,10 +92,10 @@ def _damage(folder: Path) -> str:
     if not logs:
         return "there are no former logs"
     for log in logs:
-        sidecar = read_sidecar(log) or {}
-        if sidecar.get("side") != "torch" or sidecar.get("framework") != "torch":
+        sidecar = read_sidecar(log) or Sidecar()
+        if sidecar.side != "torch" or sidecar.framework != "torch":
             return f"{log.name} was not made by torch"
-        if log.is_symlink() or sidecar.get("log_sha256") != file_sha256(log):
+        if log.is_symlink() or sidecar.log_sha256 != file_sha256(log):
             return f"{log.name} is not the file that its sidecar describes"
     return ""
 
@@ -129,7 +129,7 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
 def differing_reference(folder: Path, pair: Pair) -> str:
     """A note where a reference was made from other sources than the pair's here; or empty."""
     for log in sorted(folder.glob("*_torch.npy")):
-        changed = changed_sources(read_sidecar(log) or {}, pair, "torch")
+        changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, "torch")
         if changed:
             return f"the reference was made from another {', '.join(changed)} than the one here"
     return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import Failure, TwinProcess, run_group
@@ -190,5 +190,5 @@ class Twins:
         """What the twins of a model took, from their logs' sidecars."""
         total = 0.0
         for path in (self.work / model).glob("*.npy"):
-            total += (read_sidecar(path) or {}).get("elapsed_s", 0.0)
+            total += (read_sidecar(path) or Sidecar()).elapsed_s
         return total

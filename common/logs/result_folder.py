@@ -1,10 +1,31 @@
-"""What a result folder holds, and what of it one check takes over from another."""
+"""A result folder: what one step left of one model, and the names of the files in it.
 
+STEM_SIDE.npy                      a log of the float32 run; beside each log its sidecar, .json
+STEM_SIDE_fp64.npy                 of the float64 run
+STEM_paddle_fp64_single_step.npy   of a float64 run whose modules are fed torch's values
+STEM_SIDE_unforced.npy             of a float32 run that goes on with its own discrete choices
+STEM_choices.npz                   the choices that all other runs go on with
+STEM_diff.log                      reprod_log's own report
+weights/CASE.npz                   the weights that a case starts from, and .json: who owns them
+error_SIDE.json                    why a twin failed; only until the check has read it
+reference.json                     what the torch side's logs depend on (--reuse torch)
+train_SIDE.log, best_SIDE/         step 5: a training's own log, and its best weights
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.system.files import link_or_copy
+from common.system.frameworks import SIDES
 
-_PATTERNS = (
+# Which run a log is of: what its name has behind the side.
+FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
+
+_LOG = re.compile(r"(?P<stem>.+?)_(?P<side>torch|paddle)(?P<run>(_[a-z0-9_]+)?)\.npy")
+
+_OF_TORCH = (
     "*_torch*.npy",
     "*_torch*.json",
     "*_choices.npz",
@@ -15,15 +36,111 @@ _PATTERNS = (
 )
 
 
-def take_over(folder: Path, target: Path) -> None:
-    """Put the torch side's files of a folder into `target`: links where the system can, or copies.
+@dataclass(frozen=True)
+class LogName:
+    """The name of a log's file, taken apart."""
 
-    Logs are never changed in place, so that two folders may share them.
-    """
-    for pattern in _PATTERNS:
-        for path in folder.glob(pattern):
-            if path.is_symlink() or not path.is_file():
-                continue
-            place = target / path.relative_to(folder)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            link_or_copy(path, place)
+    stem: str  # forward, metric, loss, bp_align, train_full, …
+    side: str  # torch or paddle
+    run: str = FLOAT32  # or another of the above; a name that a later version adds is kept
+
+    @classmethod
+    def parse(cls, file: str) -> "LogName | None":
+        """The parts of a file's name; None where it is no log's."""
+        parts = _LOG.fullmatch(file)
+        return cls(**parts.groupdict()) if parts else None
+
+    def __str__(self) -> str:
+        return f"{self.stem}_{self.side}{self.run}.npy"
+
+    @property
+    def dtype(self) -> str:
+        """The precision of the run."""
+        return "float64" if "fp64" in self.run else "float32"
+
+    @property
+    def single_step(self) -> bool:
+        """True for a run whose modules are fed the reference's values."""
+        return "single_step" in self.run
+
+    def of_other_side(self) -> "LogName":
+        """The name of the same run's log on the other side."""
+        return replace(self, side=SIDES[1 - SIDES.index(self.side)])
+
+
+@dataclass(frozen=True)
+class ResultFolder:
+    """Paths of the files in a result folder; nothing here says that a file is there."""
+
+    path: Path
+
+    def log(self, stem: str, side: str, run: str = FLOAT32) -> Path:
+        """A log."""
+        return self.path / str(LogName(stem, side, run))
+
+    def logs(self) -> Iterator[tuple[Path, LogName]]:
+        """Every log that is there, by name."""
+        for path in sorted(self.path.glob("*.npy")):
+            name = LogName.parse(path.name)
+            if name is not None:
+                yield path, name
+
+    def judged_logs(self, stem: str) -> dict[str, Path]:
+        """The logs of a stem that are there, under the names of judge_logs's arguments."""
+        paths = {
+            "ref32": self.log(stem, "torch"),
+            "cand32": self.log(stem, "paddle"),
+            "ref64": self.log(stem, "torch", FLOAT64),
+            "cand64": self.log(stem, "paddle", FLOAT64),
+            "local64": self.log(stem, "paddle", SINGLE_STEP),
+        }
+        return {name: path for name, path in paths.items() if path.is_file()}
+
+    def choices(self, stem: str) -> Path:
+        """The reference's discrete choices."""
+        return self.path / f"{stem}_choices.npz"
+
+    def weights(self, case: str) -> Path:
+        """The weights that a case starts from; the only case of a pair may have no name."""
+        return self.path / "weights" / f"{case or 'main'}.npz"
+
+    def owners(self) -> Path:
+        """Who owns what of a model's state dict, where a twin was asked for that alone."""
+        return self.path / "owners.json"
+
+    def error(self, side: str) -> Path:
+        """Why a twin failed."""
+        return self.path / f"error_{side}.json"
+
+    def diff_log(self, stem: str) -> Path:
+        """reprod_log's own report."""
+        return self.path / f"{stem}_diff.log"
+
+    def reference_key(self) -> Path:
+        """What the torch side's logs depend on."""
+        return self.path / "reference.json"
+
+    def training_log(self, side: str, seed: str = "") -> Path:
+        """Step 5: the log of a training; `seed` is empty for the first."""
+        return self.path / f"train_{side}{seed}.log"
+
+    def best_weights(self, side: str, seed: str = "") -> Path:
+        """Step 5: the folder of a training's best weights."""
+        return self.path / f"best_{side}{seed}"
+
+    def training_curves(self) -> Path:
+        """Step 5: the picture of both sides' curves."""
+        return self.path / "train_curves.png"
+
+    def take_over(self, target: Path) -> None:
+        """Put the torch side's files into `target`: links where the system can, or copies.
+
+        Logs are never changed in place, so that two folders may share them.
+        """
+        for pattern in _OF_TORCH:
+            for path in self.path.glob(pattern):
+                if path.is_symlink() or not path.is_file():
+                    continue
+                place = target / path.relative_to(self.path)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                link_or_copy(path, place)

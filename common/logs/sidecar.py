@@ -1,13 +1,15 @@
-"""What a log's sidecar may say: the type of every entry that the workbench reads.
+"""A log's sidecar: the .json beside it that says who wrote it, from what and how.
 
-Whoever sends a log writes its sidecar, so nothing may rely on what it holds before this has.
-Entries that are not in the table are passed over; null is the same as not being there.
+Whoever sends a log writes its sidecar, so that every entry is checked on the way in; and on the way
+out too, so that what a twin writes and what a check reads cannot drift apart.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from common.logs import entry_kinds as kinds
 from common.logs.pickle_machine import printable
 from common.system.errors import LogError, UserError
 from common.system.json_file import load_json, write_json
@@ -15,120 +17,143 @@ from common.system.json_file import load_json, write_json
 SCHEMA = 1  # the newest that this version reads
 
 
-def _text(value: object) -> bool:
-    return isinstance(value, str)
+def _entry(kind: kinds.Kind):
+    """An entry that a twin always writes."""
+    return field(default_factory=kind.absent, metadata={"kind": kind})
 
 
-def _whole(value: object) -> bool:
-    return type(value) is int and 0 <= value < 2**63
+def _note(kind: kinds.Kind):
+    """An entry that is written only where there is something to say."""
+    return field(default_factory=kind.absent, metadata={"kind": kind, "note": True})
 
 
-def _seconds(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value < 1e12
+@dataclass(frozen=True, kw_only=True)
+class Sidecar:
+    """Who made a log, from what and how.  None, or nothing in it: the sidecar does not say.
 
+    The fields are the entries of the JSON, in its order.
+    """
 
-def _yes_or_no(value: object) -> bool:
-    return isinstance(value, bool)
+    # The version of this format.
+    schema: int | None = _entry(kinds.WHOLE)
+    # The stem of the log's name: forward, metric, loss, bp_align, train_full, …
+    step: str | None = _entry(kinds.TEXT)
+    # The pair's name.
+    model: str | None = _entry(kinds.TEXT)
+    # torch or paddle: whose twin script ran.
+    side: str | None = _entry(kinds.TEXT)
+    # The framework that the script used.
+    framework: str | None = _entry(kinds.TEXT)
+    framework_version: str | None = _entry(kinds.TEXT)
+    # The file that the framework was imported from.
+    framework_file: str | None = _entry(kinds.TEXT)
+    # Which of torch and paddle the process held when it had finished.
+    frameworks_loaded: list[str] = _entry(kinds.TEXTS)
+    # True where Paddle answered to `import torch`.
+    torch_is_paddle: bool | None = _entry(kinds.YES_OR_NO)
+    # cpu or gpu.
+    device: str | None = _entry(kinds.TEXT)
+    # float32 or float64.
+    dtype: str | None = _entry(kinds.TEXT)
+    # The name of the pair's configuration.
+    preset: str | None = _entry(kinds.TEXT)
+    # --seed.
+    seed: int | None = _entry(kinds.WHOLE)
+    # --train: train mode, with dropout from the tape.
+    train: bool | None = _entry(kinds.YES_OR_NO)
+    # --weights as it was given, or "initial".
+    weights: str | None = _entry(kinds.TEXT)
+    # The pair's Python file -> its SHA-256.
+    sources: dict[str, str] = _entry(kinds.NAMED_TEXTS)
+    # One hash of the workbench's own files that the log depends on.
+    workbench_sha256: str | None = _entry(kinds.TEXT)
+    # One hash of all inputs.
+    inputs_sha256: str | None = _entry(kinds.TEXT)
+    # One hash of all weights, under torch's names.
+    weights_sha256: str | None = _entry(kinds.TEXT)
+    # The hash of the log itself.
+    log_sha256: str | None = _entry(kinds.TEXT)
+    # Whether the run went on with recorded discrete choices instead of its own.
+    forced_choices: bool | None = _entry(kinds.YES_OR_NO)
+    # Keys of the choices that fell otherwise than the recorded ones.
+    flips: list[str] = _entry(kinds.TEXTS)
+    # Key of a choice -> {"margin": the key of its margins, "scores": that of its scores}.
+    choices: dict[str, dict[str, str]] = _entry(kinds.LEDGER)
+    # Whether each module was fed the reference's values.
+    single_step: bool | None = _entry(kinds.YES_OR_NO)
+    # Prefix of a case's keys -> the length of its batch axis, null where its inputs have none.
+    batches: dict[str, int | None] = _entry(kinds.NAMED_LENGTHS)
+    # Probed module, by torch's name -> how many parameters it holds.
+    modules: dict[str, int] = _entry(kinds.NAMED_COUNTS)
+    # Modules whose weights case.py's `convert` fuses or splits.
+    converted: list[str] = _entry(kinds.TEXTS)
+    # Key -> file:line that computed it.
+    places: dict[str, str] = _entry(kinds.NAMED_TEXTS)
+    # Key -> the class of its module, with OWN, CHOICE and IN_PLACE as below.
+    classes: dict[str, str] = _entry(kinds.NAMED_TEXTS)
+    # Python, NumPy, the platform and the settings that a result's last bits may depend on.
+    environment: dict[str, str] = _entry(kinds.NAMED_TEXTS)
+    # How the twin was started.
+    command: str | None = _entry(kinds.TEXT)
+    # When it ended.
+    time: str | None = _entry(kinds.TEXT)
+    # How long this log took to make.
+    elapsed_s: float = _entry(kinds.SECONDS)
+    # Case -> where each weight goes (Paddle's side).
+    certificate: dict[str, dict] = _note(kinds.LAYOUTS)
+    # Case -> Paddle's names of weights that change their bits on the way to torch and back.
+    paddle_to_torch: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    # Case -> torch's names of embeddings whose padding row is not 0.
+    hidden_rows: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    # Case -> torch's names of weights that came out of the model with other bits.
+    read_back: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    # Case -> recurrent layer -> its dropout, which no run draws.
+    recurrent_dropout_not_drawn: dict[str, dict[str, float]] = _note(kinds.NAMED_RATES)
+    # Case -> true where the model drew random numbers that the tape does not know.
+    untaped_draws: dict[str, bool] = _note(kinds.NAMED_FLAGS)
+    # Case -> torch's name of the logits' bias, null where there is none (step 4).
+    last_bias: dict[str, str | None] = _note(kinds.NAMED_TEXTS_OR_NULLS)
+    # Case -> what checks its gradient without the other side (step 4).
+    witness: dict[str, dict] = _note(kinds.WITNESSES)
+    # The cases that ran, where --case left out others.
+    cases: list[str] = _note(kinds.TEXTS)
+    # Operators that torch computed on the Paddle side.
+    transplanted: list[str] = _note(kinds.TEXTS)
+    # Of those, operator -> how often Paddle's own result had other bits.
+    operators: dict[str, dict] = _note(kinds.TALLIES)
+    # Why there is no float64 log.
+    no_float64: str | None = _note(kinds.TEXT)
 
+    def as_json(self) -> dict[str, object]:
+        """The entries to write, in the fields' order."""
+        entries = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value is not None and (value or not entry.metadata.get("note")):
+                entries[entry.name] = value
+        return entries
 
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    @classmethod
+    def from_json(cls, content: Mapping[str, object], name: object) -> "Sidecar":
+        """What a JSON object says; entries that are not known are passed over, null is nothing.
 
-
-def _named(good: Callable[[object], bool]) -> Callable[[object], bool]:
-    def check(value: object) -> bool:
-        return isinstance(value, dict) and all(good(item) for item in value.values())
-
-    return check
-
-
-def _length(value: object) -> bool:
-    return value is None or (_whole(value) and value > 0)
-
-
-_COUNTS = ("calls", "differed", "gradients", "gradients_differed")
-
-
-def _tally(value: object) -> bool:
-    """What common/transplant/patch.py counts of one operator."""
-    if not isinstance(value, dict) or set(value) != {*_COUNTS, "largest", "where", "untaken"}:
-        return False
-    counts = all(_whole(value[name]) for name in _COUNTS) and _seconds(value["largest"])
-    return counts and _text(value["where"]) and _named(_whole)(value["untaken"])
-
-
-_KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
-    "text": (_text, "text"),
-    "whole": (_whole, "a whole number"),
-    "seconds": (_seconds, "a number of seconds"),
-    "yes": (_yes_or_no, "true or false"),
-    "texts": (_texts, "a list of texts"),
-    "names": (_named(_text), "texts by name"),
-    "lengths": (_named(_length), "lengths from 1 by name"),
-    "counts": (_named(_whole), "whole numbers by name"),
-    "tallies": (_named(_tally), "an operator's counts by name"),
-    "ledger": (_named(_named(_text)), "texts by name, by name"),
-}
-
-ENTRIES = {
-    **dict.fromkeys(
-        (
-            "step",
-            "model",
-            "side",
-            "framework",
-            "framework_version",
-            "framework_file",
-            "device",
-            "dtype",
-            "preset",
-            "weights",
-            "inputs_sha256",
-            "weights_sha256",
-            "log_sha256",
-            "workbench_sha256",
-            "no_float64",
-            "command",
-            "time",
-        ),
-        "text",
-    ),
-    "schema": "whole",
-    "seed": "whole",
-    "elapsed_s": "seconds",
-    "forced_choices": "yes",
-    "train": "yes",
-    "torch_is_paddle": "yes",
-    "single_step": "yes",
-    "frameworks_loaded": "texts",
-    "transplanted": "texts",
-    "operators": "tallies",
-    "converted": "texts",
-    "flips": "texts",
-    "places": "names",
-    "sources": "names",
-    "modules": "counts",
-    "classes": "names",
-    "batches": "lengths",
-    "choices": "ledger",
-}
-
-
-def check_entries(sidecar: Mapping[str, object], name: object) -> None:
-    """Raise UserError for the first entry of another type than its own, or a newer schema."""
-    for entry, value in sidecar.items():
-        kind = ENTRIES.get(entry)
-        if kind is None or value is None:
-            continue
-        good, told = _KINDS[kind]
-        if not good(value):
-            shown = printable(repr(value)) if not isinstance(value, dict | list) else "other values"
-            raise UserError(f"{name}: refused: its {entry} is {shown}, not {told}")
-    schema = sidecar.get("schema")
-    if schema is not None and schema > SCHEMA:
-        raise UserError(
-            f"{name}: refused: its schema is {schema}, and this version reads up to {SCHEMA}"
-        )
+        Raises UserError for the first entry of another kind than its own, or for a newer schema.
+        """
+        known = {entry.name: entry.metadata["kind"] for entry in fields(cls)}
+        entries = {
+            entry: value for entry, value in content.items() if entry in known and value is not None
+        }
+        for entry, value in entries.items():
+            if not known[entry].fits(value):
+                plain = not isinstance(value, dict | list)
+                shown = printable(repr(value)) if plain else "other values"
+                raise UserError(f"{name}: refused: its {entry} is {shown}, not {known[entry].name}")
+        schema = entries.get("schema", SCHEMA)
+        if schema > SCHEMA:
+            raise UserError(
+                f"{name}: refused: its schema is {schema}, and this version reads up to {SCHEMA}"
+            )
+        return cls(**entries)
 
 
 def sidecar_path(log_path: str | os.PathLike) -> Path:
@@ -136,30 +161,30 @@ def sidecar_path(log_path: str | os.PathLike) -> Path:
     return Path(log_path).with_suffix(".json")
 
 
-def write_sidecar(log_path: str | os.PathLike, sidecar: Mapping[str, object]) -> Path:
-    """Write who made a log beside it."""
+def write_sidecar(log_path: str | os.PathLike, sidecar: Sidecar) -> Path:
+    """Write who made a log beside it; raises UserError for what read_sidecar would refuse."""
     path = sidecar_path(log_path)
-    write_json(path, sidecar)
+    entries = sidecar.as_json()
+    Sidecar.from_json(entries, path)
+    write_json(path, entries)
     return path
 
 
-def read_sidecar(log_path: str | os.PathLike) -> dict | None:
+def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:
     """What a log's sidecar says, None where there is none.
 
-    Raises LogError where it cannot be read, or says something of another type than it should.
+    Raises LogError where it cannot be read, or says something of another kind than it should.
     """
     path = sidecar_path(log_path)
     if not os.path.lexists(path):
         return None
     try:
-        sidecar = load_json(path)
-        check_entries(sidecar, path)
+        return Sidecar.from_json(load_json(path), path)
     except UserError as error:
         raise LogError(f"this sidecar cannot be read: {error}") from None
-    return {entry: value for entry, value in sidecar.items() if value is not None}
 
 
-# Before the class of a model's own modules: the other side need not have them.
+# In `classes`, before the class of a model's own modules: the other side need not have them.
 OWN = "own"
 
 CHOICE = f"{OWN} choice"  # of a choice that nobody asked for by name

@@ -1,17 +1,17 @@
-"""What a log was made from: the sources of a side, by hash; which frameworks a process holds.
+"""What a log was made from: hashes of the source files that a side's run depends on.
 
-NumPy-free: the twins write these into their sidecars, the check's process compares them.
+The twins write these into their sidecars, the check's process compares them.
 """
 
 import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 
 from common.pair.pairs import Pair
 from common.system.checkout import FAKE_DATA, ROOT
 from common.system.frameworks import SIDES
+from common.system.hashes import file_sha256
 
-# The rooms of common/ whose code runs in a twin, or reads what a twin is given.
+# The rooms of common/ whose code runs in a twin, or prepares what a twin reads.
 _ROOMS_OF_A_LOG = ("system", "logs", "pair", "weights", "transplant", "sides")
 
 
@@ -22,7 +22,7 @@ def model_sources(pair: Pair, side: str) -> dict[str, str]:
     """
     other = f"{SIDES[1 - SIDES.index(side)]}_model.py"
     return {
-        path.relative_to(pair.folder).as_posix(): _sha256(path)
+        path.relative_to(pair.folder).as_posix(): file_sha256(path, links=True)
         for path in sorted(pair.folder.rglob("*.py"))
         if path.name != other and "__pycache__" not in path.parts
     }
@@ -43,18 +43,18 @@ def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
         paths += FAKE_DATA.glob(f"{pair.name}.npz")
     digest = hashlib.sha256()
     for path in sorted(path for path in paths if not path.name.startswith(f"{other}_")):
-        digest.update(f"{path.relative_to(ROOT).as_posix()} {_sha256(path)}\n".encode())
+        digest.update(
+            f"{path.relative_to(ROOT).as_posix()} {file_sha256(path, links=True)}\n".encode()
+        )
     return digest.hexdigest()
 
 
-def changed_sources(sidecar: Mapping[str, object], pair: Pair, side: str) -> list[str]:
-    """The pair's files that are not what they were when a log was made; none without a record."""
-    recorded = sidecar.get("sources")
-    if not isinstance(recorded, dict) or not recorded:
+def changed_sources(recorded: Mapping[str, str], pair: Pair, side: str) -> list[str]:
+    """The pair's files that are not what they were when a log was made; none without a record.
+
+    recorded  what model_sources was then, as the log's sidecar has it
+    """
+    if not recorded:
         return []
     now = model_sources(pair, side)
     return sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

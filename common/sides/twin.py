@@ -16,7 +16,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -207,7 +207,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             continue
         if no_float64:
             log = job.folder / f"{job.stem}_{side}.npy"
-            write_sidecar(log, (read_sidecar(log) or {}) | {"no_float64": no_float64})
+            write_sidecar(log, replace(read_sidecar(log), no_float64=no_float64))
         if side == "torch" and aligned and forced is None:
             forced = session.choices
             weights.save_state(choices_path, forced)

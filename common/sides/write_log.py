@@ -5,11 +5,12 @@ import platform
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from common.logs.sidecar import write_sidecar
+from common.logs.sidecar import SCHEMA, Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.pair.provenance import model_sources, workbench_sha256
 from common.pair.tape import Tape
@@ -65,60 +66,60 @@ def write_log(
             extra |= run.extra
             for key, value in run.notes.items():
                 notes.setdefault(key, {})[case.name or "main"] = value
-    sidecar = {
-        "schema": 1,
-        "step": path.name.split("_" + side.NAME)[0],
-        "model": pair.name,
-        "side": side.NAME,
-        "framework": side.NAME,
-        "framework_version": side.VERSION,
-        "framework_file": str(side.FILE),
-        "frameworks_loaded": frameworks_loaded(),
-        "torch_is_paddle": torch_is_paddle(),
-        "device": request.device,
-        "dtype": dtype,
-        "preset": request.preset,
-        "seed": request.seed,
-        "train": request.train,
-        "weights": request.weights or "initial",
-        "sources": model_sources(pair, side.NAME),
-        "workbench_sha256": workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
-        "inputs_sha256": arrays_sha256(inputs),
-        "weights_sha256": arrays_sha256(states),
-        "log_sha256": writer.sha256,
-        "forced_choices": forced is not None,
-        "flips": session.flips,
-        "choices": session.ledger,
-        "single_step": reference is not None,
-        "batches": batches,
-        "modules": session.modules,
-        "converted": session.converted,
-        "places": {key: short_place(place, str(ROOT)) for key, place in session.places.items()},
-        "classes": {key: name for key, name in session.classes.items() if name},
-        "environment": {
+    if request.cases:
+        notes["cases"] = list(request.cases)
+    if job.transplant:
+        notes["transplanted"] = job.transplant.names
+        notes["operators"] = job.transplant.told()
+    sidecar = Sidecar(
+        schema=SCHEMA,
+        step=path.name.split("_" + side.NAME)[0],
+        model=pair.name,
+        side=side.NAME,
+        framework=side.NAME,
+        framework_version=side.VERSION,
+        framework_file=str(side.FILE),
+        frameworks_loaded=frameworks_loaded(),
+        torch_is_paddle=torch_is_paddle(),
+        device=request.device,
+        dtype=dtype,
+        preset=request.preset,
+        seed=request.seed,
+        train=request.train,
+        weights=request.weights or "initial",
+        sources=model_sources(pair, side.NAME),
+        workbench_sha256=workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
+        inputs_sha256=arrays_sha256(inputs),
+        weights_sha256=arrays_sha256(states),
+        log_sha256=writer.sha256,
+        forced_choices=forced is not None,
+        flips=session.flips,
+        choices=session.ledger,
+        single_step=reference is not None,
+        batches=batches,
+        modules=session.modules,
+        converted=session.converted,
+        places={key: short_place(place, str(ROOT)) for key, place in session.places.items()},
+        classes={key: name for key, name in session.classes.items() if name},
+        environment={
             "python": platform.python_version(),
             "executable": sys.executable,
             "numpy": np.__version__,
             "platform": platform.platform(),
             **{name: os.environ[name] for name in SETTINGS if name in os.environ},
         },
-        "command": f"{sys.executable} -m {_module_name()} {job.request_file}",
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "elapsed_s": round(time.perf_counter() - start, 3),
+        command=f"{sys.executable} -m {_module_name()} {job.request_file}",
+        time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        elapsed_s=round(time.perf_counter() - start, 3),
         **notes,
-    }
-    if request.cases:
-        sidecar["cases"] = list(request.cases)
-    if job.transplant:
-        sidecar["transplanted"] = job.transplant.names
-        sidecar["operators"] = job.transplant.told()
+    )
     write_sidecar(path, sidecar)
     for stem, arrays in extra.items():
         small = path.with_name(f"{stem}_{side.NAME}.npy")
         with LogWriter(small) as writer:
             for key, values in arrays.items():
                 writer.add(key, values)
-        write_sidecar(small, sidecar | {"step": stem, "log_sha256": writer.sha256})
+        write_sidecar(small, replace(sidecar, step=stem, log_sha256=writer.sha256))
     return session
 
 

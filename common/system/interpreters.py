@@ -161,20 +161,3 @@ def _variables(side: str, answer: Mapping[str, str]) -> dict[str, str]:
     if side == "paddle" and answer[side].startswith("2.") and answer.get("libz"):
         return {"LD_PRELOAD": answer["libz"]}
     return {}
-
-
-def two_environments(*sidecars: Mapping | None) -> list[str]:
-    """A note on what ran each side, where two Pythons did; none where one ran both.
-
-    sidecars   of a log of each side
-    """
-    environments = [(sidecar or {}).get("environment") or {} for sidecar in sidecars]
-    if len({str(one.get("executable")) for one in environments}) < 2:
-        return []
-    sides = [
-        f"{sidecar.get('framework')} {sidecar.get('framework_version')} on Python "
-        f"{one.get('python')} with NumPy {one.get('numpy')}"
-        for sidecar, one in zip(sidecars, environments, strict=True)
-        if sidecar
-    ]
-    return [f"two environments: {'; '.join(sides)}"]

@@ -19,8 +19,8 @@ import numpy as np
 
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
-from common.logs.result_folder import take_over
-from common.logs.sidecar import read_sidecar
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.system.errors import UserError
 from common.transplant.operators import ALL, TABLE
@@ -63,8 +63,8 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
 
     rows  of the judgement of its logs
     """
-    sidecar = read_sidecar(folder / f"{stems[0]}_paddle.npy") or {}
-    if not sidecar.get("transplanted"):
+    sidecar = read_sidecar(folder / f"{stems[0]}_paddle.npy") or Sidecar()
+    if not sidecar.transplanted:
         return []
     tally = _tally(folder, stems)
     called = [name for name, counts in tally.items() if counts["calls"]]
@@ -85,7 +85,7 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
         notes.append(f"{name} stayed Paddle's own in {calls} calls: {printable(reason)}")
     if off:
         first = off[0]
-        place = printable((sidecar.get("places") or {}).get(first, ""))
+        place = printable(sidecar.places.get(first, ""))
         notes.append(
             f"{len(off)} tensors still differ, the first is {first}"
             f"{f' at {place}' if place else ''}: {_reason(first, folder, stems)}"
@@ -155,8 +155,8 @@ def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     """Operator -> its counts, from the float32 sidecars of a transplanted run."""
     tally: dict[str, dict] = {}
     for stem in stems:
-        sidecar = read_sidecar(folder / f"{stem}_paddle.npy") or {}
-        tally |= sidecar.get("operators") or {}
+        sidecar = read_sidecar(folder / f"{stem}_paddle.npy") or Sidecar()
+        tally |= sidecar.operators
     return {name: counts for name, counts in tally.items() if name in TABLE}
 
 
@@ -188,7 +188,7 @@ class Search:
 
     def notes(self) -> list[str]:
         """Run the search; what it found, in sentences."""
-        take_over(self.folder, self._folder())
+        ResultFolder(self.folder).take_over(self._folder())
         plain = compare_bits(self.folder, self.folder, self.step.judged)
         if self.green and not plain.off:
             return ["every float32 tensor has the same bits already: nothing to transplant"]

@@ -6,76 +6,15 @@ A log that is no file, or no log, is refused before anything of it is hashed or 
 """
 
 import os
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from common.logs.reader import read_log
-from common.logs.sidecar import read_sidecar
+from common.logs.result_folder import LogName, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.system.hashes import file_sha256
 
-# forward_torch.npy, forward_paddle_fp64.npy, forward_paddle_fp64_single_step.npy, …
-_NAME = re.compile(r"(?P<stem>.+?)_(?P<side>torch|paddle)(?P<rest>(_[a-z0-9_]+)?)\.npy")
-_ONE_RUN = {"model": "models", "preset": "presets", "seed": "seeds", "train": "modes (--train)"}
-_ONE_START = {"inputs_sha256": "inputs", "weights_sha256": "weights"}
-
-
-def folder_problems(folder: Path, fresh: Collection[str] = ()) -> list[str]:
-    """Sentences on why a folder's logs show nothing; none where they can be judged.
-
-    fresh  sides whose logs this very check has made: they are not hashed once more
-    Raises LogError for a log or a sidecar that cannot be read.
-    """
-    found = {}
-    for path in sorted(folder.glob("*.npy")):
-        name = _NAME.fullmatch(path.name)
-        if name is not None:
-            read_log(path).close()
-            found[path] = (name["stem"], name["side"], name["rest"])
-    sidecars = {path: read_sidecar(path) for path in found}
-    problems = []
-    for path, (stem, side, rest) in found.items():
-        other = folder / f"{stem}_paddle{rest}.npy"
-        if side == "torch" and other in found:
-            problems += check_independence(path, other, sidecars[path], sidecars[other], fresh)
-        elif side == "torch" or folder / f"{stem}_torch{rest}.npy" not in found:
-            problems += own_problems(path, sidecars[path], side, fresh)
-    if not problems:
-        problems = _misplaced(found, sidecars) + _mixed(found, sidecars)
-    return problems
-
-
-def _misplaced(found: Mapping[Path, tuple], sidecars: Mapping[Path, Mapping]) -> list[str]:
-    """Logs that are there under the name of another run of the same side."""
-    problems = []
-    for path, (stem, _, rest) in found.items():
-        step = sidecars[path].get("step", stem)
-        if step != stem:
-            problems.append(f"{path.name} is a log of {step}, not of {stem}")
-        single, dtype = "single_step" in rest, "float64" if "fp64" in rest else "float32"
-        told = sidecars[path].get("dtype", dtype)
-        if told != dtype:
-            problems.append(f"{path.name} holds a {told} run, not a {dtype} one")
-        if bool(sidecars[path].get("single_step")) != single:
-            fed = "not fed" if single else "fed"
-            problems.append(f"{path.name} comes from a run that was {fed} the reference's values")
-    return problems
-
-
-def _mixed(found: Mapping[Path, tuple], sidecars: Mapping[Path, Mapping]) -> list[str]:
-    """Logs of one folder that are from different runs, although each pair agrees."""
-    problems, first = [], {}
-    for path, (stem, _, _) in found.items():
-        for entries, group in ((_ONE_RUN, ""), (_ONE_START, stem)):
-            one = first.setdefault(group, path)
-            for entry, name in entries.items():
-                if sidecars[path].get(entry) != sidecars[one].get(entry):
-                    problems.append(f"{one.name} and {path.name} are from different {name}")
-    return problems
-
-
-ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
-
+# What the two logs of a pair must agree on, and what it is called.
 _MUST_AGREE = {
     "step": "steps",
     "model": "models",
@@ -86,13 +25,69 @@ _MUST_AGREE = {
     "inputs_sha256": "inputs",
     "weights_sha256": "weights",
 }
+# Of these, what all logs of a folder must agree on, and what all logs of one stem.
+_ONE_RUN = ("model", "preset", "seed", "train")
+_ONE_START = ("inputs_sha256", "weights_sha256")
+
+ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
+
+
+def folder_problems(folder: Path, fresh: Collection[str] = ()) -> list[str]:
+    """Sentences on why a folder's logs show nothing; none where they can be judged.
+
+    fresh  sides whose logs this very check has made: they are not hashed once more
+    Raises LogError for a log or a sidecar that cannot be read.
+    """
+    logs = dict(ResultFolder(folder).logs())
+    for path in logs:
+        read_log(path).close()
+    sidecars = {path: read_sidecar(path) for path in logs}
+    problems = []
+    for path, name in logs.items():
+        other = folder / str(name.of_other_side())
+        if other not in logs:
+            problems += own_problems(path, sidecars[path], name.side, fresh)
+        elif name.side == "torch":
+            problems += check_independence(path, other, sidecars[path], sidecars[other], fresh)
+    if not problems:  # every log has a sidecar then
+        problems = _misplaced(logs, sidecars) + _mixed(logs, sidecars)
+    return problems
+
+
+def _misplaced(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
+    """Logs that are there under the name of another run of the same side."""
+    problems = []
+    for path, name in logs.items():
+        sidecar = sidecars[path]
+        if sidecar.step not in (None, name.stem):
+            problems.append(f"{path.name} is a log of {sidecar.step}, not of {name.stem}")
+        if sidecar.dtype not in (None, name.dtype):
+            problems.append(f"{path.name} holds a {sidecar.dtype} run, not a {name.dtype} one")
+        if bool(sidecar.single_step) != name.single_step:
+            fed = "not fed" if name.single_step else "fed"
+            problems.append(f"{path.name} comes from a run that was {fed} the reference's values")
+    return problems
+
+
+def _mixed(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
+    """Logs of one folder that are from different runs, although each pair agrees."""
+    problems, first = [], {}
+    for path, name in logs.items():
+        for entries, group in ((_ONE_RUN, ""), (_ONE_START, name.stem)):
+            one = first.setdefault(group, path)
+            problems += [
+                f"{one.name} and {path.name} are from different {_MUST_AGREE[entry]}"
+                for entry in entries
+                if getattr(sidecars[path], entry) != getattr(sidecars[one], entry)
+            ]
+    return problems
 
 
 def check_independence(
     ref_path: str | os.PathLike,
     cand_path: str | os.PathLike,
-    ref_sidecar: Mapping[str, object] | None,
-    cand_sidecar: Mapping[str, object] | None,
+    ref_sidecar: Sidecar | None,
+    cand_sidecar: Sidecar | None,
     fresh: Collection[str] = (),
 ) -> list[str]:
     """Sentences on why two logs do not show that two frameworks agree; none where they do.
@@ -101,26 +96,18 @@ def check_independence(
     Transplanted operators, which a sidecar's `transplanted` lists, excuse two frameworks in one
     process and logs that are the same to the last bit.
     """
-    problems = []
-    sidecars = {}
-    for path, sidecar, side in (
-        (Path(ref_path), ref_sidecar, "torch"),
-        (Path(cand_path), cand_sidecar, "paddle"),
-    ):
-        if sidecar:
-            sidecars[side] = sidecar
-        problems += own_problems(path, sidecar, side, fresh)
-    if len(sidecars) == 2:
-        ref, cand = sidecars.values()
+    ref, cand = ref_sidecar or Sidecar(), cand_sidecar or Sidecar()
+    problems = own_problems(Path(ref_path), ref, "torch", fresh)
+    problems += own_problems(Path(cand_path), cand, "paddle", fresh)
+    if Sidecar() not in (ref, cand):
         for entry, name in _MUST_AGREE.items():
-            if ref.get(entry) != cand.get(entry):
-                told = ""
-                if not entry.endswith("sha256"):
-                    told = f": {ref.get(entry)!r} and {cand.get(entry)!r}"
-                problems.append(f"the two logs are from different {name}{told}")
-        if ref.get("framework_file") and ref.get("framework_file") == cand.get("framework_file"):
-            problems.append(f"both logs were made by {ref['framework_file']}")
-    if not transplanted(sidecars) and same_content(ref_path, cand_path):
+            values = getattr(ref, entry), getattr(cand, entry)
+            if values[0] != values[1]:
+                shown = "" if entry.endswith("sha256") else f": {values[0]!r} and {values[1]!r}"
+                problems.append(f"the two logs are from different {name}{shown}")
+        if ref.framework_file and ref.framework_file == cand.framework_file:
+            problems.append(f"both logs were made by {ref.framework_file}")
+    if not transplanted((ref, cand)) and same_content(ref_path, cand_path):
         problems.append(
             f"{Path(ref_path).name} and {Path(cand_path).name} hold the same bits: one side's log "
             "was given twice"
@@ -128,40 +115,48 @@ def check_independence(
     return problems
 
 
-def transplanted(sidecars: Mapping[str, Mapping[str, object]]) -> bool:
-    return any(sidecar.get("transplanted") for sidecar in sidecars.values())
+def transplanted(sidecars: Iterable[Sidecar]) -> bool:
+    """True where one framework computed operators of the other side."""
+    return any(sidecar.transplanted for sidecar in sidecars)
 
 
 def own_problems(
-    path: Path,
-    sidecar: Mapping[str, object] | None,
-    side: str,
-    fresh: Collection[str] = (),
+    path: Path, sidecar: Sidecar | None, side: str, fresh: Collection[str] = ()
 ) -> list[str]:
     """What a log's own sidecar says against it; see check_independence for `fresh`."""
     problems = []
-    if not sidecar:
+    if sidecar in (None, Sidecar()):
         return [f"{path.name} has no sidecar: nobody knows what made it"]
-    framework = sidecar.get("framework")
-    if framework != side:
-        return [f"{path.name} was made by {framework}, not {side}"]
-    file = sidecar.get("framework_file")
-    if not file:
+    if sidecar.framework != side:
+        return [f"{path.name} was made by {sidecar.framework}, not {side}"]
+    if not sidecar.framework_file:
         problems.append(f"{path.name}: its sidecar names no file that {side} was imported from")
-    elif side not in Path(str(file)).parts:
-        problems.append(f"{path.name}: its {side} was imported from {file}")
-    if sidecar.get("torch_is_paddle"):
+    elif side not in Path(sidecar.framework_file).parts:
+        problems.append(f"{path.name}: its {side} was imported from {sidecar.framework_file}")
+    if sidecar.torch_is_paddle:
         return [
             f"{path.name}: in its process `import torch` gave Paddle; remove paddle.enable_compat()"
         ]
-    loaded = sidecar.get("frameworks_loaded")
-    if not isinstance(loaded, list) or side not in loaded:
+    loaded = sidecar.frameworks_loaded
+    if side not in loaded:
         problems.append(f"{path.name}: its process had not loaded {side}")
-    elif len(loaded) > 1 and not sidecar.get("transplanted"):
-        problems.append(f"{path.name}: its process had loaded {' and '.join(map(str, loaded))}")
-    if side not in fresh and sidecar.get("log_sha256") != file_sha256(path):
+    elif len(loaded) > 1 and not sidecar.transplanted:
+        problems.append(f"{path.name}: its process had loaded {' and '.join(loaded)}")
+    if side not in fresh and sidecar.log_sha256 != file_sha256(path):
         problems.append(f"{path.name} is not the file that its sidecar describes: run it again")
     return problems
+
+
+def two_environments(ref: Sidecar, cand: Sidecar) -> list[str]:
+    """A note on what ran each side, where two Pythons did; none where one ran both."""
+    if ref.environment.get("executable") == cand.environment.get("executable"):
+        return []
+    sides = [
+        f"{one.framework} {one.framework_version} on Python {one.environment.get('python')} with "
+        f"NumPy {one.environment.get('numpy')}"
+        for one in (ref, cand)
+    ]
+    return [f"two environments: {'; '.join(sides)}"]
 
 
 def same_content(ref_path: str | os.PathLike, cand_path: str | os.PathLike) -> bool:

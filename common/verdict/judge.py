@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from common.logs.reader import read_log
-from common.logs.sidecar import CHOICE, IN_PLACE, OWN, read_sidecar
+from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, read_sidecar
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.context import Gauges, Inherited, Terms
 from common.verdict.independence import ENOUGH_FLOATS, transplanted
@@ -192,7 +192,7 @@ class _Logs:
 
     def __init__(self, stack: ExitStack, sources: Mapping[str, object]):
         self.logs: dict[str, Mapping[str, np.ndarray]] = {}
-        self.sidecars: dict[str, dict] = {}
+        self.sidecars = dict.fromkeys(sources, Sidecar())  # one that says nothing: none is there
         for name, source in sources.items():
             if source is None:
                 continue
@@ -200,7 +200,7 @@ class _Logs:
                 self.logs[name] = source
             else:
                 self.logs[name] = stack.enter_context(read_log(source))
-                self.sidecars[name] = read_sidecar(source) or {}
+                self.sidecars[name] = read_sidecar(source) or Sidecar()
 
     def get(self, name: str, key: str) -> np.ndarray | None:
         log = self.logs.get(name)
@@ -208,12 +208,12 @@ class _Logs:
 
     def is_own_module(self, key: str) -> bool:
         """True for a value of a module that is the model's own, not the framework's."""
-        kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
+        kinds = (self.sidecars[name].classes.get(key, "") for name in ("ref32", "cand32"))
         return any(kind.startswith(f"{OWN} ") for kind in kinds)
 
     def is_in_place(self, key: str) -> bool:
         """True for an input that its module writes into, whose gradient is not logged."""
-        kinds = (self.notes_of(name, "classes").get(key, "") for name in ("ref32", "cand32"))
+        kinds = (self.sidecars[name].classes.get(key, "") for name in ("ref32", "cand32"))
         return any(kind.endswith(IN_PLACE) for kind in kinds)
 
     def is_left_out(self, key: str) -> bool:
@@ -222,23 +222,19 @@ class _Logs:
         A port may call F.relu where the reference has a ReLU: that layer is then no probe there.
         Nor are layers that the other side has in one, where case.py's convert fuses their weights.
         """
-        has = [self.notes_of(name, "modules") for name in ("ref32", "cand32")]
+        has = [self.sidecars[name].modules for name in ("ref32", "cand32")]
         if not all(has):
             return False
         name = re.split("[:#@]", key.replace("grad_of/", "", 1))[0]
         while "/" in name and not any(name in modules for modules in has):
             name = name.rpartition("/")[0]  # `name/1` is an output of `name`
         found = [modules[name] for modules in has if name in modules]
-        converted = self.sidecars.get("cand32", {}).get("converted") or []
+        converted = self.sidecars["cand32"].converted
         return len(found) == 1 and (found[0] == 0 or name in converted)
 
     def transplanted(self) -> bool:
         """True where one framework computed operators of the other side."""
-        return transplanted(self.sidecars)
-
-    def notes_of(self, name: str, entry: str) -> dict:
-        found = self.sidecars.get(name, {}).get(entry)
-        return found if isinstance(found, dict) else {}
+        return transplanted(self.sidecars.values())
 
 
 def judge_logs(
@@ -273,11 +269,11 @@ def judge_logs(
             logs.logs.pop("ref64", None)
             logs.logs.pop("cand64", None)
         for name, side in (("ref32", "torch"), ("cand32", "paddle")):
-            reason = logs.sidecars.get(name, {}).get("no_float64")
+            reason = logs.sidecars[name].no_float64
             if reason:
                 judgement.notes.append(f"the {side} side has no float64 path: {reason}")
         if batch is None:
-            batch = logs.notes_of("ref32", "batches") or logs.notes_of("ref64", "batches") or None
+            batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
         judge = _Judge(logs, batch, step, model)
         keys = _all_keys(logs.logs["ref32"], logs.logs["cand32"])
         alone = [
@@ -338,12 +334,12 @@ class _Judge:
         self.recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self.terms: dict[str, Terms] = {}  # case -> how long its sums may be
         self.inherited: dict[str, Inherited] = {}  # case -> how noisy its tensors were
-        self.cases = [*logs.notes_of("ref32", "batches")]
+        self.cases = [*logs.sidecars["ref32"].batches]
         self.caps = _caps(logs.logs.get("ref64", logs.logs["ref32"]))
         self.modules: dict[str, set[str]] = {}  # case -> the names of its probed modules
         self.streams = Streams()
         self.gauges = Gauges()
-        self.choices = {name: logs.notes_of(name, "choices") for name in logs.logs}
+        self.choices = {name: logs.sidecars[name].choices for name in logs.logs}
 
     def row(self, key: str) -> Row:
         row = self.compared(key)
@@ -384,7 +380,7 @@ class _Judge:
 
         Only the two calls' names say that they are one choice (common/sides/torch_choices.py).
         """
-        kinds = (self.logs.notes_of(name, "classes").get(key) for name in ("ref32", "cand32"))
+        kinds = (self.logs.sidecars[name].classes.get(key) for name in ("ref32", "cand32"))
         if CHOICE not in kinds or self.missing(key):
             return False
         name = key.removesuffix(":scores").removesuffix(":margin")
@@ -459,7 +455,7 @@ class _Judge:
         if key.endswith(_STATISTICS):
             return tolerance("constant_statistics")
         usual = tolerance("constant")
-        if self.logs.notes_of("ref32", "classes").get(key) != "LayerNorm":
+        if self.logs.sidecars["ref32"].classes.get(key) != "LayerNorm":
             return usual
         name, calls = re.fullmatch(r"(.*?)((?:[@#]\d+)*)", key).groups()
         values = self.logs.get("ref64", f"{name}:in/0{calls}")
@@ -485,7 +481,7 @@ class _Judge:
             terms=terms.after(ref32),
             local=cand32 is ref32,
             part_of=self.scores_size(key, ref64),
-            masks=bool(self.logs.notes_of("ref32", "classes").get(key)) and not kind,
+            masks=bool(self.logs.sidecars["ref32"].classes.get(key)) and not kind,
             constant=self.constant_allowed(key),
             # A single step inherits nothing; it has no float32 run either.
             inherited=None if cand32 is ref32 else self.inherited.setdefault(case, Inherited()),
@@ -497,7 +493,7 @@ class _Judge:
         runs = {name: self.read_choice(name, key) for name in self.logs.logs}
         base = "ref64" if runs.get("ref64") else "ref32"
         ledger = self.choices[base].get(key)
-        margin = self.logs.get(base, ledger.get("margin", "")) if isinstance(ledger, dict) else None
+        margin = self.logs.get(base, ledger.get("margin", "")) if ledger else None
         others = {"cand32": runs["cand32"]}
         if base == "ref64":
             others |= {"ref32": runs["ref32"], candidate64: runs.get(candidate64)}
@@ -517,7 +513,7 @@ class _Judge:
 
     def read_choice(self, name: str, key: str) -> Choice | None:
         ledger = self.choices[name].get(key)
-        scores = self.logs.get(name, ledger.get("scores", "")) if isinstance(ledger, dict) else None
+        scores = self.logs.get(name, ledger.get("scores", "")) if ledger else None
         choice = self.logs.get(name, key)
         return None if scores is None or choice is None else Choice(choice, scores)
 
@@ -562,7 +558,7 @@ class _Judge:
     def came_around(self, key: str, case: str) -> bool:
         """True where the parent's code was off before, and this is the same once more."""
         if case not in self.modules:
-            found = self.logs.notes_of("ref32", "modules")
+            found = self.logs.sidecars["ref32"].modules
             self.modules[case] = {name[len(case) :] for name in found if name.startswith(case)}
         parent = parent_code(key, case, self.modules[case])
         if parent is None:
@@ -582,9 +578,8 @@ class _Judge:
         """Name the cause of a CONSTANT, and of an optimizer row's PRECISION."""
         cause = ""
         if row.verdict == "CONSTANT":
-            classes = self.logs.notes_of("cand64", "classes") or self.logs.notes_of(
-                "cand32", "classes"
-            )
+            sidecars = self.logs.sidecars
+            classes = sidecars["cand64"].classes or sidecars["cand32"].classes
             local = row.key.rpartition(":")[2]
             name = local if local in _STATISTICS else _class_of(row.key, classes)
             cause = constant_cause(name)

@@ -1,0 +1,142 @@
+"""The kinds of value that a sidecar's entries may hold: one check and one name for each.
+
+A check sees plain JSON that anybody may have written.  It must accept only what every reader can
+use as it is, since nothing looks at the value again.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Check = Callable[[object], bool]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an entry's value must be."""
+
+    fits: Check
+    name: str  # as a refusal spells it: "its seed is 'x', not a whole number"
+    absent: Callable[[], object] = lambda: None  # makes what an entry reads as that is not there
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _text_or_null(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _yes_or_no(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _whole(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _length(value: object) -> bool:
+    return value is None or (_whole(value) and value > 0)
+
+
+def _seconds(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1e12
+
+
+def _number_or_null(value: object) -> bool:
+    """Any float but infinity, for which JSON has no word; null stands for what is not finite."""
+    if type(value) is int:
+        return abs(value) < 2**63  # a larger one may not fit into a float
+    return value is None or (type(value) is float and math.isfinite(value))
+
+
+def _step_width(value: object) -> bool:
+    return type(value) is float and 0 < value < 1
+
+
+def _list_of(item: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(map(item, value))
+
+
+def _dict_of(item: Check) -> Check:
+    return lambda value: isinstance(value, dict) and all(map(item, value.values()))
+
+
+def _record(needed: dict[str, Check], further: dict[str, Check] | None = None) -> Check:
+    """Of a dict that has all of `needed`, perhaps some of `further`, and nothing else."""
+    checks = needed | (further or {})
+
+    def fits(value: object) -> bool:
+        if not isinstance(value, dict) or not needed.keys() <= value.keys() <= checks.keys():
+            return False
+        return all(checks[name](item) for name, item in value.items())
+
+    return fits
+
+
+_texts = _list_of(_text)
+
+# What common/transplant/patch.py counts of one operator.
+_TALLY = _record(
+    dict.fromkeys(("calls", "differed", "gradients", "gradients_differed"), _whole)
+    | {"largest": _seconds, "where": _text, "untaken": _dict_of(_whole)}
+)
+
+# What step 4's twins find of one case: one SGD step, and a finite difference of the loss.
+_WITNESS = _record(
+    {
+        "sgd_worst": _text,
+        "sgd_off": _number_or_null,
+        "largest_gradient": _number_or_null,
+        "gradient_norm": _number_or_null,
+        "largest_weight": _number_or_null,
+        "directional": _number_or_null,
+    },
+    {
+        "half": _yes_or_no,
+        "finite_difference": _number_or_null,
+        "finite_step": _step_width,
+        "loss_noise": _number_or_null,
+    },
+)
+
+# What common/weights/layout.py says of one entry of a state dict, and of all of a case.
+_LAYOUT_ROW = _record(
+    dict.fromkeys(("torch_key", "paddle_key", "kind", "change", "probe"), _text)
+    | dict.fromkeys(("transposed", "parameter", "parameter_in_torch_alone"), _yes_or_no)
+    | dict.fromkeys(("torch_keys", "also_in_torch", "also_in_paddle"), _texts)
+    | {"padding": lambda value: _list_of(_padding_row)(value) and len(value) == 2}
+)
+
+
+def _padding_row(value: object) -> bool:
+    return value is None or (type(value) is int and abs(value) < 2**63)
+
+
+_LAYOUT = _record(
+    {
+        "rows": _list_of(_LAYOUT_ROW),
+        "only_torch": _texts,
+        "only_paddle": _texts,
+        "without_partner": _dict_of(_text),
+        "problems": _texts,
+    }
+)
+
+TEXT = Kind(_text, "text")
+WHOLE = Kind(_whole, "a whole number")
+SECONDS = Kind(_seconds, "a number of seconds", float)
+YES_OR_NO = Kind(_yes_or_no, "true or false")
+TEXTS = Kind(_texts, "a list of texts", list)
+NAMED_TEXTS = Kind(_dict_of(_text), "texts by name", dict)
+NAMED_TEXTS_OR_NULLS = Kind(_dict_of(_text_or_null), "texts or nulls by name", dict)
+NAMED_FLAGS = Kind(_dict_of(_yes_or_no), "true or false by name", dict)
+NAMED_COUNTS = Kind(_dict_of(_whole), "whole numbers by name", dict)
+NAMED_LENGTHS = Kind(_dict_of(_length), "lengths from 1 by name", dict)
+NAMED_LISTS = Kind(_dict_of(_texts), "lists of texts by name", dict)
+NAMED_RATES = Kind(_dict_of(_dict_of(_number_or_null)), "numbers by name, by name", dict)
+LEDGER = Kind(_dict_of(_dict_of(_text)), "texts by name, by name", dict)
+TALLIES = Kind(_dict_of(_TALLY), "an operator's counts by name", dict)
+WITNESSES = Kind(_dict_of(_WITNESS), "what step 4's twins find, by case", dict)
+LAYOUTS = Kind(_dict_of(_LAYOUT), "where each weight goes, by case", dict)

@@ -1,0 +1,232 @@
+"""Sidecars that somebody else wrote: whatever an entry holds, no reader of it breaks.
+
+Every kind of JSON value is put in every place of a real result's sidecars, and every command that
+reads them is run: the value is refused in a sentence that names the file and the entry, or used.
+"""
+
+import json
+import subprocess
+import sys
+from dataclasses import fields, replace
+
+import pytest
+
+from common import compare, show
+from common.check.command_line import check_main
+from common.check_all import all_steps
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path, write_sidecar
+from common.logs.writer import LogWriter
+from common.system.checkout import ROOT
+from common.system.errors import LogError, UserError
+from common.verdict.independence import folder_problems
+
+PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
+ESCAPE = "\x1b[2J"
+
+# Every kind of JSON value, wrong or right, and what is near to right in one place or another.
+VALUES = (
+    *(None, True, False, 0, 1, -1, 2**53 + 1, 2**63, 10**400, 0.5, 0.0, -1.5, 1e308),
+    *(ESCAPE, "", "NaN"),
+    *([ESCAPE], [], [None], [[]], [0, "x"], [{}]),
+    *({"x": ESCAPE}, {}, {"": ""}, {"x": None}, {"x": 0}, {"x": -1}, {"x": []}, {"x": ["x"]}),
+    *({"x": {}}, {"x": {"x": "x"}}, {"x": {"x": None}}, {"main": 1e308}),
+)
+
+# Entries that no run of a small model has, and step 4's, as its twins write them.
+WITNESS = {
+    "sgd_worst": "fc.weight",
+    "sgd_off": 1e-15,
+    "largest_gradient": 1.0,
+    "gradient_norm": 2.0,
+    "largest_weight": 1.0,
+    "directional": 0.5,
+    "finite_difference": 0.5,
+    "finite_step": 1e-5,
+    "loss_noise": 1e-16,
+}
+COUNTS = {"calls": 1, "differed": 0, "gradients": 0, "gradients_differed": 0, "largest": 0.0}
+SAMPLES = {
+    "no_float64": "it casts to float32",
+    "witness": {"main": WITNESS},
+    "last_bias": {"main": "fc.bias"},
+    "cases": ["stirred"],
+    "transplanted": ["softmax"],
+    "operators": {"softmax": COUNTS | {"where": "", "untaken": {"TypeError": 1}}},
+    "paddle_to_torch": {"main": []},
+    "hidden_rows": {"main": []},
+    "recurrent_dropout_not_drawn": {"main": {"lstm": 0.1}},
+    "untaped_draws": {"main": True},
+}
+ENTRIES = [entry.name for entry in fields(Sidecar)]
+
+
+class Results:
+    """Real results of step 1, and the same logs as if they were step 4's, with their sidecars."""
+
+    def __init__(self, out):
+        self.out = out
+        self.folders = {1: out / "step1_forward" / "small_cnn"}
+        self.folders[4] = out / "step4_backward" / "small_cnn"
+        command = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py")]
+        command += ["--model", PAIR, "--out", str(out), "--no-report"]
+        subprocess.run(command, check=True, capture_output=True)
+        self.sidecars = {}
+        step1, step4 = (ResultFolder(self.folders[step]) for step in (1, 4))
+        step4.path.mkdir(parents=True)
+        for path, name in list(step1.logs()):
+            renamed = step4.log("bp_align", name.side, name.run)
+            with read_log(path) as log, LogWriter(renamed) as writer:
+                for key in log:
+                    writer.add(key, log[key])
+                writer.add("grad/fc.bias", log[key] - log[key])
+            sidecar = replace(read_sidecar(path), step="bp_align", log_sha256=writer.sha256)
+            self.sidecars[path] = json.loads(sidecar_path(path).read_text())
+            self.sidecars[renamed] = sidecar.as_json()
+
+    def write(self, entry=None, value=None):
+        """All sidecars as they were, but for one entry, which is the same in all."""
+        for path, content in self.sidecars.items():
+            changed = content if entry is None else content | {entry: value}
+            sidecar_path(path).write_text(json.dumps(changed))
+
+    def commands(self):
+        """What reads the sidecars: name -> its exit status."""
+        known = ["--model", PAIR, "--out", str(self.out)]
+        key = next(iter(read_log(next(iter(self.sidecars)))))
+        for number in self.folders:
+            step = all_steps()[number - 1]
+            yield f"check_step{number}", check_main(step, [*known, "--compare-only", "--no-report"])
+        logs = ResultFolder(self.folders[1]).judged_logs("forward")
+        pairs = [str(logs[name]) for name in ("ref32", "cand32")]
+        further = ["--ref64", str(logs["ref64"]), "--cand64", str(logs["cand64"])]
+        yield "common.compare", compare.main([*pairs, *further])
+        yield "common.show", show.main([key, "--step", "1", *known])
+
+    def broken(self, capsys):
+        """What goes wrong otherwise than it should with the sidecars as they are now."""
+        try:
+            refused = [f"sidecar cannot be read: {sidecar_path(path)}" for path in self.sidecars]
+            for folder in self.folders.values():
+                folder_problems(folder)
+            refused = []
+        except LogError as error:
+            assert any(str(error).find(beginning) >= 0 for beginning in refused), str(error)
+        capsys.readouterr()
+        for command, status in self.commands():
+            said = capsys.readouterr()
+            if "internal error" in said.err or "Traceback" in said.err:
+                yield f"{command}: {said.err.strip()}"
+            elif refused and (status != 2 or "sidecar cannot be read" not in said.err):
+                yield f"{command} ends with {status} where the sidecar is refused: {said.err}"
+            elif ESCAPE in said.err + said.out:
+                yield f"{command} prints a control character"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return Results(tmp_path_factory.mktemp("results"))
+
+
+def sample(results, entry):
+    """A good value of an entry, from a real sidecar where there is one."""
+    if entry in SAMPLES:
+        return SAMPLES[entry]
+    return next(s[entry] for s in reversed(list(results.sidecars.values())) if entry in s)
+
+
+def mutants(value, place=()):
+    """(where, the value with every kind of JSON in its place, and in that of what it holds)."""
+    yield from ((place, other) for other in VALUES)
+    if isinstance(value, dict):
+        for key in value if len(value) <= 12 else list(value)[:1]:
+            yield (*place, key), {name: item for name, item in value.items() if name != key}
+            for where, item in mutants(value[key], (*place, key)):
+                yield where, value | {key: item}
+    elif isinstance(value, list) and value:
+        for where, item in mutants(value[0], (*place, 0)):
+            yield where, [item, *value[1:]]
+
+
+def tried(results, entry, capsys):
+    """All that goes wrong with one entry.
+
+    The reader gets every value.  The commands get a refused one once, all that may stand in the
+    entry itself, and one of each type that may stand deeper in it.
+    """
+    found, done = [], set()
+    path = next(iter(results.sidecars))
+    for place, value in mutants(sample(results, entry)):
+        results.write(entry, value)
+        try:
+            read_sidecar(path)
+            kind = (place, str(value) if not place else inner_type(value, place))
+        except LogError as error:
+            if f"{sidecar_path(path)}: refused: its {entry} is " not in str(error):
+                found.append(f"{entry} = {value!r}: {error}")
+            kind = "refused"
+        if kind not in done:
+            done.add(kind)
+            found += [f"{entry} = {str(value)[:80]}: {fault}" for fault in results.broken(capsys)]
+    return found
+
+
+def inner_type(value, place):
+    for key in place[:-1]:
+        value = value[key]
+    return type(value.get(place[-1]) if isinstance(value, dict) else value[place[-1]])
+
+
+def test_the_results_are_good(results, capsys):
+    results.write()
+    assert not list(results.broken(capsys))
+    assert [status for _, status in results.commands()] == [0, 0, 0, 0]
+    results.write("witness", SAMPLES["witness"])
+    assert not list(results.broken(capsys))
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_no_value_of_an_entry_breaks_a_reader(results, entry, capsys):
+    assert tried(results, entry, capsys) == []
+
+
+@pytest.mark.parametrize("entry", ["environment", "untaped_draws", "witness", "choices", "seed"])
+def test_an_entry_without_a_check_would_be_found(results, entry, capsys, monkeypatch):
+    """Plants the fault that these tests are for."""
+    (kind,) = (field.metadata["kind"] for field in fields(Sidecar) if field.name == entry)
+    monkeypatch.setitem(kind.__dict__, "fits", lambda value: True)
+    faults = tried(results, entry, capsys)
+    assert any("internal error" in fault or "refused" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_entry_of_another_type_is_named_and_null_is_nothing(results, entry):
+    results.write()
+    path = next(iter(results.sidecars))
+    content = results.sidecars[path]
+    good = sample(results, entry)
+    for value in ({"a": {"b": [{}]}}, [[]], -1.5, 3 if isinstance(good, str) else "x"):
+        sidecar_path(path).write_text(json.dumps(content | {entry: value}))
+        with pytest.raises(LogError, match=rf"{path.stem}.json: refused: its {entry} is "):
+            read_sidecar(path)
+    sidecar_path(path).write_text(json.dumps(content | {entry: None}))
+    assert getattr(read_sidecar(path), entry) == getattr(Sidecar(), entry)
+
+
+def test_what_is_written_is_what_is_read(results, tmp_path):
+    """Entry for entry, in the fields' order; a later version's further entries are passed over."""
+    results.write()
+    for path, content in results.sidecars.items():
+        sidecar = read_sidecar(path)
+        assert sidecar.as_json() == content and list(sidecar.as_json()) == list(content)
+        sidecar_path(path).write_text(json.dumps(content | {"of_a_later_version": 1}))
+        assert read_sidecar(path) == sidecar
+    write_sidecar(tmp_path / "log.npy", replace(sidecar, **SAMPLES))
+    assert read_sidecar(tmp_path / "log.npy") == replace(sidecar, **SAMPLES)
+
+
+def test_nothing_is_written_that_would_be_refused(tmp_path):
+    with pytest.raises(UserError, match="its environment is 'x', not texts by name"):
+        write_sidecar(tmp_path / "log.npy", Sidecar(environment="x"))
+    assert not list(tmp_path.iterdir())
