@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
+from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.provenance import changed_sources
@@ -85,7 +86,7 @@ class Result:
                 )
         cases = sidecars["torch"][0].cases
         if cases:
-            self.notes.append(f"of this preset only the cases {', '.join(cases)} were run")
+            self.notes.append(f"of its preset this ran {_named_cases(cases)}")
         threshold = step.guide_threshold
         self.guide_passed = guide_passed(folder, step.guide_stem, threshold, judgements)
 
@@ -124,17 +125,15 @@ def refuse_unfit(
 def _refuse_missing(folder: Path, stem: str) -> None:
     """Raise UserError for logs that are not there."""
     for side in SIDES:
-        if not os.path.lexists(folder / f"{stem}_{side}.npy"):
-            raise UserError(
-                f"{shown(folder / f'{stem}_{side}.npy')} is missing: run this check without "
-                "--compare-only"
-            )
+        log = ResultFolder(folder).log(stem, side)
+        if not os.path.lexists(log):
+            raise UserError(f"{shown(log)} is missing: run this check without --compare-only")
 
 
 def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
     """Raise UserError for logs of a model whose files have changed since."""
     for side in SIDES:
-        log = folder / f"{stem}_{side}.npy"
+        log = ResultFolder(folder).log(stem, side)
         changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, side)
         if changed:
             raise UserError(
@@ -146,7 +145,7 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
 def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
     """Raise UserError for logs of other cases than those asked for: a part is not the whole."""
     for side in SIDES:
-        log = folder / f"{stem}_{side}.npy"
+        log = ResultFolder(folder).log(stem, side)
         in_log = (read_sidecar(log) or Sidecar()).cases
         if set(in_log) != set(cases):
             raise UserError(
@@ -156,12 +155,15 @@ def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
 
 
 def _named_cases(cases: Sequence[str]) -> str:
-    return f"the cases {', '.join(cases)} alone" if cases else "all cases of its preset"
+    if not cases:
+        return "all cases of its preset"
+    return f"the case{'s' if len(cases) > 1 else ''} {', '.join(cases)} alone"
 
 
 def _sidecars(folder: Path, step: Step, side: str) -> list[Sidecar]:
     """The sidecars of a side's judged logs."""
-    return [read_sidecar(folder / f"{stem}_{side}.npy") or Sidecar() for stem in step.judged]
+    logs = [ResultFolder(folder).log(stem, side) for stem in step.judged]
+    return [read_sidecar(log) or Sidecar() for log in logs]
 
 
 def shown(path: Path) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
+from common.system.frameworks import SIDES
 from common.verdict.judge import Judgement, judge_logs
 
 
@@ -36,5 +37,6 @@ def guide_passed(
     """
     if stem in judgements:
         return judgements[stem].guide_passed
-    means = [row.mean_abs for row in judge_folder(folder, [stem])[stem].rows]
+    logs = [ResultFolder(folder).log(stem, side) for side in SIDES]
+    means = [row.mean_abs for row in judge_logs(*logs).rows]
     return bool(means) and all(mean is not None and mean < threshold for mean in means)

@@ -20,7 +20,6 @@ SEVERITY = (
 
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
 HARMLESS = (*AGREEING, "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
-PASSING = (*HARMLESS, "CONSTANT")
 FAILING = ("PRECISION", "DIVERGED", "INVALID")
 
 _EXPLAINING = ("CONSTANT", "PRECISION", "FLIP", "CLOSE")  # what a CARRIED row may have above it
