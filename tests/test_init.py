@@ -9,7 +9,8 @@ import pytest
 from common.pair.request import RunRequest
 from common.sides.session import Session
 from step5_train import initial
-from step5_train.initial import SEEDS, initial_weights, judge_initial
+from step5_train.initial import SEEDS, initial_weights
+from step5_train.judge_initial import judge_initial
 
 SHAPE = (48, 32)
 

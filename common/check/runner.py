@@ -16,6 +16,7 @@ from common.check.result import Result, judge_steps_logs, refuse_unfit, shown
 from common.check.steps import Step
 from common.check.twins import Twins
 from common.check.unfinished import Unfinished
+from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import data_preset
 from common.pair.pairs import Pair, load_pairs
 from common.report.guide_report import GuideReport, GuideReports
@@ -132,12 +133,13 @@ def judge_model(
         "" if pair.built_in else str(pair.folder),
         allow=tuple(word.upper() for word in options.allow),
     )
+    files = ResultFolder(folder)
     try:
         fresh = twins.fresh_sides(pair) if twins else []
         refuse_unfit(step, pair, folder, options.run.cases, fresh, not options.compare_only)
         if guide is not None:
-            logs = [folder / f"{step.guide_stem}_{side}.npy" for side in SIDES]
-            guide.begin(*logs, step.guide_threshold, folder / f"{step.guide_stem}_diff.log")
+            logs = [files.log(step.guide_stem, side) for side in SIDES]
+            guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
         judgements = judge_steps_logs(step, pair.name, folder, until_off=twins is not None)
         rows = [row for judgement in judgements for row in judgement.rows]
         if twins and not all(row.verdict in HARMLESS for row in rows):
