@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
+from common.logs.pickle_machine import escaped
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
@@ -86,7 +87,8 @@ class Result:
                 )
         cases = sidecars["torch"][0].cases
         if cases:
-            self.notes.append(f"of this preset only the cases {', '.join(cases)} were run")
+            named = escaped(", ".join(cases))
+            self.notes.append(f"of this preset only the cases {named} were run")
         self.guide_passed = _guide_passed(step, judgements, folder)
 
     def take_report(self, passed: bool | None, report: Path) -> None:
@@ -154,7 +156,7 @@ def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
 
 
 def _named_cases(cases: Sequence[str]) -> str:
-    return f"the cases {', '.join(cases)} alone" if cases else "all cases of its preset"
+    return f"the cases {escaped(', '.join(cases))} alone" if cases else "all cases of its preset"
 
 
 def judge_steps_logs(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from common.logs.pickle_machine import escaped
 from common.logs.reader import read_log
 from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, read_sidecar
 from common.verdict.choices import Choice, judge_choice
@@ -271,7 +272,7 @@ def judge_logs(
         for name, side in (("ref32", "torch"), ("cand32", "paddle")):
             reason = logs.sidecars[name].no_float64
             if reason:
-                judgement.notes.append(f"the {side} side has no float64 path: {reason}")
+                judgement.notes.append(f"the {side} side has no float64 path: {escaped(reason)}")
         if batch is None:
             batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
         judge = _Judge(logs, batch, step, model)
