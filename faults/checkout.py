@@ -59,8 +59,8 @@ class Checkout:
 
     def python(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
         """Run Python on the copy; the environment does not name the original checkout."""
-        values = {**os.environ, **environment}
-        values.pop("PYTHONPATH", None)
+        values = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        values |= environment
         return subprocess.run(
             [*self.interpreter, *arguments],
             cwd=self.elsewhere,
@@ -69,6 +69,10 @@ class Checkout:
             text=True,
             timeout=TIMEOUT_S,
         )
+
+    def module(self, name: str, *arguments: str) -> subprocess.CompletedProcess:
+        """Run one of the copy's modules, such as common.compare."""
+        return self.python("-m", name, *arguments, PYTHONPATH=str(self.root))
 
     def check(self, step: int, *arguments: str) -> subprocess.CompletedProcess:
         """Run check_stepN.py with the arguments."""

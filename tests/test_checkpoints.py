@@ -115,8 +115,8 @@ def test_every_form_holds_the_same(made, whole, form):
 def test_safetensors_come_before_bin(made, copy):
     folder = copy("safe")
     shutil.copy(made / "lm" / "bin" / "pytorch_model.bin", folder)
-    place = find(str(folder))
-    assert place.path.name == "model.safetensors" and place.passed_over == ("pytorch_model.bin",)
+    files = find(str(folder))
+    assert files.path.name == "model.safetensors" and files.passed_over == ("pytorch_model.bin",)
     assert {path.name for path in parts(str(folder))} == {"model.safetensors", "config.json"}
     beside = find(str(folder / "pytorch_model.bin"))
     assert beside.config == folder / "config.json"
@@ -343,8 +343,7 @@ def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back
     out, report = tmp_path / "out.pdparams", tmp_path / "report.json"
     options = ("--model", "reformer", "--weights", str(source), "--out", str(out))
     options += ("--json", str(report))
-    start = f"import sys; sys.path.insert(0, {str(checkout.root)!r}); from common import converter"
-    done = checkout.python("-c", f"{start}; sys.exit(converter.main(sys.argv[1:]))", *options)
+    done = checkout.module("common.converter", *options)
     assert done.returncode == 2 and not out.exists() and list(tmp_path.iterdir()) == [report]
     rows = json.loads(report.read_text())["rows"]
     bad = {row["torch_key"] for row in rows if not row["read_back"]}
@@ -354,15 +353,11 @@ def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back
 
 def test_a_layout_that_does_not_transpose_squares_is_caught_by_the_probes(small, tmp_path):
     _, sound, checkout = small
-    start = (
-        f"import sys; sys.path.insert(0, {str(checkout.root)!r}); import common.certificate as c"
-    )
-    options = ("--model", "reformer", "--weights", str(sound))
-    run = ("-c", f"{start}; sys.exit(c.main(sys.argv[1:]))", *options)
-    done = checkout.python(*run)
+    run = ("common.certificate", "--model", "reformer", "--weights", str(sound))
+    done = checkout.module(*run)
     assert done.returncode == 0, done.stdout + done.stderr
     checkout.replace("common/weights/layout.py", SQUARE, f"{SQUARE} and len({{*owner.shape}}) == 2")
-    done = checkout.python(*run)
+    done = checkout.module(*run)
     assert done.returncode == 1 and "NOT certified" in done.stdout
 
 

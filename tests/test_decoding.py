@@ -261,8 +261,11 @@ def checkout(tmp_path_factory):
     return made
 
 
+REFORMER = ("--model", "reformer", "--no-report")
+
+
 def test_step_1_compares_every_token_s_logits_and_caches(checkout):
-    done, report = checkout.rows(1, "--model", "reformer", "--no-report")
+    done, report = checkout.rows(1, *REFORMER)
     assert done.returncode == 0, done.stdout + done.stderr
     keys = {row["key"] for row in report["rows"]}
     length = CASES["default"]["decode"]["inputs"]["length"]
@@ -279,7 +282,7 @@ def test_step_1_catches_a_wrong_cache(checkout, fault):
     sound = path.read_text()
     checkout.replace("common/models/reformer/paddle_model.py", *FAULTS[fault])
     try:
-        done, report = checkout.rows(1, "--model", "reformer", "--no-report")
+        done, report = checkout.rows(1, *REFORMER, "--reuse", "torch")
     finally:
         path.write_text(sound)
     assert done.returncode == 1, done.stdout + done.stderr

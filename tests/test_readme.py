@@ -1,18 +1,15 @@
-"""The README is true: its commands run, its generated parts are what is generated."""
+"""README.md and docs/ are true: `make check` passes, and every command of theirs runs."""
 
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from checkout import ROOT, Checkout
+from checkout import Checkout
+from pages import DOCS, README, run_commands
 
 from tools.readme import fill, main, results_table
-from tools.twins import markdown_table
-
-README = (ROOT / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +64,16 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
     assert max(ratios.values()) <= 1e-5, max(ratios, key=ratios.get)
 
 
-COMMANDS = [
-    line.split("#")[0].strip()
-    for block in re.findall(r"```sh\n(.*?)```", README, flags=re.S)
-    for line in block.splitlines()
-]
+# The README's first, then those of docs/ in the order of their names; each once.
+COMMANDS = list(
+    dict.fromkeys(c for page in [README, *DOCS] for c in run_commands(page.read_text()))
+)
 PYTHON = [command for command in COMMANDS if command.startswith("python ")]
 
 
-def test_the_readme_has_the_commands_that_are_tested():
-    assert {"make check", "make test", "make faults"} == set(COMMANDS) - set(PYTHON)
-    assert len(PYTHON) >= 4
+def test_the_pages_have_the_commands_that_are_tested():
+    assert {"make check", "make test"} == set(COMMANDS) - set(PYTHON)
+    assert len(PYTHON) >= 20
 
 
 @pytest.mark.parametrize("command", PYTHON)
@@ -90,28 +86,6 @@ def test_commands_run(checkout, command):
         timeout=280,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    "target, does", [("check", "common.check_all"), ("test", "pytest"), ("faults", "faults.run")]
-)
-def test_make_runs_what_is_tested_here(target, does):
-    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
-    assert f".venv/bin/python -m {does}" in done.stdout
-
-
-def test_generated_parts_are_there_and_the_table_of_spellings_is_the_one_in_force():
-    for name in ("output", "results", "accuracies", "spellings"):
-        part = re.search(rf"<!-- generated: {name} -->\n(.*?)<!-- end -->", README, flags=re.S)
-        assert part and part[1].strip(), f"run python -m tools.readme: {name} is empty"
-    assert markdown_table().strip() in README
-
-
-def test_links_and_files_that_are_named_exist():
-    for target in re.findall(r"\]\(([^)]+)\)", README):
-        assert (ROOT / target).exists(), target
-    for name in re.findall(r"`((?:common|tests|fake_data|step\d_\w+)/[\w/.]+)`", README):
-        assert (ROOT / name).exists(), name
 
 
 def test_results_table_and_its_place():

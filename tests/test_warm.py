@@ -17,6 +17,7 @@ from faults.warm import Interpreters
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
 SIDES = ("torch", "paddle")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked but on Linux")
 QUIET = ("-W", "ignore", "-m")
 # What a twin sees of the process that it runs in.
 PROBE = """

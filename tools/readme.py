@@ -1,11 +1,11 @@
-"""Write the generated parts of README.md and the pictures in pics/ from what a check found.
+"""Write the generated parts of README.md and docs/, and pics/, from a check's report.
 
-    make check                                     leaves log/report.json
-    python -m tools.readme                        README.md and pics/ from it
+    make check                                    leaves log/report.json
+    python -m tools.readme                        README.md, docs/ and pics/ from it
     python -m tools.readme --fault FAULTY.json    also the rows of a run with a planted fault
-    python -m tools.readme --faults FILE          also the catalogue's part, from `make faults`
+    python -m tools.readme --faults FILE          also the catalogue's parts, from `make faults`
 
-A part stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, each in one page alone.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from tools.twins import markdown_table
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
+OURS = 2  # of the sentences on faults: those on this workbench, before those on other tools
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,8 +61,10 @@ def main(arguments: list[str] | None = None) -> int:
         found = json.loads(options.faults.read_text())
         show.draw(found, PICS / "faults.png")
         parts["faults"] = show.as_markdown(found)
-    path = ROOT / "README.md"
-    path.write_text(fill(path.read_text(), parts))
+        parts["detects"] = "\n".join(f"* {text}" for text in show.sentences(found)[:OURS])
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for page, text in fill_pages({page: page.read_text() for page in pages}, parts).items():
+        page.write_text(text)
     return 0
 
 
@@ -72,15 +75,24 @@ def _rows(path: Path) -> list[dict]:
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
-    """The text with each generated part replaced; a part without its place is an error."""
+    """The text with each generated part replaced; a part without its one place is an error."""
+    return fill_pages({"": text}, parts)[""]
+
+
+def fill_pages(texts: dict, parts: dict[str, str]) -> dict:
+    """Page -> its text, each part in the one page that has a place for it."""
+    texts = dict(texts)
     for name, content in parts.items():
         pattern = rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)"
-        text, count = re.subn(
-            pattern, lambda m, c=content: f"{m[1]}{c.strip()}\n{m[2]}", text, flags=re.S
-        )
-        if count != 1:
-            raise ValueError(f"README.md has {count} places for the generated part {name}")
-    return text
+        places = 0
+        for page, text in texts.items():
+            texts[page], count = re.subn(
+                pattern, lambda m, c=content: f"{m[1]}{c.strip()}\n{m[2]}", text, flags=re.S
+            )
+            places += count
+        if places != 1:
+            raise ValueError(f"there are {places} places for the generated part {name}, not 1")
+    return texts
 
 
 def results_table(rows: list[dict]) -> str:

@@ -87,8 +87,7 @@ class Result:
                 )
         cases = sidecars["torch"][0].cases
         if cases:
-            named = escaped(", ".join(cases))
-            self.notes.append(f"of this preset only the cases {named} were run")
+            self.notes.append(f"of its preset this ran {_named_cases(cases)}")
         self.guide_passed = _guide_passed(step, judgements, folder)
 
     def take_report(self, passed: bool | None, report: Path) -> None:
@@ -156,7 +155,9 @@ def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
 
 
 def _named_cases(cases: Sequence[str]) -> str:
-    return f"the cases {escaped(', '.join(cases))} alone" if cases else "all cases of its preset"
+    if not cases:
+        return "all cases of its preset"
+    return f"the case{'s' if len(cases) > 1 else ''} {escaped(', '.join(cases))} alone"
 
 
 def judge_steps_logs(

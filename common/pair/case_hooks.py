@@ -1,7 +1,7 @@
 """The functions of a case.py that steps 2 and 5 need: make_data, metric and optimizer.
 
-Each is called through here, and what it returns is checked: a sentence names the file, the function
-and what is wrong.  common/pair/pairs.py says what each is given and returns.  NumPy only.
+Each is called through here and what it returns is checked: where it is wrong, a sentence names the
+file, the function and the fault.  common/pair/pairs.py says what each takes and returns.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from common.pair.schedules import SCHEDULES
 from common.system.errors import UserError
 from common.system.json_file import load_json
 
-# Of a training set-up where case.py says nothing else.
+# The training set-up, where case.py does not say otherwise.
 DEFAULTS = {
     "epochs": 3,
     "batch_size": 32,
@@ -28,15 +28,15 @@ DEFAULTS = {
     "warmup_steps": 0,
     "weight_decay": 0.0,  # of adamw alone
     "clip_norm": None,  # the largest global norm of the gradients
-    "best": ("largest", "accuracy"),  # the score that the best epoch has; or ("smallest", NAME)
+    "best": ("largest", "accuracy"),  # which epoch is the best; or ("smallest", NAME of a score)
 }
 OPTIMIZERS = ("adam", "adamw", "sgd")
 BEST = ("largest", "smallest")
 CURVES = ("loss", "lr", "order")  # what step 5 logs of each step or epoch beside the scores
-ENTRIES_FILE = "config.json"  # of a model's data, where they set entries of its configuration
-SAMPLES = "samples"  # stem of the file of the data sets; TEXT is that of the documents
+ENTRIES_FILE = "config.json"  # in a model's data folder: entries of its configuration
+SAMPLES = "samples"  # stem of the data sets' file; TEXT is the stem of the documents' file
 VALIDATION = "validation"  # a part that make_data may leave out
-TEXT = "text"  # a part of make_data that is no data set: documents that step 2 reads and pads
+TEXT = "text"  # a part of make_data that is no data set: documents that step 2 pads
 
 
 def data_preset(pair: Pair, preset: str) -> str:
@@ -97,7 +97,7 @@ def make_data(
     where = hook_place(pair, "make_data")
     function = pair.case.make_data
     if "path" in inspect.signature(function).parameters:
-        made = call_hook(pair, "make_data", partial(function, path=path), config, seed)
+        arrays = call_hook(pair, "make_data", partial(function, path=path), config, seed)
     elif path is not None:
         known = ", ".join(getattr(pair.case, "DATA", None) or {}) or "none"
         raise UserError(
@@ -105,14 +105,14 @@ def make_data(
             f"{known}), nor does its make_data take `path`"
         )
     else:
-        made = call_hook(pair, "make_data", function, config, seed)
-    if not isinstance(made, dict) or not {"train", "test"} <= set(made):
+        arrays = call_hook(pair, "make_data", function, config, seed)
+    if not isinstance(arrays, dict) or not {"train", "test"} <= set(arrays):
         raise UserError(f'{where} must return a dict with "train" and "test"')
-    unknown = sorted(map(str, set(made) - {"train", "test", VALIDATION, TEXT}))
+    unknown = sorted(map(str, set(arrays) - {"train", "test", VALIDATION, TEXT}))
     if unknown:
         known = f'"train", "test" and "{VALIDATION}"'
         raise UserError(f"{where}: {', '.join(unknown)}: only {known} are read")
-    parts = {part: _part(where, part, values) for part, values in made.items()}
+    parts = {part: _part(where, part, values) for part, values in arrays.items()}
     if set(parts.get(TEXT, ())) not in (set(), {"values", "offsets"}):
         raise UserError(f'{where}: "{TEXT}" must hold values and offsets of documents')
     train = parts["train"]
@@ -123,8 +123,8 @@ def make_data(
             raise UserError(f'{where}: {alone}: in one of "train" and "{part}" alone')
         for name in train:
             if train[name].dtype != other[name].dtype:
-                told = f'{train[name].dtype} in "train", {other[name].dtype} in "{part}"'
-                raise UserError(f"{where}: {name} is {told}; make them the same")
+                types = f'{train[name].dtype} in "train", {other[name].dtype} in "{part}"'
+                raise UserError(f"{where}: {name} is {types}; make them the same")
     return parts
 
 
@@ -139,32 +139,29 @@ def _part(where: str, part: str, values: object) -> dict[str, np.ndarray]:
             raise UserError(f"{where}: {part}/{name} holds no sample: its shape is {array.shape}")
     lengths = {name: len(array) for name, array in arrays.items()}
     if part != TEXT and len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise UserError(f"{where}: {part}: not as many samples everywhere: {told}")
+        counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise UserError(f"{where}: {part}: not as many samples everywhere: {counts}")
     return arrays
-
-
-# ---- metric -------------------------------------------------------------------------------------
 
 
 # ---- optimizer ----------------------------------------------------------------------------------
 
 
 def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
-    """How step 5 trains: case.py's TRAIN[preset], or its optimizer, over DEFAULTS.
+    """How step 5 trains: DEFAULTS, updated with case.py's TRAIN[preset] or its `optimizer`.
 
-    Raises UserError where that is no set-up.
+    Raises UserError where those are no set-up.
     """
-    given = getattr(pair.case, "TRAIN", {}).get(preset, getattr(pair.case, "optimizer", {}))
-    if callable(given):
-        given = call_hook(pair, "optimizer", given, dict(config))
+    setup = getattr(pair.case, "TRAIN", {}).get(preset, getattr(pair.case, "optimizer", {}))
+    if callable(setup):
+        setup = call_hook(pair, "optimizer", setup, dict(config))
     where = f"{pair.folder / 'case.py'}: optimizer"
-    if not isinstance(given, dict):
-        raise UserError(f"{where} must be a dict, or return one, not {describe_value(given)}")
-    unknown = sorted(map(str, set(given) - set(DEFAULTS)))
+    if not isinstance(setup, dict):
+        raise UserError(f"{where} must be a dict, or return one, not {describe_value(setup)}")
+    unknown = sorted(map(str, set(setup) - set(DEFAULTS)))
     if unknown:
         raise UserError(f"{where}: unknown {', '.join(unknown)}; known: {', '.join(DEFAULTS)}")
-    settings = DEFAULTS | given
+    settings = DEFAULTS | setup
     for key, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
         if settings[key] not in known:
             raise UserError(f"{where}: {key} is {settings[key]!r}; allowed: {', '.join(known)}")
@@ -197,17 +194,20 @@ def call_hook(pair: Pair, name: str, function, *arguments):
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if Path(frame.filename).parent == pair.folder]
         line = f", line {own[-1].lineno}" if own else ""
-        told = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise UserError(f"{hook_place(pair, name)} failed{line}: {told}") from error
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise UserError(f"{hook_place(pair, name)} failed{line}: {reason}") from error
 
 
 def hook_place(pair: Pair, name: str) -> str:
+    """The file and the function that a sentence is about."""
     return f"{pair.folder / 'case.py'}: {name}"
 
 
 def describe_value(value: object) -> str:
+    """What kind of value it is, for a sentence."""
     return f"a {type(value).__name__}" if value is not None else "None"
 
 
 def describe_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+    """The arrays' names, dtypes and shapes, for a sentence."""
     return ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items()) or "nothing"

@@ -1,7 +1,7 @@
-"""Real data and what is counted on it: digits and English text, batches, scores.
+"""Real data: digits and English text, files of arrays, batches of documents.
 
-Only `digits` needs scikit-learn (in the check's process); the rest is NumPy, so that both
-twins read, batch and score with the same code, and only the frameworks' own loaders differ.
+Only `digits` needs scikit-learn (in the check's process); the rest is NumPy, so that both twins
+read and batch with the same code, and only the frameworks' own loaders differ.
 
 A data file is an .npz of plain arrays with the SHA-256 of its content inside:
 
@@ -23,11 +23,9 @@ from common.system.hashes import arrays_sha256
 from common.system.npz import read_npz
 
 PADDING = 0
-DIGITS_VOCABULARY = 18  # padding and 17 grey levels
-DIGITS_CLASSES = 10
 TEXT_COUNT = 60  # documents of the embedded text
 TEXT_BYTES = 600  # of each at most
-BYTE_OFFSET = 2  # enwik8's: 0 is padding, 1 stays free
+BYTE_OFFSET = 2  # as in the enwik8 models: 0 is padding, 1 is not used
 TEXT_VOCABULARY = 256 + BYTE_OFFSET
 
 _SHA256 = "sha256"
@@ -60,8 +58,8 @@ def text(count: int | None = None, max_bytes: int | None = None) -> dict[str, np
     """The documents of Python's own help (pydoc_data.topics) as bytes: values and offsets.
 
     The documents are in the order of their names; `count` keeps the first so many, `max_bytes` cuts
-    each. They are English, and between 200 bytes and 60 KiB long, so that truncation and padding
-    both happen. The text, and so the hash, belongs to the Python version.
+    each.  They are English, and between 200 bytes and 60 KiB long, so that truncation and padding
+    both happen.  The text, and so its hash, depends on the version of Python.
     """
     from pydoc_data.topics import topics
 
@@ -82,7 +80,8 @@ def embedded_data(config: dict, seed: int) -> dict[str, dict[str, np.ndarray]]:
 def save_arrays(path: Path | str, arrays: Mapping[str, np.ndarray], packed: bool = True) -> str:
     """Write `arrays` as .npz, all or nothing, with their SHA-256 inside; returns the SHA-256.
 
-    The same arrays give the same file, byte for byte.  Large ones are quicker unpacked.
+    The same arrays give the same file, byte for byte.  `packed`: compressed, which takes long where
+    arrays are large.
     """
     path = Path(path)
     digest = arrays_sha256(arrays)
@@ -140,6 +139,3 @@ def pad_batch(documents: Sequence[np.ndarray], max_length: int) -> tuple[np.ndar
         ids[row, : len(kept)] = kept
         mask[row, : len(kept)] = 1
     return ids, mask
-
-
-# ---- scores -------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
-"""Scores: what is counted on outputs, over batches or over a whole test set.
+"""Scores of a model's outputs, over batches or over a whole test set.
 
-A case.py's own `metric` goes before these; common/pair/pairs.py says what it is given.  NumPy only.
+A case.py's own `metric` is used instead of these; common/pair/pairs.py says what it is called with.
+NumPy only.
 """
 
 from collections.abc import Mapping
@@ -22,28 +23,29 @@ def score(
     """
     if not hasattr(pair.case, "metric"):
         return default_score(pair, outputs, inputs)
-    found = call_hook(pair, "metric", pair.case.metric, dict(outputs), dict(inputs))
+    scores = call_hook(pair, "metric", pair.case.metric, dict(outputs), dict(inputs))
     where = hook_place(pair, "metric")
-    if not isinstance(found, dict) or not found:
-        raise UserError(f"{where} must return a dict of figures, not {describe_value(found)}")
+    if not isinstance(scores, dict) or not scores:
+        raise UserError(f"{where} must return a dict of figures, not {describe_value(scores)}")
     for name in CURVES:
-        if name in found:
+        if name in scores:
             raise UserError(f"{where}: the name {name} is taken; call it test_{name}")
-    for name, value in found.items():
+    for name, value in scores.items():
         if (
             not isinstance(name, str)
             or np.ndim(value)
             or np.asarray(value).dtype.kind not in "biuf"
         ):
             raise UserError(f"{where}: {name} is {describe_value(value)}, not one figure")
-    return {name: float(value) for name, value in found.items()}
+    return {name: float(value) for name, value in scores.items()}
 
 
 class Evaluation:
-    """Scores over batches: of all outputs at the end, or sums that each batch adds to.
+    """Scores over batches, in one of two ways.
 
-    The latter of a language model, whose logits do not fit into memory at once: `accuracy` of the
-    next token and `bits_per_token`, called `bits_per_byte` where a token is a byte.
+    A language model's logits do not fit into memory at once: each batch is added to sums, which
+    give the `accuracy` of the next token and `bits_per_token` (`bits_per_byte` where a token is a
+    byte).  Every other model's outputs are kept, and scored once all are there.
     """
 
     def __init__(self, pair: Pair, config: dict):
@@ -65,9 +67,10 @@ class Evaluation:
         self._batches += 1
 
     def _next_tokens(self, outputs, batch) -> tuple[np.ndarray, np.ndarray] | None:
-        """(logits (B, T, V), labels (B, T)) of a language model; None for all else.
+        """(logits (B, T, V), labels (B, T)) of a language model; None for any other.
 
-        That is head "lm", which shifts its labels, or a model whose data have no labels.
+        A language model is one with head "lm", which shifts its labels, or one whose data have no
+        labels.
         """
         logits, ids = outputs.get("logits"), batch.get("input_ids")
         labels = batch.get("labels", ids)
@@ -78,31 +81,31 @@ class Evaluation:
         return logits, labels
 
     def outputs(self) -> dict[str, np.ndarray]:
-        """Name -> array of all batches, or of the first; what some lack is left out."""
+        """Name -> array of all batches, or of the first; a name that a batch lacks is left out."""
         kept = 1 if self._sums else self._batches
         parts = {name: arrays for name, arrays in self._parts.items() if len(arrays) == kept}
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
     def scores(self, samples: Mapping[str, np.ndarray]) -> dict[str, float]:
-        """Name -> value over all samples, whose inputs (N, ...) are given."""
+        """Name -> value over all samples; `samples` are their inputs (N, ...)."""
         if not self._sums:
             return score(self._pair, self.outputs(), samples)
-        found = {name: total / count for name, (total, count) in self._sums.items()}
+        scores = {name: total / count for name, (total, count) in self._sums.items()}
         if self._config.get("vocab_size") == TEXT_VOCABULARY:
-            found["bits_per_byte"] = found.pop("bits_per_token")
-        return found
+            scores["bits_per_byte"] = scores.pop("bits_per_token")
+        return scores
 
 
 def default_score(pair, outputs, inputs) -> dict[str, float]:
-    """Three scores of `logits` against `labels`, of which those below 0 do not count."""
-    found = classification(outputs, inputs)
-    if found is None:
+    """Three scores of `logits` against `labels`; a sample whose label is below 0 does not count."""
+    classified = classification(outputs, inputs)
+    if classified is None:
         raise UserError(
             f"{pair.folder / 'case.py'}: without metric(outputs, inputs) the model must return "
             f"logits (N, ..., classes) and make_data give integer labels (N, ...); it returns "
             f"{describe_arrays(outputs)} and there are {describe_arrays(inputs)}"
         )
-    logits, labels = found
+    logits, labels = classified
     kept = labels >= 0
     classes = logits.shape[-1]
     labels, predictions = labels[kept], logits.argmax(axis=-1)[kept]
@@ -113,7 +116,7 @@ def default_score(pair, outputs, inputs) -> dict[str, float]:
 def classification(
     outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """(logits (N, ..., C), labels (N, ...) integer) where there are such, else None."""
+    """(logits (N, ..., C), labels (N, ...) integer) of a classification; None for any other."""
     logits, labels = outputs.get("logits"), inputs.get("labels")
     if logits is None or labels is None or labels.dtype.kind not in "iu":
         return None

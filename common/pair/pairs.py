@@ -48,6 +48,7 @@ NumPy only: both twins and the check read a pair through here.
 import importlib
 import importlib.util
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -57,10 +58,8 @@ import numpy as np
 from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from common.system.errors import UserError
 
-TRAINED_LIKE, STIRRED = WORDS = (
-    "trained-like",
-    "stirred",
-)  # of --weights: common/weights/states.py
+# What --weights takes beside a checkpoint (common/weights/states.py).
+TRAINED_LIKE, STIRRED = WORDS = ("trained-like", "stirred")
 MODELS = ROOT / "common" / "models"
 
 
@@ -72,11 +71,11 @@ class Case:
     config: dict
     inputs: dict = field(default_factory=dict)  # keywords for make_inputs
     weights: str = "initial"  # "initial" state under the seed, or STIRRED with noise
-    gain: float = 1.0  # of trained-like weights: matrices are that many times larger
+    gain: float = 1.0  # of trained-like weights: a factor of all matrices
     train: bool = False  # run in train mode, with dropout from the tape
     seed: int = 0  # added to --seed
-    decode: int = 0  # so many of the last tokens come one by one, with a cache: step 1 alone
-    stored: bool = True  # its inputs are those of fake_data/, where they are there
+    decode: int = 0  # so many of the last tokens are fed one by one, with a cache: step 1 alone
+    stored: bool = True  # its inputs are read from fake_data/, where they are stored there
 
 
 @dataclass(frozen=True)
@@ -110,13 +109,13 @@ class Pair:
     def cases(
         self, preset: str, weights: str | None = None, train: bool = False, decode: bool = False
     ) -> list[Case]:
-        """What a step runs: the preset's CASES, or the preset alone where a file has its weights.
+        """What a step runs: the preset's CASES, or the preset alone where its weights are a file's.
 
         weights  what --weights says: None, one of WORDS or a file
         train    all in train mode, with what a row's `when_training` changes of config and inputs
-        decode   rows that decode with a cache too, which no step but 1 does, and none in train mode
-        A user's pair without CASES is run again with stirred weights: behind a bias or positions
-        that are zero at first, much that is wrong does not show.
+        decode   also the rows that decode with a cache, as step 1 alone does; none in train mode
+        A user's pair without CASES is run a second time with stirred weights: while biases or
+        position embeddings are zero, as initialised, many faults do not show.
         """
         config = self.config(preset)
         if self.published:
@@ -146,15 +145,15 @@ class Pair:
         )
 
     def inputs(self, case: Case, preset: str, seed: int) -> dict[str, np.ndarray]:
-        """The case's inputs: from fake_data/ where they are kept there, else made by case.py."""
+        """The case's inputs: from fake_data/ where they are stored there, else case.py's."""
         stored = FAKE_DATA / f"{self.name}.npz"
         from_file = self.built_in and preset == "default" and seed == FAKE_DATA_SEED
         if from_file and case.stored and stored.is_file():
             with np.load(stored, allow_pickle=False) as file:
                 prefix = f"{case.name}/"
-                found = {k[len(prefix) :]: file[k] for k in file.files if k.startswith(prefix)}
-            if found:
-                return found
+                inputs = {k[len(prefix) :]: file[k] for k in file.files if k.startswith(prefix)}
+            if inputs:
+                return inputs
         return self.make_inputs(case, seed)
 
     def make_inputs(self, case: Case, seed: int) -> dict[str, np.ndarray]:
@@ -176,6 +175,18 @@ class Pair:
         if not path.is_file():
             raise UserError(f"--model {self.folder}: there is no {side}_model.py in this folder")
         return _load(self, path)
+
+
+def chosen_cases(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
+    """The cases that --case names, or all where it names none; a pair's only case is `main`.
+
+    Raises UserError that lists the cases for a name that none has.
+    """
+    known = [case.name or "main" for case in cases]
+    for name in names:
+        if name not in known:
+            raise UserError(f"--case {name}: there is no such case; there are {', '.join(known)}")
+    return [case for case in cases if not names or (case.name or "main") in names]
 
 
 def built_in_models() -> list[str]:

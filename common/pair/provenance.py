@@ -1,6 +1,6 @@
-"""What a log was made from: the sources of a side, by hash; which frameworks a process holds.
+"""What a log was made from: hashes of the source files that a side's run depends on.
 
-NumPy-free: the twins write these into their sidecars, the check's process compares them.
+The twins write these into their sidecars, the check's process compares them.
 """
 
 import ast
@@ -11,6 +11,7 @@ from pathlib import Path
 from common.pair.pairs import Pair
 from common.system.checkout import FAKE_DATA, ROOT
 from common.system.frameworks import SIDES
+from common.system.hashes import file_sha256
 
 # The rooms of common/ whose code runs in a twin, or prepares what a twin is given.
 _ROOMS_OF_A_LOG = ("system", "logs", "pair", "weights", "transplant", "sides")
@@ -23,7 +24,7 @@ def model_sources(pair: Pair, side: str) -> dict[str, str]:
     """
     other = f"{SIDES[1 - SIDES.index(side)]}_model.py"
     return {
-        path.relative_to(pair.folder).as_posix(): _sha256(path)
+        path.relative_to(pair.folder).as_posix(): file_sha256(path, links=True)
         for path in sorted(pair.folder.rglob("*.py"))
         if path.name != other and "__pycache__" not in path.parts
     }
@@ -33,7 +34,8 @@ def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
     """One SHA-256 of the workbench's own files that a side's logs of a step depend on."""
     digest = hashlib.sha256()
     for path in workbench_files(pair, side, step_folder):
-        digest.update(f"{path.relative_to(ROOT).as_posix()} {_sha256(path)}\n".encode())
+        content = file_sha256(path, links=True)
+        digest.update(f"{path.relative_to(ROOT).as_posix()} {content}\n".encode())
     return digest.hexdigest()
 
 
@@ -78,7 +80,3 @@ def changed_sources(recorded: Mapping[str, str], pair: Pair, side: str) -> list[
         return []
     now = model_sources(pair, side)
     return sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,23 +1,23 @@
-"""SentencePiece models, in whichever process needs one; the library is asked for only then."""
+"""SentencePiece models: found and loaded.  The library is imported only where one is loaded."""
 
 from pathlib import Path
 
 from common.system.errors import UserError
 
-MODEL = "spiece.model"  # its name beside published weights
+MODEL = "spiece.model"  # the file's name beside published weights
 
 
-def find_model(given: Path | None) -> Path | None:
-    """The model of --tokenizer: the file itself, or a folder's spiece.model.
+def find_model(tokenizer: Path | None) -> Path | None:
+    """The model that --tokenizer names: the file itself, or a folder's spiece.model.
 
     Raises UserError where there is none.
     """
-    if given is None:
+    if tokenizer is None:
         return None
-    path = given / MODEL if given.is_dir() else given
+    path = tokenizer / MODEL if tokenizer.is_dir() else tokenizer
     if not path.is_file():
         raise UserError(
-            f"--tokenizer {given}: there is no such file, nor a folder with {MODEL} in it"
+            f"--tokenizer {tokenizer}: there is no such file, nor a folder with {MODEL} in it"
         )
     return path
 
@@ -33,6 +33,6 @@ def load_processor(path: Path):
         ) from None
     try:
         return SentencePieceProcessor(model_file=str(path))
-    except Exception as error:  # the library has its own kinds
-        told = " ".join(str(error).split())[:200]
-        raise UserError(f"--tokenizer {path}: not a SentencePiece model ({told})") from None
+    except Exception as error:  # the library has exceptions of its own
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"--tokenizer {path}: not a SentencePiece model ({reason})") from None

@@ -35,9 +35,9 @@ class Tape:
 
 
 class PartOfTape(Tape):
-    """The draws of one process among several that share a batch: its own rows of the batch's.
+    """The draws of one process among several that share a batch: its rows of the batch's masks.
 
-    A mask whose first axis has as many entries as the process has samples is taken to be by sample.
+    A mask whose first axis is as long as the process has samples counts as one row per sample.
     """
 
     def __init__(self, seed: int, rank: int, count: int, rows: int):
@@ -46,7 +46,7 @@ class PartOfTape(Tape):
         self._rank, self._count, self._rows = rank, count, rows
 
     def keep_mask(self, site: str, step: int, shape: tuple[int, ...], p: float) -> np.ndarray:
-        """As of a Tape; by sample, the rows that are this process's."""
+        """A Tape's mask; where it has a row per sample, its rows of the whole batch's mask."""
         if not shape or shape[0] != self._rows:
             return super().keep_mask(site, step, shape, p)
         whole = super().keep_mask(site, step, (self._count * self._rows, *shape[1:]), p)

@@ -25,7 +25,7 @@ import numpy as np
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED, ResultFolder
 from common.logs.sidecar import read_sidecar, write_sidecar
-from common.pair.pairs import Case, Pair, load_pair
+from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
@@ -115,7 +115,7 @@ class Twin:
             self.function,
             request,
             pair,
-            [case for case in every_case if not request.cases or case.name in request.cases],
+            chosen_cases(every_case, request.cases),
             every_case[0].name,
             folder,
             request_file,

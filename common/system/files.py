@@ -88,6 +88,17 @@ def open_plain(path: str | os.PathLike, links: bool = False) -> io.BufferedReade
     return os.fdopen(descriptor, "rb")
 
 
+def read_into(stream: io.BufferedIOBase, buffer: memoryview) -> bool:
+    """Read bytes until the buffer is full; False where the stream ends before."""
+    done = 0
+    while done < len(buffer):
+        count = stream.readinto(buffer[done:])
+        if not count:
+            return False
+        done += count
+    return True
+
+
 def fill_standard_streams() -> None:
     """Make standard streams that can be written to, whatever this process was started with.
 

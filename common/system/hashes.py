@@ -3,16 +3,15 @@
 import hashlib
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
 from common.system.files import open_plain
 
 
-def file_sha256(path: str | os.PathLike) -> str:
-    """SHA-256 of a file's bytes."""
-    with open_plain(Path(path)) as file:
+def file_sha256(path: str | os.PathLike, links: bool = False) -> str:
+    """SHA-256 of a file's bytes; of the file behind a symbolic link where `links` allows one."""
+    with open_plain(path, links) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.files import open_plain
+from common.system.files import open_plain, read_into
 
 # Deflate can shrink zeros to a thousandth, random floats only by a tenth.  So what unpacks to more
 # than MAX_RATIO times its file, and to more than a small machine can spare, is no weights file.
@@ -85,12 +85,8 @@ def _array(stream, stored_bytes: int, name: str, text: bool) -> np.ndarray:
         raise ValueError(f"{name} has {held:,} bytes, which are no {dtype} of shape {shown[:200]}")
     flat = np.empty(size, dtype)
     view = memoryview(flat.view(np.uint8)) if flat.nbytes else memoryview(b"")
-    place = 0
-    while place < len(view):
-        count = stream.readinto(view[place:])
-        if not count:
-            raise ValueError(f"{name} is cut off")
-        place += count
+    if not read_into(stream, view):
+        raise ValueError(f"{name} is cut off")
     if stream.read(1):  # its end also checks the member's sum
         raise ValueError(f"{name} is longer than it says")
     return flat.reshape(shape, order="F" if fortran else "C")

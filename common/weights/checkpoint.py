@@ -1,4 +1,4 @@
-"""A checkpoint made ready for the twins: its configuration, and its weights as a torch-named .npz.
+"""A checkpoint prepared for the twins: its configuration, and its weights as a torch-named .npz.
 
     work/.published/MODEL.json   {"config": …, "inputs": …}; {} where no config.json is there
     work/.published/MODEL.npz    torch's names and layout
@@ -21,11 +21,12 @@ from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.system.json_file import load_json, write_json
-from common.weights import states as weights
 from common.weights.layers import Owner
 from common.weights.layout import Layout
-from common.weights.read import Place, Stored, find, read
+from common.weights.read import CheckpointFiles, Stored, find, read
+from common.weights.states import check_state, load_owners, save_state
 
 FOLDER = ".published"
 _SHOWN = 3  # names in a note; the certificate has all
@@ -33,9 +34,9 @@ _SHOWN = 3  # names in a note; the certificate has all
 
 @dataclass
 class Checkpoint:
-    """One model's checkpoint, and what is to be said of it."""
+    """One model's checkpoint, and what a reader should know of it."""
 
-    place: Place
+    files: CheckpointFiles
     config: dict | None = None  # the model's, where config.json says it
     published: dict = field(default_factory=dict)  # config.json itself
     inputs: dict = field(default_factory=dict)  # keywords for make_inputs
@@ -49,31 +50,31 @@ class Checkpoint:
     @property
     def notes(self) -> list[str]:
         """Sentences for the reader: what was read, passed over and filled in."""
-        place, stored = self.place, self.stored
-        told = f"weights: read {place.path}"
+        files, stored = self.files, self.stored
+        sentence = f"weights: read {files.path}"
         if stored is not None:
             dtypes = sorted({values.dtype.name for values in stored.state.values()})
             layout = "Paddle's" if stored.paddle else "torch's"
             shards = f", {stored.shards} shards" if stored.shards else ""
-            told += f" ({stored.kind}{shards}, {len(stored.state)} arrays of {', '.join(dtypes)}"
-            told += f", {layout} layout)"
-        notes = [told]
+            arrays = f"{len(stored.state)} arrays of {', '.join(dtypes)}"
+            sentence += f" ({stored.kind}{shards}, {arrays}, {layout} layout)"
+        notes = [sentence]
         if self.config is not None:
             head = f", head {self.config['head']}" if "head" in self.config else ""
-            notes.append(f"configuration: read {place.config}{head}; it replaces the preset's")
-        if place.passed_over:
-            notes.append(f"weights: also there and not read: {', '.join(place.passed_over)}")
+            notes.append(f"configuration: read {files.config}{head}; it replaces the preset's")
+        if files.passed_over:
+            notes.append(f"weights: also there and not read: {', '.join(files.passed_over)}")
         if stored is not None and stored.widened:
             notes.append(f"weights: {len(stored.widened)} bfloat16 arrays, exact as float32")
         for reason in dict.fromkeys(self.ignored.values()):
-            keys = [key for key, word in self.ignored.items() if word == reason]
+            keys = [key for key, why in self.ignored.items() if why == reason]
             notes.append(f"weights: passed over {_some(keys)}: {reason}")
         for key, source in self.filled.items():
             notes.append(f"weights: {key} is not in the file; it is one tensor with {source}")
         floats = [(key, v) for key, v in self.state.items() if v.dtype.kind == "f"]
-        wild = [key for key, values in floats if not np.isfinite(values).all()]
-        if wild:
-            notes.append(f"weights: NaN or infinite values in {_some(wild)}")
+        not_finite = [key for key, values in floats if not np.isfinite(values).all()]
+        if not_finite:
+            notes.append(f"weights: NaN or infinite values in {_some(not_finite)}")
         return notes
 
 
@@ -85,16 +86,16 @@ def _some(keys: Sequence[str]) -> str:
 # ---- configuration ------------------------------------------------------------------------------
 
 
-def configured(pair: Pair, given: str, preset: str, train: bool) -> tuple[Pair, Checkpoint]:
+def configured(pair: Pair, weights: str, preset: str, train: bool) -> tuple[Pair, Checkpoint]:
     """The pair with the checkpoint's own configuration, where a config.json is there.
 
-    The inputs' keywords are those of the preset's only case (not of the default's), else what
-    case.py's `published_inputs` says.  Raises UserError for what names no checkpoint, and for a
-    configuration that no model can be built from.
+    The keywords for make_inputs are those of the preset's only case (but not the default preset's),
+    else what case.py's `published_inputs` says.  Raises UserError for what names no checkpoint, and
+    for a configuration that no model can be built from.
     """
-    checkpoint = Checkpoint(find(given))
+    checkpoint = Checkpoint(find(weights))
     preset_config = pair.config(preset)
-    path = checkpoint.place.config
+    path = checkpoint.files.config
     if path is None:
         return pair, checkpoint
     checkpoint.published = load_json(path)
@@ -104,9 +105,9 @@ def configured(pair: Pair, given: str, preset: str, train: bool) -> tuple[Pair, 
     if len(table) == 1:
         checkpoint.inputs = pair.cases(preset, None, train)[0].inputs
     elif hook is not None:
-        checkpoint.inputs = _asked(pair, path, hook, checkpoint.config, train)
-    given_pair = {"config": checkpoint.config, "inputs": checkpoint.inputs}
-    return dataclasses.replace(pair, published=given_pair), checkpoint
+        checkpoint.inputs = _from_hook(pair, path, hook, checkpoint.config, train)
+    published = {"config": checkpoint.config, "inputs": checkpoint.inputs}
+    return dataclasses.replace(pair, published=published), checkpoint
 
 
 def _config(pair: Pair, published: dict, preset: dict, path: Path) -> dict:
@@ -114,17 +115,18 @@ def _config(pair: Pair, published: dict, preset: dict, path: Path) -> dict:
     hook = getattr(pair.case, "published", None)
     if "head" in published or hook is None:
         return preset | published
-    return _asked(pair, path, hook, published)
+    return _from_hook(pair, path, hook, published)
 
 
-def _asked(pair: Pair, path: Path, hook: Callable, *arguments) -> dict:
+def _from_hook(pair: Pair, path: Path, hook: Callable, *arguments) -> dict:
+    """The dict that a function of case.py returns for a config.json."""
     try:
-        made = hook(*arguments)
+        entries = hook(*arguments)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: no configuration of {pair.name}: {error}") from None
-    if not isinstance(made, dict):
+    if not isinstance(entries, dict):
         raise UserError(f"{pair.folder / 'case.py'}: {hook.__name__} must return a dict")
-    return made
+    return entries
 
 
 # ---- weights ------------------------------------------------------------------------------------
@@ -137,9 +139,9 @@ def fit(pair: Pair, checkpoint: Checkpoint, describe: Callable[[str], dict], bot
     both       ask both sides in any case, for the layout
     Raises UserError with both lists where they are not the model's.
     """
-    given = checkpoint.place.given
-    stored = checkpoint.stored = read(checkpoint.place)
-    sides = ("torch", "paddle") if stored.paddle or both else ("torch",)
+    option = checkpoint.files.option
+    stored = checkpoint.stored = read(checkpoint.files)
+    sides = SIDES if stored.paddle or both else ("torch",)
     checkpoint.owners = {side: describe(side) for side in sides}
     case = pair.case
     if len(sides) == 2:
@@ -147,33 +149,33 @@ def fit(pair: Pair, checkpoint: Checkpoint, describe: Callable[[str], dict], bot
             *checkpoint.owners.values(), getattr(case, "RENAME", {}), getattr(case, "convert", None)
         )
     owners = checkpoint.owners["paddle" if stored.paddle else "torch"]
-    table = getattr(case, "IGNORED_KEYS", {})
+    ignored = getattr(case, "IGNORED_KEYS", {})
     state = {}
     for key, values in stored.state.items():
-        reason = next((why for words, why in table.items() if re.search(words, key)), "")
+        reason = next((why for pattern, why in ignored.items() if re.search(pattern, key)), "")
         if reason and key not in owners:
             checkpoint.ignored[key] = reason
         else:
             state[key] = values
     checkpoint.filled = fill_in(state, owners)
-    weights.check_state(f"{given} ({checkpoint.place.path.name})", state, owners)
+    check_state(f"{option} ({checkpoint.files.path.name})", state, owners)
     if stored.paddle:
         state = checkpoint.layout.to_torch(state)
         fill_in(state, checkpoint.owners["torch"])
-        weights.check_state(given, state, checkpoint.owners["torch"])
+        check_state(option, state, checkpoint.owners["torch"])
     checkpoint.state = {key: state[key] for key in checkpoint.owners["torch"]}
 
 
 def fill_in(state: dict[str, np.ndarray], owners: Mapping[str, Owner]) -> dict[str, str]:
-    """Put a tensor under all its names where the file has it under one; key -> that name."""
-    there: dict[str, str] = {}
+    """Add a tied tensor's further names where the file has it under one; added key -> that name."""
+    stored_as: dict[str, str] = {}
     for key, owner in owners.items():
         if key in state:
-            there.setdefault(owner.same_as, key)
+            stored_as.setdefault(owner.same_as, key)
     filled = {}
     for key, owner in owners.items():
-        if key not in state and owner.same_as in there:
-            filled[key] = there[owner.same_as]
+        if key not in state and owner.same_as in stored_as:
+            filled[key] = stored_as[owner.same_as]
             state[key] = state[filled[key]]
     return filled
 
@@ -196,7 +198,7 @@ def describe(
         folder / "request.json",
         on_progress,
     )
-    return weights.load_owners(ResultFolder(folder).owners())
+    return load_owners(ResultFolder(folder).owners())
 
 
 def run_side(side: str, python: str, request: RunRequest, path: Path, on_progress=None) -> None:
@@ -210,7 +212,7 @@ def run_side(side: str, python: str, request: RunRequest, path: Path, on_progres
 
 def prepare(
     pair: Pair,
-    given: str,
+    weights: str,
     preset: str,
     train: bool,
     pythons: Mapping[str, str],
@@ -223,10 +225,10 @@ def prepare(
               the weights) only the configuration is read.
     Returns the pair with the checkpoint's configuration.
     """
-    pair, checkpoint = configured(pair, given, preset, train)
+    pair, checkpoint = configured(pair, weights, preset, train)
     (work / FOLDER).mkdir(exist_ok=True)
     write_json(work / FOLDER / f"{pair.name}.json", pair.published or {})
     if "torch" in pythons:
         fit(pair, checkpoint, lambda s: describe(s, pair, pythons[s], preset, work), both)
-        weights.save_state(work / FOLDER / f"{pair.name}.npz", checkpoint.state)
+        save_state(work / FOLDER / f"{pair.name}.npz", checkpoint.state)
     return pair, checkpoint

@@ -1,4 +1,4 @@
-"""What the frameworks' layers call their weights, and how one entry becomes another.
+"""What the frameworks' layers call their weights, and how a torch entry becomes a Paddle entry.
 
 NumPy only.  The tables go by the kind of layer that owns an entry, never by shape: a square Linear
 is transposed like any other, an Embedding never is.
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Owner(NamedTuple):
-    """Who owns one entry of a state dict."""
+    """The layer that owns one entry of a state dict, and what the entry is."""
 
     kind: str  # the framework's class that the owner is or derives from, "" for the model's own
     local: str  # the entry's name in that layer
@@ -48,7 +48,7 @@ PROJECTIONS = ("q_proj", "k_proj", "v_proj")  # in the order of the rows of torc
 TRANSPOSED = {"Linear": ("weight", "weight_orig", "weight_v")}  # (out, in) in torch, (in, out) here
 RESHAPED = {("Bilinear", "bias"), ("", "weight_g")}  # axes of length 1 come or go; "": any layer
 
-# What one framework's layer keeps for itself; it is listed, and needs no partner.
+# What a layer of one framework alone keeps; it is listed, and needs no partner.
 NO_PARTNER = {
     "num_batches_tracked": "torch counts the batches",
     "_dropout_state": "cuDNN's random state",
@@ -57,7 +57,7 @@ NO_PARTNER = {
 
 
 def own_parameters(owners: Mapping[str, Owner], modules: Iterable[str]) -> dict[str, int]:
-    """Module -> how many parameters it holds that no module outside it holds too (no ties)."""
+    """Module -> how many of its parameters are not tied to one outside it."""
     keys: dict[str, list[str]] = {}
     for key, owner in owners.items():
         if owner.parameter:
@@ -76,7 +76,7 @@ def why_no_partner(owner: Owner) -> str:
 
 
 def torch_locals(owner: Owner) -> list[str]:
-    """The names that a Paddle entry may have in torch's layer, the likeliest first."""
+    """The names that a Paddle entry may have in torch's layer, in the order to try them."""
     known = LOCAL_NAMES.get(owner.kind, {}).get(owner.local)
     return [owner.local, *filter(None, [known]), *PARAMETRIZED.get(owner.local, ())]
 
@@ -92,9 +92,9 @@ def torch_path(path: str, within: tuple[str, ...]) -> str:
 def projection(
     owners: Mapping[str, Owner], site: str, local: str
 ) -> tuple[str, tuple[int, int] | None] | None:
-    """(torch key, rows) of what torch's MultiheadAttention keeps for a layer `q_proj`, …; or None.
+    """(torch key, rows) of a layer `q_proj`, … in torch's MultiheadAttention; None for any other.
 
-    It keeps all three in one weight, or each in its own where their inputs have different sizes.
+    torch keeps the three in one weight, or each in its own where their inputs differ in size.
     """
     attention, _, name = site.rpartition(".")
     if name not in PROJECTIONS or local not in ("weight", "bias"):
@@ -139,22 +139,22 @@ class Entry:
         return ", ".join(words) or "as it is"
 
     def reads(self) -> object:
-        """What tells whether two entries have the same values."""
+        """Two entries with equal `reads()` have the same values."""
         return self.torch_key, self.rows
 
     def misfit(self, shape: tuple[int, ...]) -> str:
         """What is wrong where the torch entry has this shape; empty where it fits."""
-        there = shape if self.rows is None else (self.rows[1] - self.rows[0], *shape[1:])
-        there = there[::-1] if self.transposed else there
-        fits = there == self.shape
+        taken = shape if self.rows is None else (self.rows[1] - self.rows[0], *shape[1:])
+        taken = taken[::-1] if self.transposed else taken
+        fits = taken == self.shape
         if self.reshaped:
-            fits = [n for n in there if n != 1] == [n for n in self.shape if n != 1]
+            fits = [n for n in taken if n != 1] == [n for n in self.shape if n != 1]
         if fits:
             return ""
-        ours = "" if self.paddle_key == self.torch_key else f"{self.paddle_key} "
+        paddle_key = "" if self.paddle_key == self.torch_key else f"{self.paddle_key} "
         some = f", of which it takes the rows {self.rows[0]}:{self.rows[1]}" if self.rows else ""
         how = ", transposed as a Linear's weight" if self.transposed else ""
-        sizes = f"{list(shape)} in torch and {ours}{list(self.shape)} in Paddle"
+        sizes = f"{list(shape)} in torch and {paddle_key}{list(self.shape)} in Paddle"
         return f"{self.torch_key} is {sizes}{some}{how}"
 
     def from_torch(self, state: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Which entry of the torch model goes where in the Paddle model, and how its values come back.
 
-NumPy only.  A Paddle entry is a torch entry, some rows of one (attention's three projections), or
-what case.py's `convert` makes of several.  Whatever has no partner on the other side, is used twice
-or is tied on one side alone is an error that names both sides.
+NumPy only.  A Paddle entry takes its values from a torch entry, from some rows of one (attention's
+three projections), or from several through case.py's `convert`.  An entry without a partner on the
+other side, used twice, or tied on one side alone is an error that names both sides.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ class LayoutError(UserError):
 
 
 class Layout:
-    """The pairing of one model's entries, as a certificate and as a way to and fro.
+    """The pairing of one model's entries: its certificate, and the conversion in both directions.
 
     `entries` maps each Paddle tensor's first key to where its values come from; `paddle_first` and
     `torch_first` map every key to the first key of the same tensor.  Raises LayoutError unless
@@ -75,26 +75,23 @@ class Layout:
 
     # ---- pairing --------------------------------------------------------------------------------
 
-    def _traced(self, convert: Callable[[State], State]) -> dict[str, Parts]:
-        theirs = {key: owner.shape for key, owner in self.torch_owners.items()}
-        ours = {key: owner.shape for key, owner in self.paddle_owners.items()}
-        return trace(convert, theirs, self.torch_first, ours)
-
     def _pair(self, traced: Mapping[str, Parts]) -> None:
         """Find each Paddle tensor's source, under whichever of its names torch knows."""
         for first, keys in _groups(self.paddle_first).items():
-            found = [self._converted(key, traced[key]) for key in keys if key in traced]
-            found = found or [entry for entry in map(self._entry, keys) if entry is not None]
-            if not found:
+            sources = [self._converted(key, traced[key]) for key in keys if key in traced]
+            sources = sources or [entry for entry in map(self._entry, keys) if entry is not None]
+            if not sources:
                 self._left_over(first, self.paddle_owners[first], self.only_paddle)
                 continue
-            entry = self.entries[first] = found[0]
+            entry = self.entries[first] = sources[0]
             for torch_key in entry.torch_keys:
                 self.users.setdefault(torch_key, []).append(first)
-            if len({other.reads() for other in found}) > 1:
-                ours = " and ".join(other.paddle_key for other in found)
-                theirs = " and ".join(dict.fromkeys(other.torch_key for other in found))
-                self.problems.append(f"{ours} are tied in Paddle, {theirs} are not tied in torch")
+            if len({source.reads() for source in sources}) > 1:
+                paddle_keys = " and ".join(source.paddle_key for source in sources)
+                torch_keys = " and ".join(dict.fromkeys(source.torch_key for source in sources))
+                self.problems.append(
+                    f"{paddle_keys} are tied in Paddle, {torch_keys} are not tied in torch"
+                )
             if isinstance(entry, Entry):
                 misfit = entry.misfit(self.torch_owners[entry.torch_key].shape)
                 self.problems += [misfit] if misfit else []
@@ -102,7 +99,8 @@ class Layout:
     def _entry(self, key: str) -> Entry | None:
         """Where a Paddle key's values come from; None where torch has none of its names.
 
-        The name as it is comes first, through the user's RENAME; then what the layers' kinds say.
+        First the key's own name is tried, through the user's RENAME, then what the layers' kinds
+        call it in torch.
         """
         owner = self.paddle_owners[key]
         path = key[: len(key) - len(owner.local)].rstrip(".")
@@ -114,10 +112,12 @@ class Layout:
             sources += [fused] if fused else []
             if sources:
                 self._rename_children(path, site)
-                return self._made(key, owner, *sources[0])
+                return self._paired(key, owner, *sources[0])
         return None
 
-    def _made(self, key: str, owner: Owner, torch_key: str, rows: tuple[int, int] | None) -> Entry:
+    def _paired(
+        self, key: str, owner: Owner, torch_key: str, rows: tuple[int, int] | None
+    ) -> Entry:
         torch_key = self.torch_first[torch_key]
         reshaped = not RESHAPED.isdisjoint({(owner.kind, owner.local), ("", owner.local)})
         return Entry(
@@ -135,12 +135,12 @@ class Layout:
         return Converted(key, owner.kind or "parameter", owner.shape, parts)
 
     def _rename_children(self, path: str, site: str) -> None:
-        """Probes and draws inside a layer get the names that its weights have in torch."""
-        ours, theirs = path.split("."), site.split(".")
-        for i in range(len(ours)):
-            if ours[i] != theirs[i]:
-                name = ".".join(ours[: i + 1])
-                self._table.setdefault(name, self._users_own(".".join(theirs[: i + 1])))
+        """Give probes and dropout sites inside a layer the names that its weights have in torch."""
+        paddle_parts, torch_parts = path.split("."), site.split(".")
+        for i, (paddle_part, torch_part) in enumerate(zip(paddle_parts, torch_parts, strict=True)):
+            if paddle_part != torch_part:
+                name = ".".join(paddle_parts[: i + 1])
+                self._table.setdefault(name, self._users_own(".".join(torch_parts[: i + 1])))
 
     def _left_over(self, key: str, owner: Owner, unexplained: list[str]) -> None:
         reason = why_no_partner(owner)
@@ -164,8 +164,10 @@ class Layout:
                 self.entries[key].count(first, uses)
             unused, twice = int((uses == 0).sum()), bool((uses > 1).any())
             if twice and len(names) > 1 and len(users) > 1:
-                theirs, ours = " and ".join(names), " and ".join(users)
-                self.problems.append(f"{theirs} are tied in torch, {ours} are not tied in Paddle")
+                self.problems.append(
+                    f"{' and '.join(names)} are tied in torch, "
+                    f"{' and '.join(users)} are not tied in Paddle"
+                )
             elif twice:
                 self.problems.append(f"asked for twice: {first} (by {', '.join(users)})")
             if unused:
@@ -186,24 +188,24 @@ class Layout:
 
     def to_paddle(self, torch_state: State) -> dict[str, np.ndarray]:
         """The Paddle state dict with the torch state's values, each tensor under all its names."""
-        made = {key: entry.from_torch(torch_state) for key, entry in self.entries.items()}
-        return {key: made[first] for key, first in self.paddle_first.items() if first in made}
+        values = {key: entry.from_torch(torch_state) for key, entry in self.entries.items()}
+        return {key: values[first] for key, first in self.paddle_first.items() if first in values}
 
     def to_torch(self, paddle_state: State) -> dict[str, np.ndarray]:
-        """The torch state dict with the Paddle state's values; the batches that torch counts are 0.
+        """The torch state dict with the Paddle state's values; torch's counts of batches are 0.
 
         A spectral norm's estimates that have no partner are left out.
         """
-        made = dict(self.as_torch((key, paddle_state[key]) for key in self.entries))
-        state = {key: made[first] for key, first in self.torch_first.items() if first in made}
+        values = dict(self.as_torch((key, paddle_state[key]) for key in self.entries))
+        state = {key: values[first] for key, first in self.torch_first.items() if first in values}
         counts = (key for key in self.without_partner if key.endswith("num_batches_tracked"))
         return state | {key: np.zeros((), np.int64) for key in counts}
 
     def as_torch(self, pairs: Pairs) -> Iterator[tuple[str, np.ndarray]]:
         """Paddle's (key, values) under torch's keys and in torch's shapes.
 
-        Values are parameters, their gradients or moments.  A torch entry comes as soon as its last
-        part is there, so that few are held at a time; a part that never comes is 0.
+        Values are parameters, their gradients or moments.  A torch entry is yielded as soon as its
+        last part has come, so that few are held at a time; a part that never comes is 0.
         """
         waiting: dict[str, np.ndarray] = {}
         missing: dict[str, set[str]] = {}
@@ -225,8 +227,8 @@ class Layout:
     def from_torch(self, key: str, lookup: Callable[[str], np.ndarray | None]) -> np.ndarray | None:
         """One Paddle entry from the torch entries that it reads; None where one is not there."""
         entry = self.entries[self.paddle_first[key]]
-        found = {torch_key: lookup(torch_key) for torch_key in entry.torch_keys}
-        return None if any(v is None for v in found.values()) else entry.from_torch(found)
+        state = {torch_key: lookup(torch_key) for torch_key in entry.torch_keys}
+        return None if any(v is None for v in state.values()) else entry.from_torch(state)
 
     def torch_ndim(self, key: str) -> int:
         """How many axes a Paddle entry has in torch."""
@@ -234,17 +236,17 @@ class Layout:
         return max(len(self.torch_owners[torch_key].shape) for torch_key in entry.torch_keys)
 
     def converted_modules(self) -> list[str]:
-        """Probes, by torch's names, all of whose weights `convert` makes or reads.
+        """Probes, by torch's names, all of whose weights `convert` writes or reads.
 
-        They need not be probes on the other side: a fused layer stands for several.
+        The other side may have no such probe: a fused layer there stands for several here.
         """
         by_convert: dict[str, bool] = {}
         for first, entry in self.entries.items():
-            made = isinstance(entry, Converted)
+            converted = isinstance(entry, Converted)
             names = [self.torch_owners[key].probe for key in entry.torch_keys]
             for name in (*names, self.rename(self.paddle_owners[first].probe)):
-                by_convert[name] = by_convert.get(name, True) and made
-        return sorted(name for name, made in by_convert.items() if made and name)
+                by_convert[name] = by_convert.get(name, True) and converted
+        return sorted(name for name, only in by_convert.items() if only and name)
 
     # ---- certificate ----------------------------------------------------------------------------
 
@@ -255,7 +257,7 @@ class Layout:
         rows = []
         for first, entry in self.entries.items():
             owner = self.paddle_owners[first]
-            theirs = [self.torch_owners[key] for key in entry.torch_keys]
+            torch_owners = [self.torch_owners[key] for key in entry.torch_keys]
             also = [key for torch_key in entry.torch_keys for key in torch_names[torch_key][1:]]
             rows.append(
                 {
@@ -265,13 +267,13 @@ class Layout:
                     "kind": entry.kind,
                     "change": entry.change,
                     "transposed": entry.transposed,
-                    "parameter": all(their.parameter for their in theirs),
+                    "parameter": all(source.parameter for source in torch_owners),
                     "parameter_in_torch_alone": not owner.parameter
-                    and any(their.parameter for their in theirs),
+                    and any(source.parameter for source in torch_owners),
                     "also_in_torch": also,
                     "also_in_paddle": paddle_names[first][1:],
                     "probe": rename(owner.probe),
-                    "padding": [theirs[0].padding, owner.padding],
+                    "padding": [torch_owners[0].padding, owner.padding],
                 }
             )
         return {
@@ -291,7 +293,7 @@ class SameLayout:
         yield from pairs
 
     def from_torch(self, key: str, lookup: Callable[[str], np.ndarray | None]) -> np.ndarray | None:
-        """What is looked up."""
+        """The values that are looked up."""
         return lookup(key)
 
 

@@ -1,4 +1,4 @@
-"""Files of weights, found and read: what Hugging Face, Paddle and this workbench write.
+"""Files of weights that Hugging Face, Paddle and this workbench write: found and read.
 
     safetensors      torch's layout; Paddle's, where its metadata's format is pd or np (PaddleNLP's)
     .bin, .pt        torch.save, zip or legacy (common/weights/torch_save.py)
@@ -7,7 +7,7 @@
     …index.json      Hugging Face's index of shards, each a safetensors or .bin file
     a folder         that holds one of these, most likely with the published config.json
 
-What a file is, its first bytes say, not its name.  Nothing is ever executed.  NumPy and safetensors
+A file's first bytes say what it is, not its name.  Nothing is ever executed.  NumPy and safetensors
 only; the check's process imports neither framework.
 """
 
@@ -29,7 +29,7 @@ from common.weights.state_pickle import PaddleMachine, paddle_arrays, read_store
 from common.weights.torch_save import is_legacy, read_torch_legacy, read_torch_zip, widened
 
 CONFIG = "config.json"
-# In the order in which they are preferred: transformers takes safetensors before .bin.
+# In the order of preference, which is transformers': safetensors before .bin.
 KNOWN = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -39,7 +39,7 @@ KNOWN = (
     "weights.npz",
 )
 SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".pdparams", ".npz")
-# Beside the weights of a training run, and no weights.
+# Files beside the weights of a training run that are no weights.
 _OTHERS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")
 GIVE = f"give a file ({', '.join(SUFFIXES)}, …index.json) or a folder that holds one"
 # What zipfile, NumPy and the system raise for a damaged file.
@@ -51,13 +51,13 @@ _SAFE_DTYPES = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a checkpoint's parts are: what --weights names, found."""
+class CheckpointFiles:
+    """The files of the checkpoint that --weights names."""
 
-    given: str  # as the user wrote it
+    option: str  # --weights as the user wrote it
     path: Path  # the file of weights, or the index of its shards
     config: Path | None  # config.json in the folder, or beside the file
-    passed_over: tuple[str, ...] = ()  # files of weights that are there too
+    passed_over: tuple[str, ...] = ()  # further files of weights, which are not read
 
 
 @dataclass
@@ -71,67 +71,67 @@ class Stored:
     shards: int = 0  # how many files an index names
 
 
-def find(given: str) -> Place:
-    """The parts of what --weights names; UserError where there are none."""
-    path = Path(given)
+def find(weights: str) -> CheckpointFiles:
+    """The parts of the checkpoint that --weights names; UserError where there are none."""
+    path = Path(weights)
     if path.is_dir():
-        return _in_folder(given, path)
+        return _in_folder(weights, path)
     if not path.exists():
         raise UserError(
-            f"--weights {given}: there is no such file or folder; {GIVE}, or write trained-like"
+            f"--weights {weights}: there is no such file or folder; {GIVE}, or write trained-like"
         )
     config = path.parent / CONFIG
-    return Place(given, path, config if config.is_file() else None)
+    return CheckpointFiles(weights, path, config if config.is_file() else None)
 
 
-def _in_folder(given: str, folder: Path) -> Place:
-    there = [name for name in KNOWN if (folder / name).is_file()]
-    if not there:
-        there = sorted(
+def _in_folder(weights: str, folder: Path) -> CheckpointFiles:
+    files = [name for name in KNOWN if (folder / name).is_file()]
+    if not files:
+        files = sorted(
             path.name
             for path in folder.iterdir()
             if path.suffix in SUFFIXES and path.is_file() and not path.name.startswith(_OTHERS)
         )
-        if len(there) > 1:
+        if len(files) > 1:
             raise UserError(
-                f"--weights {given}: this folder holds {', '.join(there)}: name the one to read"
+                f"--weights {weights}: this folder holds {', '.join(files)}: name the one to read"
             )
-    if not there:
-        held = sorted(path.name for path in folder.iterdir())
-        told = f"it holds {', '.join(held[:8])}{', …' if held[8:] else ''}"
-        told = told if held else "it is empty"
+    if not files:
+        names = sorted(path.name for path in folder.iterdir())
+        content = f"it holds {', '.join(names[:8])}{', …' if names[8:] else ''}"
+        content = content if names else "it is empty"
         raise UserError(
-            f"--weights {given}: no file of weights in this folder ({told}); {GIVE}, such as "
+            f"--weights {weights}: no file of weights in this folder ({content}); {GIVE}, such as "
             f"{', '.join(KNOWN[:3])}"
         )
-    config = folder / CONFIG
-    return Place(given, folder / there[0], config if config.is_file() else None, tuple(there[1:]))
+    config = folder / CONFIG if (folder / CONFIG).is_file() else None
+    return CheckpointFiles(weights, folder / files[0], config, tuple(files[1:]))
 
 
-def parts(given: str) -> list[Path]:
+def parts(weights: str) -> list[Path]:
     """Every file that a checkpoint is read from: its weights, shards and configuration."""
-    place = find(given)
-    shards = [place.path.parent / name for name in _shards(place)[0]] if _is_index(place) else []
-    return [place.path, *shards, *filter(None, [place.config])]
+    files = find(weights)
+    shards = [files.path.parent / name for name in _shards(files)[0]] if _is_index(files) else []
+    return [files.path, *shards, *filter(None, [files.config])]
 
 
-def read(place: Place) -> Stored:
+def read(files: CheckpointFiles) -> Stored:
     """The arrays of a checkpoint; UserError, in one sentence, for whatever cannot be read."""
-    if not _is_index(place):
-        return _read_file(place.path, f"--weights {place.given}")
-    names, wanted = _shards(place)
+    if not _is_index(files):
+        return _read_file(files.path, f"--weights {files.option}")
+    names, wanted = _shards(files)
     whole = Stored({}, "")
     for name in names:
-        path = place.path.parent / name
+        path = files.path.parent / name
         if not path.is_file():
             raise UserError(
-                f"--weights {place.given}: {place.path.name} names the shard {printable(name)}, "
+                f"--weights {files.option}: {files.path.name} names the shard {printable(name)}, "
                 "which is not there: fetch it, or take the folder as it was published"
             )
-        part = _read_file(path, f"--weights {place.given}: the shard {name}")
+        part = _read_file(path, f"--weights {files.option}: the shard {name}")
         twice = sorted(set(whole.state) & set(part.state))
         if twice:
-            raise UserError(f"--weights {place.given}: two shards hold {', '.join(twice)}")
+            raise UserError(f"--weights {files.option}: two shards hold {', '.join(twice)}")
         whole.state |= part.state
         whole.kind, whole.paddle = part.kind, part.paddle
         whole.widened += part.widened
@@ -139,65 +139,65 @@ def read(place: Place) -> Stored:
     absent = sorted(set(wanted) - set(whole.state))
     if absent:
         raise UserError(
-            f"--weights {place.given}: {place.path.name} names {', '.join(absent)}, which no shard "
-            "holds: take the folder as it was published"
+            f"--weights {files.option}: {files.path.name} names {', '.join(absent)}, which no "
+            "shard holds: take the folder as it was published"
         )
     return whole
 
 
-def _is_index(place: Place) -> bool:
-    return place.path.name.endswith(".index.json")
+def _is_index(files: CheckpointFiles) -> bool:
+    return files.path.name.endswith(".index.json")
 
 
-def _shards(place: Place) -> tuple[list[str], list[str]]:
+def _shards(files: CheckpointFiles) -> tuple[list[str], list[str]]:
     """The shards' names and the weights' of an index; neither may lead out of its folder."""
-    table = load_json(place.path).get("weight_map")
+    table = load_json(files.path).get("weight_map")
     plain = isinstance(table, dict) and table and all(isinstance(n, str) for n in table.values())
     if not plain or any(Path(name).name != name for name in table.values()):
         raise UserError(
-            f"--weights {place.given}: {place.path.name} has no weight_map of names to files "
+            f"--weights {files.option}: {files.path.name} has no weight_map of names to files "
             "beside it, as Hugging Face's index has"
         )
     return sorted(set(table.values())), list(table)
 
 
-def _read_file(path: Path, told: str) -> Stored:
-    """One file; `told` begins the sentence of what is wrong."""
+def _read_file(path: Path, source: str) -> Stored:
+    """One file; `source` begins the sentence that says what is wrong with it."""
     with open_plain(path, links=True) as file:
         start = file.read(512)
         file.seek(0)
-        _refuse_other(start, told)
+        _refuse_other(start, source)
         try:
             return _by_content(file, start, path)
         except Refused as error:
-            found = f"refused: {error}"
+            problem = f"refused: {error}"
         except TypeError:
-            found = "refused: a call with other arguments than the framework's own"
+            problem = "refused: a call with other arguments than the framework's own"
         except MemoryError:
-            found = "its arrays do not fit into memory"
+            problem = "its arrays do not fit into memory"
         except zipfile.BadZipFile as error:
-            found = f"cut short or damaged ({error})"
+            problem = f"cut short or damaged ({error})"
         except _DAMAGE as error:
-            found = f"cut short or damaged ({' '.join(str(error).split())[:200]})"
+            problem = f"cut short or damaged ({' '.join(str(error).split())[:200]})"
     raise UserError(
-        f"{told}: {path.name} is not a readable file of weights: {found}; take or write it "
+        f"{source}: {path.name} is not a readable file of weights: {problem}; take or write it "
         "once more"
     )
 
 
-def _refuse_other(start: bytes, told: str) -> None:
-    """Raise UserError for what is often found in a weights file's place."""
+def _refuse_other(start: bytes, source: str) -> None:
+    """Raise UserError for what is often downloaded instead of a file of weights."""
     if not start:
         raise UserError(
-            f"{told}: not a readable file of weights: it is empty; take or write it once more"
+            f"{source}: not a readable file of weights: it is empty; take or write it once more"
         )
     if start.startswith(b"version https://git-lfs"):
         raise UserError(
-            f"{told}: this is a git-lfs pointer, not the weights: run git lfs pull in its folder"
+            f"{source}: this is a git-lfs pointer, not the weights: run git lfs pull in its folder"
         )
     if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
         raise UserError(
-            f"{told}: this is a web page, most likely an error's, not the weights: download the "
+            f"{source}: this is a web page, most likely an error's, not the weights: download the "
             "file itself"
         )
 
@@ -232,24 +232,24 @@ def _safetensors(file: io.BufferedReader) -> Stored:
 
     content = file.read()
     try:
-        found = safetensors.deserialize(content)
+        tensors = safetensors.deserialize(content)
     except safetensors.SafetensorError as error:
         raise ValueError(str(error)) from None
     length = int.from_bytes(content[:8], "little")
     metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
     del content
     stored = Stored({}, "safetensors", paddle=metadata.get("format") in ("pd", "np"))
-    for name, told in found:
-        code = _SAFE_DTYPES.get(told["dtype"])
+    for name, tensor in tensors:
+        code = _SAFE_DTYPES.get(tensor["dtype"])
         if code is None:
-            raise Refused(f"{printable(name)} of the dtype {told['dtype']}")
-        values = np.frombuffer(told["data"], code)
-        if told["dtype"] == "BF16":
+            raise Refused(f"{printable(name)} of the dtype {tensor['dtype']}")
+        values = np.frombuffer(tensor["data"], code)
+        if tensor["dtype"] == "BF16":
             values = widened(values)
             stored.widened.append(name)
-        if told["dtype"] == "BOOL":
+        if tensor["dtype"] == "BOOL":
             values = values != 0
-        stored.state[name] = values.reshape(told["shape"])
+        stored.state[name] = values.reshape(tensor["shape"])
     return _non_empty(stored)
 
 
@@ -263,7 +263,7 @@ def _pdparams(file: io.BufferedReader) -> Stored:
         values = np.frombuffer(read_stored(file, array), array.dtype)
         values = values.reshape(array.shape, order="F" if array.fortran else "C")
         values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
-        if values.dtype == np.uint16:  # Paddle's bfloat16: it has no uint16
+        if values.dtype == np.uint16:  # bfloat16 in Paddle, which has no uint16
             values = widened(values)
             stored.widened.append(name)
         stored.state[name] = values.reshape(array.shape)

@@ -1,9 +1,9 @@
-"""State dicts inside pickles, as torch.save and paddle.save write them, followed without executing.
+"""State dicts inside pickles, as torch.save and paddle.save write them, read without executing.
 
-NumPy only.  Both machines are common/logs/pickle_machine.py's with a few more names, and as strict:
-whatever else a file asks for is refused by its name.
+NumPy only.  Both machines are common/logs/pickle_machine.py's with a few more known names; every
+other name that a file asks for is refused, and the refusal says which.
 
-    torch   {name: tensor}, each tensor some elements of a storage whose bytes lie elsewhere in the
+    torch   {name: tensor}, each tensor some elements of a storage whose bytes are elsewhere in the
             file; OrderedDict, Parameter and a state dict's _metadata are known
     Paddle  {name: ndarray}, {name: (parameter's name, ndarray)} and the table
             StructuredToParameterName
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.logs.pickle_machine import Machine, Refused, StoredArray, _Global, _Text, printable
+from common.system.files import read_into
 
 # torch's storage classes -> the dtype of their elements; bfloat16 is no NumPy dtype.
 BFLOAT16 = "bfloat16"
@@ -42,7 +43,7 @@ _MAX_AXES = 32
 
 @dataclass(frozen=True)
 class Storage:
-    """A storage that a pickle names: where its bytes lie is the container's affair."""
+    """A storage that a pickle names; the file around the pickle says where its bytes are."""
 
     key: str
     code: str  # a dtype, or BFLOAT16
@@ -68,17 +69,17 @@ class StoredTensor:
 
 
 class _StateMachine(Machine):
-    """A machine whose dicts hold what state dicts do: a dict is judged once it is whole."""
+    """A machine for dicts of any values; `_named` checks these once a dict is complete."""
 
     def result(self) -> object:
-        """The one value that is left; the file stays behind STOP."""
+        """The one value that is left; the file is then positioned behind STOP."""
         if len(self.stack) != 1:
             raise Refused("a pickle without one result")
         self.memo.clear()  # the next pickle in the file has its own
         return self.stack.pop()
 
     def set_items(self, values: list) -> None:
-        """SETITEMS; keys are text, values are judged by `named`."""
+        """SETITEMS; keys are text, `_named` checks the values."""
         target = self.pop()
         if not isinstance(target, dict) or len(values) % 2:
             raise Refused("SETITEM on what is no dict")
@@ -119,11 +120,12 @@ class TorchMachine(_StateMachine):
 
     def persistent(self) -> None:
         """BINPERSID: a storage, and nothing else."""
-        told = self.pop()
-        if not isinstance(told, tuple) or len(told) not in (5, 6) or told[5:] not in ((), (None,)):
+        items = self.pop()
+        fits = isinstance(items, tuple) and len(items) in (5, 6) and items[5:] in ((), (None,))
+        if not fits:
             raise Refused("a persistent id that is no storage of torch's")
-        word, kind, key, place, count = told[:5]
-        texts = [getattr(value, "text", None) for value in (word, key, place)]
+        word, kind, key, device, count = items[:5]
+        texts = [getattr(value, "text", None) for value in (word, key, device)]
         named = isinstance(kind, _Global) and kind.kind.startswith("storage ")
         if texts[0] != "storage" or not named or None in texts:
             raise Refused("a persistent id that is no storage of torch's")
@@ -185,16 +187,16 @@ class PaddleMachine(_StateMachine):
         return values
 
 
-def torch_tensors(found: object) -> dict[str, StoredTensor]:
-    """Name -> tensor of what TorchMachine found; Refused where it is no state dict."""
-    return _named(found, lambda value: value if isinstance(value, StoredTensor) else None)
+def torch_tensors(unpickled: object) -> dict[str, StoredTensor]:
+    """Name -> tensor of TorchMachine's result; Refused where that is no state dict."""
+    return _named(unpickled, lambda value: value if isinstance(value, StoredTensor) else None)
 
 
-def paddle_arrays(found: object) -> dict[str, StoredArray]:
-    """Name -> array of what PaddleMachine found; Refused where it is no state dict."""
-    if isinstance(found, dict):
-        found = {key: value for key, value in found.items() if key != NAME_TABLE}
-    return _named(found, _paddle_array)
+def paddle_arrays(unpickled: object) -> dict[str, StoredArray]:
+    """Name -> array of PaddleMachine's result; Refused where that is no state dict."""
+    if isinstance(unpickled, dict):
+        unpickled = {key: value for key, value in unpickled.items() if key != NAME_TABLE}
+    return _named(unpickled, _paddle_array)
 
 
 def _paddle_array(value: object) -> StoredArray | None:
@@ -204,27 +206,30 @@ def _paddle_array(value: object) -> StoredArray | None:
     return value if filled else None
 
 
-def _named(found: object, plain) -> dict:
-    if not isinstance(found, Mapping):
+def _named(unpickled: object, weight_of) -> dict:
+    """Name -> `weight_of` of each value, which is None for what is no weight: Refused."""
+    if not isinstance(unpickled, Mapping):
         raise Refused("no dict of named weights")
-    made = {}
-    for key, value in found.items():
-        made[key] = plain(value)
-        if made[key] is None:
+    weights = {}
+    for key, value in unpickled.items():
+        weights[key] = weight_of(value)
+        if weights[key] is None:
             inside = f", which holds {_some(value)}" if isinstance(value, dict) else ""
             raise Refused(
                 f"{_kind(value)} under the key {printable(key)}{inside}: save the model's state "
                 "dict alone"
             )
-    return made
+    return weights
 
 
 def _some(value: dict) -> str:
+    """The first keys of a dict."""
     keys = ", ".join(printable(key) for key in list(value)[:3])
     return f"{keys}{', …' if len(value) > 3 else ''}" if keys else "nothing"
 
 
 def _kind(value: object) -> str:
+    """What a value is, in words."""
     if isinstance(value, _Text):
         return "text"
     return "a dict" if isinstance(value, dict) else f"a {type(value).__name__.strip('_').lower()}"
@@ -240,6 +245,6 @@ def read_stored(file: io.BufferedReader, array: StoredArray) -> bytearray | byte
         except ValueError:
             raise Refused("data that is not what was announced") from None
     content = bytearray(data.count)
-    if file.readinto(content) != data.count:
+    if not read_into(file, memoryview(content)):
         raise Refused("an end before the pickle's own")
     return content

@@ -12,11 +12,12 @@ import zipfile
 import numpy as np
 
 from common.logs.pickle_machine import Refused
+from common.system.files import read_into
 from common.weights.state_pickle import BFLOAT16, Storage, StoredTensor, TorchMachine, torch_tensors
 
 _MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _VERSION = b"\x80\x02M\xe9\x03."
-# One storage may stand under several names, but not make a checkpoint out of nearly nothing.
+# Several tensors may share a storage; but a small file must not unpack to a huge checkpoint.
 _MAX_REUSE = 16
 _FREE_BYTES = 1 << 26
 
@@ -31,7 +32,7 @@ def read_torch_zip(
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     """Name -> array of a torch.save zip, and the names of those that were bfloat16.
 
-    These come as float32, which holds it exactly; what shares a storage shares memory.
+    bfloat16 becomes float32, which holds it exactly; tensors that share a storage share memory.
     Raises Refused in words, or what zipfile and NumPy raise for a damaged file.
     """
     members = {member.filename: member for member in archive.infolist()}
@@ -57,17 +58,16 @@ def read_torch_zip(
             raise Refused(f"a tensor whose storage {ascii(name)} is not in the zip")
         if members[name].file_size != storage.count * _item_bytes(storage.code):
             raise Refused(f"{ascii(name)} of {members[name].file_size:,} bytes, not {storage}")
-        made = bytearray(members[name].file_size)
         with archive.open(name) as stream:
-            _fill(stream, made)
-            stream.read(1)  # its end also checks the member's sum
-        return made
+            content = _read(stream, members[name].file_size)
+            stream.read(1)  # reading to the end also checks the member's sum
+        return content
 
     return _arrays(tensors, load, order, os.fstat(file.fileno()).st_size)
 
 
 def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The same of a file that torch.save wrote before PyTorch 1.6, or was told to write so."""
+    """The same of a file in torch.save's format from before PyTorch 1.6."""
     size = os.fstat(file.fileno()).st_size
     if file.read(len(_MAGIC)) != _MAGIC or file.read(len(_VERSION)) != _VERSION:
         raise Refused("another version of torch.save's format")
@@ -80,12 +80,12 @@ def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], l
     listed = [getattr(key, "text", None) for key in _listed(machine.run())]
     if set(listed) != set(wanted) or len(set(listed)) != len(listed):
         raise Refused("other storages than the tensors'")
-    places = {}
+    offsets = {}
     for key in listed:
-        count = int.from_bytes(_taken(file, 8), "little")
+        count = int.from_bytes(_read(file, 8), "little")
         if count != wanted[key].count:
             raise Refused(f"a storage of {count:,} elements, not {wanted[key].count:,}")
-        places[key] = file.tell()
+        offsets[key] = file.tell()
         if count * _item_bytes(wanted[key].code) > size - file.tell():
             raise Refused("an end before the last storage's own")
         file.seek(count * _item_bytes(wanted[key].code), io.SEEK_CUR)
@@ -93,48 +93,38 @@ def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], l
         raise Refused(f"{size - file.tell():,} bytes after the last storage")
 
     def load(storage: Storage) -> bytearray:
-        made = bytearray(storage.count * _item_bytes(storage.code))
-        file.seek(places[storage.key])
-        _fill(file, made)
-        return made
+        file.seek(offsets[storage.key])
+        return _read(file, storage.count * _item_bytes(storage.code))
 
     return _arrays(tensors, load, "<" if system["little_endian"] else ">", size)
 
 
-def _listed(found: object) -> list:
-    if not isinstance(found, list):
+def _listed(keys: object) -> list:
+    if not isinstance(keys, list):
         raise Refused("no list of storages")
-    return found
+    return keys
 
 
 def _item_bytes(code: str) -> int:
     return 2 if code == BFLOAT16 else np.dtype(code).itemsize
 
 
-def _taken(file, count: int) -> bytes:
-    content = file.read(count)
-    if len(content) != count:
+def _read(stream, count: int) -> bytearray:
+    content = bytearray(count)
+    if not read_into(stream, memoryview(content)):
         raise Refused("an end before the last storage's own")
     return content
 
 
-def _fill(stream, made: bytearray) -> None:
-    view, place = memoryview(made), 0
-    while place < len(view):
-        count = stream.readinto(view[place:])
-        if not count:
-            raise Refused("an end before the last storage's own")
-        place += count
-
-
 def _arrays(tensors: dict[str, StoredTensor], load, order: str, file_bytes: int):
+    """Name -> array, and the names of those that were bfloat16; `load` gives a storage's bytes."""
     total = sum(tensor.size * _item_bytes(tensor.storage.code) for tensor in tensors.values())
     total += sum(s.count * _item_bytes(s.code) for s in {t.storage for t in tensors.values()})
     if total > max(_FREE_BYTES, _MAX_REUSE * file_bytes):
         raise Refused(f"{total:,} bytes of tensors in {file_bytes:,} bytes of file")
     storages: dict[str, np.ndarray] = {}
     kinds: dict[str, Storage] = {}
-    found = {}
+    arrays = {}
     for name, tensor in tensors.items():
         storage = tensor.storage
         if kinds.setdefault(storage.key, storage) != storage:
@@ -151,15 +141,15 @@ def _arrays(tensors: dict[str, StoredTensor], load, order: str, file_bytes: int)
             writeable=False,
         )
         # A copy only where the elements do not lie in order.
-        found[name] = np.ascontiguousarray(values).reshape(tensor.shape)
-    return found, [name for name, t in tensors.items() if t.storage.code == BFLOAT16]
+        arrays[name] = np.ascontiguousarray(values).reshape(tensor.shape)
+    return arrays, [name for name, t in tensors.items() if t.storage.code == BFLOAT16]
 
 
 def _numbers(content: bytearray, code: str, order: str) -> np.ndarray:
     """A storage's elements, in this machine's byte order."""
     if code == BFLOAT16:
         return widened(np.frombuffer(content, np.dtype("u2").newbyteorder(order)))
-    if code == "b1":  # any byte but 0 is true; NumPy trusts that it is 1
+    if code == "b1":  # torch takes any byte but 0 for true, NumPy expects a 1
         return np.frombuffer(content, np.uint8) != 0
     values = np.frombuffer(content, np.dtype(code).newbyteorder(order))
     return values.astype(values.dtype.newbyteorder("="), copy=False)

@@ -1,12 +1,12 @@
 """case.py's `convert(torch_state) -> paddle_state`, traced so that it is certified like the rest.
 
-NumPy only.  `convert` is for fused or split weights: it returns the Paddle entries that it makes
-from the torch state, a dict of arrays with torch's names; whatever it does not return goes by name,
-kind and RENAME as ever.  It may cut, join, transpose and reorder, and nothing else.
+NumPy only.  `convert` is for fused or split weights: from the torch state, a dict of arrays with
+torch's names, it returns the Paddle entries that it knows how to fill; all others are paired by
+name, kind of layer and RENAME as usual.  It may cut, join, transpose and reorder, and nothing else.
 
-It is never given the weights.  It is given arrays that hold the number of each element, and what
-comes out says of each element where it came from: that is the proof that it computes nothing, and
-the way by which gradients go back.
+It is never called with the weights, but with arrays that hold the number of each element.  What it
+returns then says of each element where it came from, which proves that it computes nothing, and
+tells how gradients are carried back.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,15 +17,17 @@ import numpy as np
 from common.system.errors import UserError
 
 State = Mapping[str, np.ndarray]
-# Flat indices in a torch entry, and in the Paddle entry that they go to; by torch key.
+# Torch key -> (flat indices in the torch entry, flat indices in the Paddle entry that they go to).
 Parts = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
-_DIGIT = 2**20  # numbers are given in two digits, so that a convert that casts to float32 is exact
+# An element's number is passed in two digits of this base, each of which float32 holds exactly:
+# `convert` may cast to it.
+_BASE = 2**20
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A Paddle entry that `convert` makes: any elements of any torch entries."""
+    """A Paddle entry that `convert` fills: any elements of any torch entries."""
 
     paddle_key: str
     kind: str
@@ -46,21 +48,21 @@ class Converted:
         return ", ".join(self.parts)
 
     def reads(self) -> object:
-        """What tells whether two entries have the same values."""
-        return tuple((key, there.tobytes()) for key, (there, _) in self.parts.items())
+        """Two entries with equal `reads()` have the same values."""
+        return tuple((key, source.tobytes()) for key, (source, _) in self.parts.items())
 
     def from_torch(self, state: State) -> np.ndarray:
         """The Paddle entry's values."""
         dtype = np.result_type(*(state[key].dtype for key in self.parts))
         values = np.empty(int(np.prod(self.shape)), dtype)
-        for key, (there, here) in self.parts.items():
-            values[here] = state[key].reshape(-1)[there]
+        for key, (source, target) in self.parts.items():
+            values[target] = state[key].reshape(-1)[source]
         return values.reshape(self.shape)
 
     def put(self, values: np.ndarray, state: State) -> None:
         """Write the Paddle entry's values to their places in the torch entries."""
-        for key, (there, here) in self.parts.items():
-            state[key].reshape(-1)[there] = values.reshape(-1)[here]
+        for key, (source, target) in self.parts.items():
+            state[key].reshape(-1)[source] = values.reshape(-1)[target]
 
     def count(self, key: str, uses: np.ndarray) -> None:
         """Add one to each element of a torch entry that it reads."""
@@ -73,13 +75,13 @@ def trace(
     first: Mapping[str, str],
     paddle_shapes: Mapping[str, tuple[int, ...]],
 ) -> dict[str, Parts]:
-    """Paddle key -> where each element of what `convert` makes comes from.
+    """Paddle key -> where each element that `convert` returns comes from.
 
     shapes, first   of the torch entries: shape, and the first key of the same tensor
-    Raises UserError where convert fails, makes entries or shapes that the Paddle model has not, or
-    computes: adds, scales, fills.
+    Raises UserError where convert fails, returns entries or shapes that the Paddle model has not,
+    or computes: adds, scales, fills.
     """
-    numbers, starts, total = {}, {}, 1  # from 1: what convert fills with 0 comes from nowhere
+    numbers, starts, total = {}, {}, 1  # from 1, so that a 0 is known to be none of the elements
     for key, shape in shapes.items():
         if first[key] == key:
             size = int(np.prod(shape))
@@ -87,14 +89,14 @@ def trace(
             numbers[key] = np.arange(total, total + size).reshape(shape)
             total += size
     numbers = {key: numbers[first[key]] for key in shapes}
-    low = _called(convert, {key: value % _DIGIT for key, value in numbers.items()}, paddle_shapes)
-    high = _called(convert, {key: value // _DIGIT for key, value in numbers.items()}, paddle_shapes)
+    low = _called(convert, {key: value % _BASE for key, value in numbers.items()}, paddle_shapes)
+    high = _called(convert, {key: value // _BASE for key, value in numbers.items()}, paddle_shapes)
     # A convert whose work depends on the values would show here.
     draws = np.random.default_rng(0).standard_normal(total).astype(np.float32)
     drawn = _called(convert, {key: draws[value] for key, value in numbers.items()}, paddle_shapes)
-    found, computed = {}, []
+    parts, computed = {}, []
     for key, values in low.items():
-        source = values + _DIGIT * high.get(key, np.full(values.shape, np.nan))
+        source = values + _BASE * high.get(key, np.full(values.shape, np.nan))
         inside = np.isfinite(source) & (source >= 1) & (source < total) & (source % 1 == 0)
         if not inside.all() or key not in drawn:
             computed.append(key)
@@ -103,31 +105,31 @@ def trace(
         if not np.array_equal(draws[index], drawn[key]):
             computed.append(key)
             continue
-        found[key] = _parts(index.reshape(-1), starts)
+        parts[key] = _parts(index.reshape(-1), starts)
     if computed:
         raise UserError(
             f"case.py's convert computes {', '.join(sorted(computed))}: every element of what it "
             "returns must be one element of torch_state, unchanged; it may only cut, join, "
             "transpose and reorder"
         )
-    return found
+    return parts
 
 
 def _called(convert, state, paddle_shapes) -> dict[str, np.ndarray]:
-    """What convert makes of a state, as float64, with its names and shapes checked."""
+    """What convert returns for a state, as float64, with its names and shapes checked."""
     try:
-        made = convert({key: np.array(values, np.float32) for key, values in state.items()})
+        returned = convert({key: np.array(values, np.float32) for key, values in state.items()})
     except Exception as error:
         raise UserError(f"case.py's convert failed: {type(error).__name__}: {error}") from error
-    if not isinstance(made, dict):
+    if not isinstance(returned, dict):
         raise UserError(
-            f"case.py's convert must return a dict of arrays, not {type(made).__name__}"
+            f"case.py's convert must return a dict of arrays, not {type(returned).__name__}"
         )
-    unknown = sorted(str(key) for key in set(made) - set(paddle_shapes))
+    unknown = sorted(str(key) for key in set(returned) - set(paddle_shapes))
     if unknown:
         raise UserError(f"case.py's convert makes what the Paddle model has not: {unknown}")
-    made = {key: np.asarray(values) for key, values in made.items()}
-    for key, values in made.items():
+    returned = {key: np.asarray(values) for key, values in returned.items()}
+    for key, values in returned.items():
         if values.dtype.kind not in "biuf":
             raise UserError(f"case.py's convert: {key} is {values.dtype}, not numbers")
         if values.shape != paddle_shapes[key]:
@@ -135,15 +137,15 @@ def _called(convert, state, paddle_shapes) -> dict[str, np.ndarray]:
                 f"case.py's convert: {key} is {list(values.shape)}, the Paddle model has "
                 f"{list(paddle_shapes[key])}"
             )
-    return {key: values.astype(np.float64) for key, values in made.items()}
+    return {key: values.astype(np.float64) for key, values in returned.items()}
 
 
 def _parts(index: np.ndarray, starts: Mapping[str, int]) -> dict[str, tuple]:
-    """The flat Paddle entry's element numbers, sorted out by torch entry."""
+    """The elements of a flat Paddle entry, grouped by the torch entry that they come from."""
     keys, bounds = list(starts), np.array(list(starts.values()))
     owner = np.searchsorted(bounds, index, side="right") - 1
     parts = {}
     for i in np.unique(owner):
-        here = np.flatnonzero(owner == i)
-        parts[keys[i]] = index[here] - bounds[i], here
+        target = np.flatnonzero(owner == i)
+        parts[keys[i]] = index[target] - bounds[i], target
     return parts

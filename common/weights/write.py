@@ -1,8 +1,8 @@
 """Write a checkpoint's weights in the format that the file's ending names.
 
-safetensors and .npz are written here.  .bin and .pdparams are pickles, whose spelling is their
-framework's affair: its own torch.save or paddle.save writes them, in a process of that side, and
-the reader that then checks them (common/weights/state_pickle.py) shares nothing with it.
+safetensors and .npz are written here.  .bin and .pdparams are pickles: torch.save or paddle.save
+itself writes them, in a process of that side, and the reader that checks them afterwards
+(common/weights/state_pickle.py) shares no code with it.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ import numpy as np
 
 from common.pair.request import RunRequest
 from common.system.json_file import write_json
-from common.weights import states as weights
 from common.weights.checkpoint import Checkpoint, run_side
 from common.weights.layers import Owner
+from common.weights.states import save_state
 
 # Ending -> True where the layout is Paddle's.
 FORMATS = {
@@ -36,7 +36,7 @@ def write(path: Path, checkpoint: Checkpoint, pythons: Mapping[str, str], work: 
     """
     state, owners = checkpoint.state, checkpoint.owners["torch"]
     if path.suffix == ".npz":
-        weights.save_state(path, state)
+        save_state(path, state)
     elif path.suffix == ".safetensors":
         _safetensors(path, state, owners)
     elif FORMATS[path.suffix]:
@@ -47,7 +47,7 @@ def write(path: Path, checkpoint: Checkpoint, pythons: Mapping[str, str], work: 
 
 
 def _safetensors(path: Path, state: Mapping[str, np.ndarray], owners: Mapping[str, Owner]) -> None:
-    """A tensor of several names once, under its first, as transformers keeps it."""
+    """Write a tensor of several names once, under its first, as transformers does."""
     from safetensors.numpy import save_file
 
     once = {k: np.ascontiguousarray(v) for k, v in state.items() if owners[k].same_as == k}
@@ -58,7 +58,7 @@ def _by_side(side, path: Path, state, owners: Mapping[str, Owner], pythons, work
     """Hand the state to a side's process: the arrays once each, and which name is which."""
     given = work / f"to_write_{side}.npz"
     names = {key: owners[key].same_as for key in state}
-    weights.save_state(given, {key: state[key] for key in dict.fromkeys(names.values())})
+    save_state(given, {key: state[key] for key in dict.fromkeys(names.values())})
     write_json(given.with_suffix(".json"), names)
     request = RunRequest(weights=str(given.absolute()), save=str(path.absolute()))
     run_side(side, pythons[side], request, work / f"to_write_{side}" / "request.json")

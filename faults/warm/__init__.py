@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 IMPORTS = {
     "torch": ("numpy", "torch"),
     "paddle": ("numpy", "paddle"),
+    "transplant": ("numpy", "paddle", "torch"),  # a Paddle twin that torch computes parts of
     "check": ("numpy", "rich.console", "rich.table", "rich.progress"),
     # Steps 2 and 5.
     "scores": ("numpy", "rich.console", "rich.table", "rich.progress", "scipy.stats")
@@ -34,7 +35,7 @@ IMPORTS = {
     # The program that tests hold the Reformer against.
     "reference": ("numpy", "torch", "transformers.models.reformer.modeling_reformer"),
 }
-_TWINS = ("torch", "paddle")
+_TWINS = ("torch", "paddle", "transplant")
 _CHECKS = ("check", "scores")
 _PATIENCE_S = 10.0
 _LONGEST_FIRST_LINE = 120  # of a script, for systems that read no more of it
@@ -43,7 +44,7 @@ _LONGEST_FIRST_LINE = 120  # of a script, for systems that read no more of it
 class Interpreters:
     """The servers, and the executable that stands for this Python.
 
-    cold   start no server: `python` is this very Python
+    cold   start no server: `python` is this very Python, as it is anywhere but on Linux
     """
 
     def __init__(self, cold: bool = False):
@@ -51,6 +52,7 @@ class Interpreters:
         self.folder: Path | None = None
         self._servers: list[subprocess.Popen] = []
         first_line = f"#!{sys._base_executable} -IS"
+        cold = cold or sys.platform != "linux"  # elsewhere a framework may not bear a fork
         if cold or len(first_line) > _LONGEST_FIRST_LINE or len(first_line.split()) != 2:
             return
         self.folder = Path(tempfile.mkdtemp(prefix="warm-"))

@@ -25,7 +25,8 @@ def server_of(arguments):
     if len(rest) > 1 and rest[0] == "-m":
         parts = rest[1].split(".")
         if len(parts) == 3 and parts[0].startswith("step") and parts[1] in ("torch", "paddle"):
-            return parts[1] if quiet else None
+            name = "transplant" if "--transplant" in rest else parts[1]
+            return name if quiet else None
         return "check" if parts[0] == "common" else None
     if len(rest) > 1 and rest[0] == "-c":  # reprod_log's report: it imports paddle
         return "paddle" if quiet and "import ReprodDiffHelper" in rest[1] else None

@@ -10,23 +10,20 @@ A pair's case.py says what each of its presets reads:
     default     "help": without --data, Python's own help is the text
 
 `prepare` gives a data file of PART/NAME arrays (train, test, sometimes validation), the entries of
-the configuration that belong to it, and notes.  What was read once is kept (cache.py).
+the configuration that belong to it, and notes.  What was read once is cached (cache.py).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from common.pair.pairs import Pair
+from common.pair.sources import cache, classes, language, reviews
+from common.pair.sources.request import DataFile, SourceRequest
 from common.system.checkout import FAKE_DATA, ROOT
 from common.system.errors import UserError
 
-VERSION = 1  # of the builders: what they make of the same file; part of what a kept file is for
-
 KINDS = {
-    # source: (what it is, where it is from, a small file of the same form in fake_data/)
+    # source: (what it is, where it comes from, a small sample of it in fake_data/)
     "reviews": (
         "Amazon's Electronics reviews, reviews_Electronics_5.json.gz",
         "https://jmcauley.ucsd.edu/data/amazon/ (Amazon product data of 2014, 5-core)",
@@ -56,36 +53,6 @@ SETTINGS = {
     "text": ("length", "vocabulary", "default"),
     "classes": ("length", "eval_length", "lower", "columns", "vocabulary"),
 }
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked of a source."""
-
-    path: Path | None  # None: the built-in text
-    settings: dict  # the preset's entry in DATA
-    config: dict  # the preset's configuration
-    seed: int
-    tokenizer: Path | None  # a SentencePiece model, for texts
-    on_progress: Callable[[str], None]
-
-
-@dataclass
-class Made:
-    """What a source made: PART/NAME -> array, entries of the configuration, notes for people."""
-
-    arrays: dict[str, np.ndarray]
-    entries: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A finished data file, the configuration's entries that go with it, and notes."""
-
-    file: Path
-    entries: dict[str, int]
-    notes: list[str]
 
 
 def source_settings(pair: Pair, preset: str) -> dict | None:
@@ -123,32 +90,31 @@ def prepare(
     seed: int,
     tokenizer: Path | None = None,
     on_progress: Callable[[str], None] = lambda text: None,
-) -> Prepared:
-    """The data of a preset that has an entry in DATA, made from `path` or taken from the cache.
+) -> DataFile:
+    """The data of a preset that has an entry in DATA, built from `path` or taken from the cache.
 
     Raises UserError where the file is missing, damaged, or holds nothing that can be used.
     """
-    from common.pair.sources import cache, classes, language, reviews  # they import this module
-
     settings = source_settings(pair, preset)
     kind = settings["source"]
     if path is None and settings.get("default") != "help":
-        raise UserError(f"--data: preset {preset} of {pair.name} reads {_told(kind)}")
+        raise UserError(f"--data: preset {preset} of {pair.name} reads {_description(kind)}")
     if path is not None and not path.exists():
-        raise UserError(f"--data {path}: there is no such file; it should be {_told(kind)}")
+        raise UserError(f"--data {path}: there is no such file; it should be {_description(kind)}")
     if tokenizer is not None and kind != "text":
-        tokenizer = None  # step 2 compares it all the same; these presets have tokens of their own
-    request = Request(path, settings, pair.config(preset), seed, tokenizer, on_progress)
+        tokenizer = None  # these presets have tokens of their own; step 2 alone uses the tokenizer
+    request = SourceRequest(path, settings, pair.config(preset), seed, tokenizer, on_progress)
     build = {
         "reviews": reviews.build,
         "enwik8": language.build,
         "text": language.build,
         "classes": classes.build,
     }[kind]
-    return cache.kept_or_made(request, build)
+    return cache.cached(request, build)
 
 
-def _told(kind: str) -> str:
+def _description(kind: str) -> str:
+    """What the file of a source is, where it comes from and how to give it."""
     what, origin, sample = KINDS[kind]
     sample = (FAKE_DATA / sample).relative_to(ROOT)
     return (

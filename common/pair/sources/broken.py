@@ -1,12 +1,12 @@
-"""Lines of a file that cannot be used: counted, the first few named, and the rest goes on."""
+"""Lines of a data file that cannot be used: they are counted, and a note names the first few."""
 
 from collections import Counter
 from pathlib import Path
 
-NAMED = 3  # such lines that a note names
+NAMED = 3  # lines that a note names
 
 
-class Broken:
+class BrokenLines:
     """What was left out of one file, and why."""
 
     def __init__(self, path: Path, state: dict | None = None):
@@ -23,7 +23,7 @@ class Broken:
             self.first.append(f"{place}{f':{line}' if line else ''} ({why})")
 
     def state(self) -> dict:
-        """What a progress file keeps; Broken(path, state) is the same again."""
+        """What a progress file keeps; BrokenLines(path, state) is the same again."""
         return {"counts": dict(self.counts), "first": self.first}
 
     @property

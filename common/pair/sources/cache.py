@@ -1,12 +1,11 @@
-"""Data files that were made once: kept by what they were made from, and found again.
+"""A cache of data files, each under a hash of what it was built from.
 
-    log/data/reviews-1f0c….npz       the arrays; …json beside it, written last, says it is whole
+    log/data/reviews-1f0c….npz       the arrays; …json beside it is written last: the file is whole
     log/data/reviews-1f0c….part      how far an interrupted run came
-    log/data/sources/…json           the SHA-256 of a source, while its files stay the same
+    log/data/sources/…json           the SHA-256 of a source, valid while its files stay the same
 
-Every file is written whole or not at all.  Two runs at once make the same files, and whichever is
-last puts its own in the place of the other's equal one.  The folder is log/data, or what the
-environment's ALIGNMENT_DATA says.
+Every file is written whole or not at all.  Two runs at once build equal files, and the later one
+replaces the other's.  The folder is log/data, or what the environment's ALIGNMENT_DATA says.
 """
 
 import hashlib
@@ -16,12 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from common.pair.data import load_arrays, save_arrays
-from common.pair.sources import VERSION, Made, Prepared, Request
+from common.pair.sources.request import DataFile, Dataset, SourceRequest
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import whole
+from common.system.hashes import file_sha256
 from common.system.json_file import load_json
 
+VERSION = 1  # of the builders: another number makes every data file be built anew
 FOLDER_VARIABLE = "ALIGNMENT_DATA"
 _CHUNK_BYTES = 1 << 24
 
@@ -31,47 +32,47 @@ def folder() -> Path:
     return Path(os.environ.get(FOLDER_VARIABLE) or ROOT / "log" / "data").absolute()
 
 
-def kept_or_made(request: Request, build: Callable[[Request, Path], Made]) -> Prepared:
-    """The request's data file: the kept one where there is one, else what `build` makes.
+def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Dataset]) -> DataFile:
+    """The request's data file: the cached one where there is one, else what `build` gives.
 
-    `build` gets the request and a path for its own progress file.
+    `build` is called with the request and a path for its own progress file.
     """
     kind = request.settings["source"]
     source = "help " + _help_sha256() if request.path is None else source_sha256(request)
-    made_from = {
+    built_from = {
         "source": source,
         "settings": request.settings,
-        "config": request.config,  # a builder may read any of its entries
+        "config": request.config,  # a builder may use any of its entries
         "seed": request.seed,
-        "tokenizer": file_sha256(request.tokenizer) if request.tokenizer else None,
+        "tokenizer": file_sha256(request.tokenizer, links=True) if request.tokenizer else None,
         "version": VERSION,
     }
-    text = json.dumps(made_from, sort_keys=True, default=str)
+    text = json.dumps(built_from, sort_keys=True, default=str)
     key = hashlib.sha256(text.encode()).hexdigest()
     file = folder() / f"{kind}-{key[:24]}.npz"
-    told = file.with_suffix(".json")
+    entries_file = file.with_suffix(".json")
     notes = []
-    if told.is_file():
+    if entries_file.is_file():
         try:
             request.on_progress("data: looking at what is kept")
-            load_arrays(file)  # what was damaged since is made again
-            kept = load_json(told)
+            load_arrays(file)  # raises UserError where it was damaged since
+            kept = load_json(entries_file)
             again = f"data: taken from {_shown(file)}, made from the same source before"
-            return Prepared(file, kept["entries"], [*kept["notes"], again])
+            return DataFile(file, kept["entries"], [*kept["notes"], again])
         except (UserError, KeyError):
             notes = [f"data: {_shown(file)} was damaged, and was made again"]
     file.parent.mkdir(parents=True, exist_ok=True)
     progress = file.with_suffix(".part")
-    made = build(request, progress)
+    dataset = build(request, progress)
     request.on_progress("data: writing")
-    save_arrays(file, made.arrays, packed=False)
-    with whole(told) as temporary:
-        temporary.write_text(json.dumps({"entries": made.entries, "notes": made.notes}))
+    save_arrays(file, dataset.arrays, packed=False)
+    with whole(entries_file) as temporary:
+        temporary.write_text(json.dumps({"entries": dataset.entries, "notes": dataset.notes}))
     progress.unlink(missing_ok=True)
-    return Prepared(file, made.entries, made.notes + notes)
+    return DataFile(file, dataset.entries, dataset.notes + notes)
 
 
-def source_sha256(request: Request) -> str:
+def source_sha256(request: SourceRequest) -> str:
     """The SHA-256 of a file's or folder's content, remembered while sizes and times stay the same.
 
     A folder's is that of its files' names and contents.
@@ -99,8 +100,8 @@ def source_sha256(request: Request) -> str:
         digest.update(own.digest())
     remembered.parent.mkdir(parents=True, exist_ok=True)
     with whole(remembered) as temporary:
-        told = {"sha256": digest.hexdigest(), "path": str(path), "bytes": total}
-        temporary.write_text(json.dumps(told))
+        record = {"sha256": digest.hexdigest(), "path": str(path), "bytes": total}
+        temporary.write_text(json.dumps(record))
     return digest.hexdigest()
 
 
@@ -109,16 +110,11 @@ def source_files(path: Path) -> list[Path]:
 
     Raises UserError where there are none.
     """
-    found = sorted(f for f in path.rglob("*") if f.suffix in (".txt", ".csv", ".tsv"))
-    found = [f for f in found if f.is_file()]
-    if not found:
+    files = sorted(f for f in path.rglob("*") if f.suffix in (".txt", ".csv", ".tsv"))
+    files = [f for f in files if f.is_file()]
+    if not files:
         raise UserError(f"--data {path}: there is no .txt, .csv or .tsv file in this folder")
-    return found
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a small file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return files
 
 
 def _help_sha256() -> str:

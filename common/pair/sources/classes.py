@@ -16,34 +16,36 @@ What `--data` may be:
     a folder with CLASS/*.txt
 
 Without a test set a fifth of each class is one, drawn under the seed.  Labels are numbered in
-their order: as numbers where all are, else as text.  Words are first seen over training, then test.
+their order: as numbers where all are numbers, else as text.  The vocabulary is built from the
+training set's words, then the test set's.
 """
 
 import csv
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from common.pair.sources import Made, Request
-from common.pair.sources.broken import Broken
+from common.pair.sources.broken import BrokenLines
+from common.pair.sources.request import Dataset, SourceRequest
 from common.pair.sources.words import class_counts, labelled
 from common.pair.tape import Tape
 from common.system.errors import UserError
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
-TEST_SHARE = 5  # one in so many
+TEST_SHARE = 5  # one in five is of the test set
 MAX_CLASSES = 1000
-_TOLD_EVERY = 5000
+_PROGRESS_EVERY = 5000  # texts
 Samples = list[tuple[str, str]]  # (label as it is written, text)
 
 
-def build(request: Request, progress: Path) -> Made:
+def build(request: SourceRequest, progress: Path) -> Dataset:
     """Read, split and tokenize; raises UserError where nothing is left to train on."""
     path = request.path
     train, test, notes = _read(request)
     if not train:
-        told = f": {notes[-1].removeprefix('data: ')}" if notes else ""
-        raise UserError(f"--data {path}: no labelled text that can be used{told}")
+        reason = f": {notes[-1].removeprefix('data: ')}" if notes else ""
+        raise UserError(f"--data {path}: no labelled text that can be used{reason}")
     if test is None:
         train, test = _split(train, request.seed)
         notes.append(f"data: one in {TEST_SHARE} of each class is the test set, under the seed")
@@ -67,10 +69,10 @@ def build(request: Request, progress: Path) -> Made:
     lengths["test"] = settings.get("eval_length", settings["length"])
     arrays, size = labelled(parts, settings.get("lower", False), lengths, request.on_progress)
     entries = {settings.get("vocabulary", "vocab_size"): size, "num_labels": len(names)}
-    return Made(arrays, entries, [class_counts(parts, names), *notes])
+    return Dataset(arrays, entries, [class_counts(parts, names), *notes])
 
 
-def _read(request: Request) -> tuple[Samples, Samples | None, list[str]]:
+def _read(request: SourceRequest) -> tuple[Samples, Samples | None, list[str]]:
     """Training, test (None where there is none), and notes."""
     path = request.path
     if path.is_file():
@@ -82,7 +84,7 @@ def _read(request: Request) -> tuple[Samples, Samples | None, list[str]]:
         return train, test, notes + more
     for suffix in (".csv", ".tsv"):
         if (path / f"train{suffix}").is_file():
-            return _read(_at(request, path / f"train{suffix}"))
+            return _read(replace(request, path=path / f"train{suffix}"))
     if (path / "train").is_dir():
         train, notes = _folder(path / "train", request)
         if not (path / "test").is_dir():
@@ -93,21 +95,16 @@ def _read(request: Request) -> tuple[Samples, Samples | None, list[str]]:
     return train, None, notes
 
 
-def _at(request: Request, path: Path) -> Request:
-    return Request(**(vars(request) | {"path": path}))
-
-
 def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:
     """Training and test: of each class one in TEST_SHARE, at least one, drawn under the seed."""
-    places: dict[str, list[int]] = {}
+    of_class: dict[str, list[int]] = {}  # label -> the numbers of its samples
     for i, (label, _) in enumerate(samples):
-        places.setdefault(label, []).append(i)
+        of_class.setdefault(label, []).append(i)
     drawn: set[int] = set()
-    for label in sorted(places):
-        found = places[label]
-        if len(found) > 1:
-            order = Tape(seed).permutation(f"split/{label}", 0, len(found))
-            drawn |= {found[i] for i in order[: max(1, len(found) // TEST_SHARE)]}
+    for label, numbers in sorted(of_class.items()):
+        if len(numbers) > 1:
+            order = Tape(seed).permutation(f"split/{label}", 0, len(numbers))
+            drawn |= {numbers[i] for i in order[: max(1, len(numbers) // TEST_SHARE)]}
     train = [sample for i, sample in enumerate(samples) if i not in drawn]
     return train, [sample for i, sample in enumerate(samples) if i in drawn]
 
@@ -115,11 +112,11 @@ def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:
 # ---- folders ------------------------------------------------------------------------------------
 
 
-def _folder(path: Path, request: Request) -> tuple[Samples, list[str]]:
+def _folder(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
     """The .txt files of each class's subfolder, in the order of their names."""
-    broken, samples = Broken(path), []
+    broken, samples = BrokenLines(path), []
     for number, file in enumerate(sorted(path.glob("*/*.txt"))):
-        if number % _TOLD_EVERY == 0:
+        if number % _PROGRESS_EVERY == 0:
             request.on_progress(f"data: {number:,} files of {path.name} read")
         try:
             samples.append((file.parent.name, file.read_bytes().decode("utf-8")))
@@ -133,9 +130,9 @@ def _folder(path: Path, request: Request) -> tuple[Samples, list[str]]:
 # ---- tables -------------------------------------------------------------------------------------
 
 
-def _table(path: Path, request: Request) -> tuple[Samples, list[str]]:
+def _table(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
     """The rows of a CSV or TSV file."""
-    broken, samples = Broken(path), []
+    broken, samples = BrokenLines(path), []
     columns, width = None, 0
     for line, row in _rows(path, broken):
         if columns is None:
@@ -154,12 +151,12 @@ def _table(path: Path, request: Request) -> tuple[Samples, list[str]]:
             broken.add(line, "no label")
             continue
         samples.append((label, " ".join(row[i] for i in columns[1])))
-        if len(samples) % _TOLD_EVERY == 0:
+        if len(samples) % _PROGRESS_EVERY == 0:
             request.on_progress(f"data: {len(samples):,} rows of {path.name} read")
     return samples, broken.notes()
 
 
-def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, broken: BrokenLines) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of every row that is not empty; what csv cannot read is counted."""
     dialect = "excel-tab" if path.suffix == ".tsv" else "excel"
     with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
@@ -176,22 +173,22 @@ def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, row
 
 
-def _columns(path: Path, first: list[str], given: dict | None) -> tuple[tuple[int, list], bool]:
-    """((the label's column, the text's columns), whether the first line only names them)."""
+def _columns(path: Path, first: list[str], settings: dict | None) -> tuple[tuple[int, list], bool]:
+    """((the label's column, the text's columns), whether the first line is a header)."""
     names = [cell.strip().lower() for cell in first]
-    wanted = given or {}
+    wanted = settings or {}
     label, text = wanted.get("label", "label"), wanted.get("text", "text")
     texts = text if isinstance(text, list) else [text]
     named = [name for name in (label, *texts) if isinstance(name, str)]
     if all(name.lower() in names for name in named) and named:
-        found = [names.index(n.lower()) if isinstance(n, str) else n for n in (label, *texts)]
+        columns = [names.index(n.lower()) if isinstance(n, str) else n for n in (label, *texts)]
         is_header = True
-    elif not given and len(first) > 1:
-        found, is_header = list(range(len(first))), False
+    elif not settings and len(first) > 1:
+        columns, is_header = list(range(len(first))), False
     else:
-        found, is_header = [n for n in (label, *texts) if isinstance(n, int)], False
-        if named and given:
+        columns, is_header = [n for n in (label, *texts) if isinstance(n, int)], False
+        if named and settings:
             raise UserError(f"--data {path}: no column {', '.join(named)} in its first line")
-    if not found or max(found) >= len(first):
+    if not columns or max(columns) >= len(first):
         raise UserError(f"--data {path}: {len(first)} column(s); a label and a text are needed")
-    return (found[0], found[1:]), is_header
+    return (columns[0], columns[1:]), is_header

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from common.pair.data import BYTE_OFFSET, PADDING, TEXT_VOCABULARY, text
-from common.pair.sources import Made, Request
+from common.pair.sentencepieces import load_processor
+from common.pair.sources.request import Dataset, SourceRequest
 from common.system.errors import UserError
 
 SHARES = {"train": (0, 90), "validation": (90, 95), "test": (95, 100)}  # per cent, from and to
@@ -26,7 +27,7 @@ IGNORED = -100  # a label that no loss counts
 _CHUNK_BYTES = 1 << 22
 
 
-def build(request: Request, progress: Path) -> Made:
+def build(request: SourceRequest, progress: Path) -> Dataset:
     """PART/input_ids, int16 (int32 for large vocabularies), (rows, length), of a text."""
     length = request.settings["length"]
     content, notes = _content(request)
@@ -41,7 +42,7 @@ def build(request: Request, progress: Path) -> Made:
     ends = {part: [len(tokens) * e // 100 for e in ends] for part, ends in SHARES.items()}
     padded = any(end - start < length for start, end in ends.values())
     arrays: dict[str, np.ndarray] = {}
-    told = []
+    sizes = []
     for part, (start, end) in ends.items():
         request.on_progress(f"data: {part} to rows of {length:,}")
         rows = -(-(end - start) // length) if padded else (end - start) // length
@@ -60,15 +61,15 @@ def build(request: Request, progress: Path) -> Made:
             arrays[f"{part}/attention_mask"] = mask.astype(np.int8)
             arrays[f"{part}/labels"] = np.where(mask, ids, IGNORED).astype(ids.dtype)
         rest = f", {missing:,} of them padding" if padded else f", {end - start - len(kept):,} left"
-        told.append(f"{part} {rows:,} rows{rest}")
+        sizes.append(f"{part} {rows:,} rows{rest}")
     name = request.settings.get("vocabulary", "vocab_size")
     entries = {name: size} if request.config.get(name, 0) < size else {}
     kind = "bytes" if pieces is None else f"pieces of {request.tokenizer.name}"
-    notes.append(f"data: {len(tokens):,} {kind} in rows of {length:,}: {'; '.join(told)}")
-    return Made(arrays, entries, notes)
+    notes.append(f"data: {len(tokens):,} {kind} in rows of {length:,}: {'; '.join(sizes)}")
+    return Dataset(arrays, entries, notes)
 
 
-def _content(request: Request) -> tuple[np.ndarray, list[str]]:
+def _content(request: SourceRequest) -> tuple[np.ndarray, list[str]]:
     """The text's bytes, uint8, and notes."""
     path = request.path
     if path is None:
@@ -79,9 +80,11 @@ def _content(request: Request) -> tuple[np.ndarray, list[str]]:
         if not files:
             raise UserError(f"--data {path}: there is no .txt file in this folder")
         content = np.concatenate([np.fromfile(file, np.uint8) for file in files])
-        return _some(path, content), [f"data: {len(files):,} .txt files, in the order of names"]
+        return _non_empty(path, content), [
+            f"data: {len(files):,} .txt files, in the order of names"
+        ]
     if not zipfile.is_zipfile(path):
-        return _some(path, np.fromfile(path, np.uint8)), []
+        return _non_empty(path, np.fromfile(path, np.uint8)), []
     try:
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.infolist() if not member.is_dir()]
@@ -90,11 +93,13 @@ def _content(request: Request) -> tuple[np.ndarray, list[str]]:
             content = _unpacked(archive, members[0], request)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise UserError(f"--data {path}: damaged or cut off ({error}): get it again") from None
-    return _some(path, content), []
+    return _non_empty(path, content), []
 
 
-def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, request: Request) -> np.ndarray:
-    """A member's bytes; what it says of its size is believed only as far as it holds."""
+def _unpacked(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, request: SourceRequest
+) -> np.ndarray:
+    """A member's bytes, read in chunks: the size that its header says is not relied on."""
     parts, done = [], 0
     with archive.open(member) as stream:
         while chunk := stream.read(_CHUNK_BYTES):
@@ -104,30 +109,29 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, request: Reques
     return np.frombuffer(b"".join(parts), np.uint8)
 
 
-def _some(path: Path, content: np.ndarray) -> np.ndarray:
+def _non_empty(path: Path, content: np.ndarray) -> np.ndarray:
     if not content.size:
         raise UserError(f"--data {path}: empty: there is no text in it")
     return content
 
 
-def _pieces(request: Request, content: np.ndarray) -> tuple[np.ndarray, int, list[str]]:
+def _pieces(request: SourceRequest, content: np.ndarray) -> tuple[np.ndarray, int, list[str]]:
     """The text as ids of a SentencePiece model, how many pieces that has, and notes.
 
-    Line by line: a model takes a line's end for a blank, and no piece reaches over a blank.
+    The text is encoded line by line, which changes nothing: a model takes a line's end for a blank,
+    and no piece crosses a blank.
     """
-    from common.pair.sentencepieces import load_processor
-
     processor = load_processor(request.tokenizer)
-    found, replaced, done = [], 0, 0
+    ids, replaced, done = [], 0, 0
     for chunk in _lines(content):
         decoded = chunk.decode("utf-8", "replace")
         replaced += decoded.count("\ufffd") - chunk.count("\ufffd".encode())
         lines = processor.encode(decoded.split("\n"))
-        found.append(np.fromiter(chain.from_iterable(lines), np.int32))
+        ids.append(np.fromiter(chain.from_iterable(lines), np.int32))
         done += len(chunk)
         request.on_progress(f"data: {100 * done // len(content)} % of the text to pieces")
     notes = [f"data: {replaced:,} bytes that are no UTF-8 were replaced"] if replaced else []
-    return np.concatenate(found), processor.get_piece_size(), notes
+    return np.concatenate(ids), processor.get_piece_size(), notes
 
 
 def _lines(content: np.ndarray) -> Iterator[bytes]:

@@ -24,8 +24,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from common.pair.sources import Made, Request
-from common.pair.sources.broken import Broken
+from common.pair.sources.broken import BrokenLines
+from common.pair.sources.request import Dataset, SourceRequest
 from common.pair.sources.words import class_counts, labelled
 from common.pair.tape import Tape
 from common.system.errors import UserError
@@ -37,12 +37,12 @@ STARS = [f"{star} star" for star in range(1, CLASSES + 1)]
 SIZES = {"balanced": [8000, 1000], "random": [40000, 5000, 5000]}
 SAVE_EVERY_S = 10.0
 MAX_LINE_BYTES = 1 << 22  # a longer one is no review
-_LINES_AT_ONCE = 4096  # between two looks at the clock and for signals
+_LINES_AT_ONCE = 4096  # after so many the clock and signals are looked at
 _BLOCK = 1 << 16  # reviews whose draws come from the tape together
 
 
 class Balanced:
-    """The first reviews of each class, up to a cap; then, the cap reset, those of the test."""
+    """The first reviews of each class for training; once all have theirs, the next for the test."""
 
     def __init__(self, sizes, seed: int, state: dict | None = None):
         self.sizes = sizes
@@ -70,9 +70,9 @@ class Balanced:
         if all(self.parts):
             train, test = self.parts
             short = min(self.counts[1]) < self.sizes[1]
-            told = "data: the file ends before the test set has its share of every class"
-            return {"train": train, "test": test}, [told] if short else []
-        # Too few for even the training set: the same shares of what the rarest class has.
+            note = "data: the file ends before the test set has its share of every class"
+            return {"train": train, "test": test}, [note] if short else []
+        # Too few even for the training set: the rarest class's reviews, split in the same shares.
         rarest = min(self.counts[0])
         test = max(1, rarest * self.sizes[1] // sum(self.sizes))
         if rarest - test < 1:
@@ -84,17 +84,18 @@ class Balanced:
             seen[label] += 1
             if seen[label] <= rarest:
                 parts[part].append([label, text])
-        told = f"data: too few reviews for {self.sizes[0]:,} of each class: {caps[0]:,} are taken"
-        return {"train": parts[0], "test": parts[1]}, [told]
+        note = f"data: too few reviews for {self.sizes[0]:,} of each class: {caps[0]:,} are taken"
+        return {"train": parts[0], "test": parts[1]}, [note]
 
 
 class Random:
-    """Reviews drawn from all: those with the smallest of one draw each, in the draws' order.
+    """Reviews drawn from all: each has one draw, and those with the smallest draws are taken.
 
-    A review's draw depends on the seed and its number alone, so that a run can go on anywhere.
+    They come in the draws' order.  A draw depends on the seed and the review's number alone, so an
+    interrupted run can go on anywhere.
     """
 
-    complete = False  # every review has its chance
+    complete = False  # the last review may have the smallest draw
 
     def __init__(self, sizes, seed: int, state: dict | None = None):
         self.sizes = sizes
@@ -138,7 +139,7 @@ class Random:
 SPLITS = {"balanced": Balanced, "random": Random}
 
 
-def build(request: Request, progress: Path) -> Made:
+def build(request: SourceRequest, progress: Path) -> Dataset:
     """Read, split and tokenize; raises UserError where no review is left or the file is damaged."""
     settings, path = request.settings, request.path
     kind = settings.get("split", "balanced")
@@ -162,14 +163,14 @@ def build(request: Request, progress: Path) -> Made:
     arrays, size = labelled(parts, False, lengths, request.on_progress)
     entries = {settings.get("vocabulary", "vocab_size"): size, "num_labels": CLASSES}
     read = f"data: {lines:,} lines of {path.name} read"
-    return Made(arrays, entries, [read, class_counts(parts, STARS), *notes, *broken.notes()])
+    return Dataset(arrays, entries, [read, class_counts(parts, STARS), *notes, *broken.notes()])
 
 
-def _collected(request: Request, kind, sizes, progress: Path):
-    """The collector after one pass, the broken lines, and how many lines were read."""
+def _collected(request: SourceRequest, kind, sizes, progress: Path):
+    """One pass over the file: the collector, the broken lines, how many lines were read."""
     former = _former(progress)
     collector = kind(sizes, request.seed, former and former["collector"])
-    broken = Broken(request.path, former and former["broken"])
+    broken = BrokenLines(request.path, former and former["broken"])
     offset, number = (former["offset"], former["line"]) if former else (0, 0)
 
     def save() -> None:
@@ -183,15 +184,15 @@ def _collected(request: Request, kind, sizes, progress: Path):
     try:
         while more:
             before = number
-            with put_off():  # a line that is half taken in would be taken in again
+            with put_off():  # a line must not be counted in part, which going on would count again
                 for line, bytes_read in islice(lines, _LINES_AT_ONCE):
                     if collector.complete:
                         break
-                    found = review(line)
-                    if isinstance(found, str):
-                        broken.add(number + 1, found)
+                    parsed = review(line)
+                    if isinstance(parsed, str):
+                        broken.add(number + 1, parsed)
                     else:
-                        collector.add(*found)
+                        collector.add(*parsed)
                     offset, number = offset + bytes_read, number + 1
                 more = number - before == _LINES_AT_ONCE
             request.on_progress(f"data: {number:,} lines of {request.path.name} read")
@@ -211,7 +212,7 @@ def _collected(request: Request, kind, sizes, progress: Path):
 
 
 def _former(progress: Path) -> dict | None:
-    """How far an interrupted run came; None where there was none, or its file is damaged."""
+    """The state of an interrupted run; None where there was none, or its file is damaged."""
     try:
         former = json.loads(progress.read_text())
         return former if {"offset", "line", "broken", "collector"} <= set(former) else None
@@ -219,7 +220,7 @@ def _former(progress: Path) -> dict | None:
         return None
 
 
-def _lines(request: Request, offset: int) -> Iterator[tuple[bytes | None, int]]:
+def _lines(request: SourceRequest, offset: int) -> Iterator[tuple[bytes | None, int]]:
     """Each line from an offset in the (unpacked) file, with its bytes; None for one too long."""
     with open(request.path, "rb") as plain:
         packed = plain.read(2) == b"\x1f\x8b"
@@ -240,9 +241,9 @@ def _lines(request: Request, offset: int) -> Iterator[tuple[bytes | None, int]]:
 
 
 def review(line: bytes | None) -> tuple[int, str] | str:
-    """(label, text) of a line, or in a few words why it is none.
+    """(label, text) of a line, or in a few words why it is no review.
 
-    Older dumps of the same site write Python's literals, with single quotes.
+    Older dumps of the same site hold Python literals, with single quotes, instead of JSON.
     """
     if line is None:
         return f"longer than {MAX_LINE_BYTES:,} bytes"
@@ -251,15 +252,15 @@ def review(line: bytes | None) -> tuple[int, str] | str:
     except UnicodeDecodeError:
         return "no UTF-8"
     try:
-        found = json.loads(text)
+        record = json.loads(text)
     except (ValueError, RecursionError):
         try:
-            found = ast.literal_eval(text.strip())
+            record = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return "no JSON"
-    if not isinstance(found, dict) or not isinstance(found.get("reviewText"), str):
+    if not isinstance(record, dict) or not isinstance(record.get("reviewText"), str):
         return "no reviewText"
-    stars = found.get("overall")
+    stars = record.get("overall")
     if type(stars) not in (int, float) or stars not in range(1, CLASSES + 1):
         return "overall is not 1 to 5"
-    return int(stars) - 1, found["reviewText"]
+    return int(stars) - 1, record["reviewText"]

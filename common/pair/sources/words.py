@@ -1,7 +1,7 @@
 """Words of texts as ids, for the sources of classified texts: NLTK's wordpunct rule.
 
-Not the step's tokenizers (common/pair/tokenizers.py and its twin), which step 2 compares: the
-data are made once, in the check's process.
+Not the tokenizers that step 2 checks (common/pair/tokenizers.py): the data are built once, in the
+check's process.
 """
 
 import re
@@ -12,11 +12,11 @@ import numpy as np
 from common.pair.data import PADDING
 
 _WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of other marks
-_TOLD_EVERY = 5000  # texts
+_PROGRESS_EVERY = 5000  # texts
 
 
 class Vocabulary:
-    """Word -> id in the order in which words are first seen, from 1; 0 is padding."""
+    """Word -> id from 1, in the order in which the words are first seen; 0 is padding."""
 
     def __init__(self, lower: bool):
         self.lower = lower
@@ -24,7 +24,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """Rows that an embedding needs: the words and padding."""
+        """Rows of an embedding for it: the words and padding."""
         return len(self.ids) + 1
 
     def rows(
@@ -37,11 +37,10 @@ class Vocabulary:
         ids = np.full((len(texts), length), PADDING, np.int32)
         known = self.ids
         for row, text in enumerate(texts):
-            if row % _TOLD_EVERY == 0:
+            if row % _PROGRESS_EVERY == 0:
                 on_progress(f"data: {row:,} of {len(texts):,} texts to words")
             words = _WORD.findall(text.lower() if self.lower else text)
-            found = [known.setdefault(word, len(known) + 1) for word in words]
-            kept = found[:length]
+            kept = [known.setdefault(word, len(known) + 1) for word in words][:length]
             ids[row, : len(kept)] = kept
         return ids
 
@@ -69,10 +68,10 @@ def labelled(
 
 def class_counts(parts: dict[str, list[tuple[int, str]]], names: Sequence[object]) -> str:
     """A note: how many samples of each class a part has, and how many of the texts are empty."""
-    told = []
+    sizes = []
     for part, samples in parts.items():
         counts = np.bincount([label for label, _ in samples], minlength=len(names))
         shown = ", ".join(f"{n} {c:,}" for n, c in zip(names, counts, strict=True))
-        told.append(f"{part} {len(samples):,} ({shown})")
+        sizes.append(f"{part} {len(samples):,} ({shown})")
     empty = sum(not text.strip() for samples in parts.values() for _, text in samples)
-    return f"data: {'; '.join(told)}" + (f"; {empty:,} texts are empty" if empty else "")
+    return f"data: {'; '.join(sizes)}" + (f"; {empty:,} texts are empty" if empty else "")

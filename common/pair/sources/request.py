@@ -1,0 +1,37 @@
+"""What passes between the check, the cache of data and the builders: a request and its answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SourceRequest:
+    """What is asked of a source."""
+
+    path: Path | None  # None: the built-in text
+    settings: dict  # the preset's entry in DATA
+    config: dict  # the preset's configuration
+    seed: int
+    tokenizer: Path | None  # a SentencePiece model, for texts
+    on_progress: Callable[[str], None]
+
+
+@dataclass
+class Dataset:
+    """What a source gives: PART/NAME -> array, entries of the configuration, notes for people."""
+
+    arrays: dict[str, np.ndarray]
+    entries: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A dataset in a file, the configuration's entries that go with it, and notes."""
+
+    file: Path
+    entries: dict[str, int]
+    notes: list[str]

@@ -1,0 +1,199 @@
+"""What the pages say is there: links, paths, commands and options, for people."""
+
+import re
+import subprocess
+
+import pytest
+from pages import (
+    DOCS,
+    PAGES,
+    README,
+    ROOT,
+    STEPS,
+    code_spans,
+    commands,
+    dead_links,
+    dead_paths,
+    options_of,
+    paths_named,
+    prose_of,
+    run_commands,
+    wrong_options,
+)
+from test_hostile import ATTACKS
+
+from tools import picture, rooms
+from tools.readme import fill_pages
+from tools.twins import markdown_table
+
+ALL = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+STEP_HEADINGS = ["Question", "Run", "You should see", "If it differs"]
+GENERATED = {
+    "output": README,
+    "detects": README,
+    "results": ROOT / "docs" / "results.md",
+    "accuracies": ROOT / "docs" / "results.md",
+    "faults": ROOT / "docs" / "faults.md",
+    "depth": ROOT / "docs" / "depth.md",
+    "spellings": ROOT / "docs" / "reading-the-code.md",
+}
+
+
+@ALL
+def test_links_lead_somewhere_and_paths_that_are_named_exist(page):
+    text = page.read_text()
+    assert dead_links(page, text) == []
+    assert dead_paths(text) == []
+
+
+@pytest.mark.parametrize("folder", ["common", "step*", "faults", "tools", "examples", "tests"])
+def test_paths_that_comments_and_docstrings_name_exist(folder):
+    sources = [path for top in ROOT.glob(folder) for path in top.rglob("*.py")]
+    assert sources
+    dead = {path: dead_paths(prose_of(path.read_text())) for path in sources}
+    assert {path: paths for path, paths in dead.items() if paths} == {}
+
+
+@ALL
+def test_commands_take_the_options_that_a_page_gives_them(page):
+    for command in commands(page.read_text()):
+        assert wrong_options(command) == [], command
+
+
+def test_options_named_in_prose_are_some_commands():
+    programs = {
+        tuple(command[:2]) if command[0] == "-m" else ("", command[0])
+        for page in PAGES
+        for command in commands(page.read_text())
+        if not re.search(r"\.(torch|paddle)\.", " ".join(command[:2]))  # twins have no options
+    }
+    known = set().union(*(options_of(*program) for program in programs))
+    assert len(known) > 30
+    for page in PAGES:
+        for span in code_spans(page.read_text()):
+            if not span.startswith("--"):
+                continue
+            assert set(re.findall(r"(?<![\w-])--[a-z-]+", span)) <= known, (page, span)
+
+
+@ALL
+def test_make_has_the_targets_that_a_page_names(page):
+    text = page.read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"(?:`|^)make ([a-z-]+)", text, flags=re.M):
+        assert re.search(rf"^{target}:", makefile, flags=re.M), target
+
+
+def test_the_readme_is_short_and_links_every_page():
+    text = README.read_text()
+    assert len(text.splitlines()) <= 250
+    for page in DOCS:
+        assert f"(docs/{page.name})" in text, page
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
+def test_a_page_begins_with_what_the_reader_wants_to_do(page):
+    title, beginning = page.read_text().split("\n\n")[:2]
+    assert title.startswith("# ") and beginning.startswith("You want to ")
+
+
+@pytest.mark.parametrize("page", STEPS, ids=lambda page: page.parent.name)
+def test_the_pages_of_the_steps_have_the_same_headings(page):
+    assert re.findall(r"^## (.*)$", page.read_text(), flags=re.M) == STEP_HEADINGS
+
+
+@pytest.mark.parametrize(("name", "page"), GENERATED.items(), ids=GENERATED)
+def test_generated_parts_are_there(name, page):
+    pattern = rf"<!-- generated: {name} -->\n(.*?)<!-- end -->"
+    parts = {path: re.findall(pattern, path.read_text(), flags=re.S) for path in PAGES}
+    assert [path for path, found in parts.items() if found] == [page]
+    assert [part.strip() for part in parts[page]] != [""], "run python -m tools.readme"
+    assert fill_pages({page: page.read_text()}, {name: "new"})[page].count("\nnew\n") == 1
+
+
+def test_the_table_of_spellings_is_the_one_in_force():
+    assert markdown_table().strip() in GENERATED["spellings"].read_text()
+
+
+def test_the_number_of_hostile_kinds_is_the_one_that_is_tried():
+    text = (ROOT / "docs" / "logs-from-others.md").read_text()
+    assert f"the {len(ATTACKS)} kinds" in text.replace("\n", " ")
+
+
+def test_every_picture_is_shown_and_each_that_is_shown_is_there():
+    shown = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text())
+    }
+    assert shown == set((ROOT / "pics").glob("*.png"))
+
+
+def test_make_runs_what_is_tested_here():
+    for target, does in (
+        ("check", "common.check_all"),
+        ("test", "pytest"),
+        ("faults", "faults.run"),
+        ("faults-everywhere", "faults.everywhere"),
+    ):
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
+        assert f".venv/bin/python -m {does}" in done.stdout
+
+
+HOUSE = ROOT / "common" / "README.md"
+
+
+def test_the_page_of_the_rooms_has_the_table_that_is_enforced():
+    lines = re.findall(r"^\| `(\w+)/` \| .* \| (.*) \|$", HOUSE.read_text(), flags=re.M)
+    words = {
+        "–": "",
+        "all but sides": ", ".join(rooms.FOLDERS.keys() - {"sides", "check", "models"}),
+    }
+    words["the faces, pair"] = ", ".join([*rooms.FACES, "pair"])
+    told = {room: set(words.get(may, may).split(", ")) - {""} for room, may in lines}
+    assert told == rooms.FOLDERS
+
+
+@pytest.mark.parametrize(
+    ("wanted", "holds"),
+    [
+        ("tolerance, such as the one for constants", '"constant": Tolerance('),
+        ("colour of a verdict", '"DIVERGED": "red"'),
+        ("such as a .pdparams file", "def _pdparams("),
+        ("such as those of an optimizer step", 'for kind in ("velocity", "moment1", "moment2")'),
+    ],
+)
+def test_where_to_change_it_is_one_hop_from_the_page_of_the_rooms(wanted, holds):
+    (line,) = [line for line in HOUSE.read_text().splitlines() if wanted in line]
+    files = [path for path in paths_named(line) if path.suffix == ".py"]
+    assert any(holds in path.read_text() for path in files), files
+
+
+def test_the_files_in_the_picture_are_there(tmp_path):
+    named = [name.replace("…", "*") for box in picture.BOXES for name in box.files]
+    assert len(named) > 12
+    for name in named:
+        assert list((ROOT / "common").glob(name)), name
+    picture.draw(tmp_path / "way.png")
+    assert (tmp_path / "way.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_wrong_on_a_page_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A title, here\n")
+    links = "[a](none.md) [b](page.md) [c](page.md#a-title-here) [d](#another) [e](https://x.y)"
+    assert dead_links(page, links) == ["none.md", "#another"]
+    text = "`common/twin.py`, verdict/rule.py, `step9_x/` [x](docs/y.md) `verdict/rules.py`\n"
+    text += "`step1_forward/{torch,paddle}/loss.py` step1_forward/log/MODEL/x.npy faults/*.py"
+    wanted = ["common/twin.py", "step9_x/", "verdict/rules.py"]
+    wanted += [f"step1_forward/{side}/loss.py" for side in ("torch", "paddle")]
+    assert dead_paths(text) == wanted
+    text = (
+        "```sh\npython -m common.show KEY --round 2  # what\n```\n`python none.py`, `python -c x`"
+    )
+    assert commands(text) == [["-m", "common.show", "KEY", "--round", "2"], ["none.py"]]
+    assert list(map(wrong_options, commands(text))) == [["--round"], ["none.py"]]
+    assert run_commands(text) == ["python -m common.show KEY --round 2"]
+    for texts in ({}, dict.fromkeys("ab", "<!-- generated: x -->\nold\n<!-- end -->")):
+        with pytest.raises(ValueError, match=f"{len(texts)} places"):
+            fill_pages(texts, {"x": "new"})
