@@ -58,7 +58,7 @@ import numpy as np
 from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from common.system.errors import UserError
 
-# What --weights takes beside a checkpoint (common/weights/states.py).
+# What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, STIRRED = WORDS = ("trained-like", "stirred")
 MODELS = ROOT / "common" / "models"
 

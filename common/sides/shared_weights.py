@@ -7,6 +7,7 @@ from common.pair.pairs import STIRRED, WORDS
 from common.sides.run import Job, load_model_file
 from common.system.json_file import load_json
 from common.weights import states as weights
+from common.weights.noise import perturbed
 from common.weights.published import stored_weights
 
 
@@ -21,9 +22,9 @@ def make_weights(job: Job) -> None:
         model = module.build(dict(case.config))
         state, owners = side.state(model), side.owners(model)
         if case.weights == STIRRED and request.weights != STIRRED:
-            state = weights.made(STIRRED, state, owners, request.seed)
+            state = perturbed(STIRRED, state, owners, request.seed)
         if request.weights in WORDS:
-            state = weights.made(request.weights, state, owners, request.seed, case.gain)
+            state = perturbed(request.weights, state, owners, request.seed, case.gain)
         elif request.weights is not None:
             path = stored_weights(job.pair, request.published, request.weights)
             state = weights.load_state(path)
