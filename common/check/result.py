@@ -101,6 +101,11 @@ class Result:
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
 
 
+def overall_exit(results: Sequence[Result]) -> int:
+    """The worst exit status of all results; nothing compared is 2."""
+    return max((result.exit_code for result in results), default=2)
+
+
 def refuse_unfit(
     step: Step, pair: Pair, folder: Path, cases: Sequence[str], fresh: Sequence[str], made_now: bool
 ) -> None:
