@@ -19,10 +19,11 @@ import numpy as np
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.check.command_line import overall_exit, write_json  # noqa: E402
 from common.check.flags import OF_EVERY_CHECK, Parser  # noqa: E402
 from common.check.guard import guarded  # noqa: E402
 from common.check.options import CheckOptions  # noqa: E402
+from common.check.report_json import write_report  # noqa: E402
+from common.check.result import overall_exit  # noqa: E402
 from common.check.runner import run_step  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
@@ -150,7 +151,7 @@ def check(given, options: CheckOptions) -> int:
         show_texts(model, found)
     report.show_step(step, results)
     if given.json:
-        write_json(given.json, results, texts=texts)
+        write_report(given.json, results, texts=texts)
     return overall_exit(results)
 
 
