@@ -18,10 +18,10 @@ from common.verdict.row import Row, claim
 SEEDS = 8  # draws of the whole model on each side
 FIRST_SEED = 1000  # none of them is the seed of the run itself
 MAX_VALUES = 100_000  # of a parameter, over all seeds: enough to see a spread that is 5 % off
-LEVEL = 1e-4  # that a right port is called wrong, over all its parameters together
+LEVEL = 1e-4  # probability that a right port is called wrong, over all its parameters together
 # A constant that a framework computes, such as a table of sines, may round elsewhere.
 CONSTANT_ALLOWED = 1e-6
-EXACT_UP_TO = 500  # values: above it the test's limit distribution is as good, and fast
+EXACT_UP_TO = 500  # values; for more, the test's limit distribution is as good, and fast
 
 
 # ---- in a twin ----------------------------------------------------------------------------------
@@ -40,26 +40,26 @@ def initial_weights(run) -> dict[str, np.ndarray]:
         run.side.set_up(run.dtype, run.request.device, FIRST_SEED + k)
         with using(Session(FIRST_SEED + k)):
             model = run.module.build(dict(run.case.config))
-        found = ((name, run.side.array(value)) for name, value in run.parameters(model))
-        for name, values in run.as_reference(found):
+        weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
+        for name, values in run.as_reference(weights):
             if k == 0:
                 drawn[name] = _first(run, name, values)
             kept = drawn[name]
             kept["values"].append(values.reshape(-1)[kept["chosen"]])
             kept["same"] &= values == kept["first"]
     run.side.set_up(run.dtype, run.request.device, run.request.seed)
-    found = {}
+    log = {}
     for name, kept in drawn.items():
         first = kept["first"]
         rows = first.reshape([first.shape[0] if first.ndim else 1, -1]).astype(np.float64)
-        found[f"{name}:values"] = np.stack(kept["values"])
-        found[f"{name}:constant"] = kept["same"].reshape(rows.shape).all(axis=1).astype(np.int64)
-        found[f"{name}:rows"] = rows.mean(axis=1)
-    return found
+        log[f"{name}:values"] = np.stack(kept["values"])
+        log[f"{name}:constant"] = kept["same"].reshape(rows.shape).all(axis=1).astype(np.int64)
+        log[f"{name}:rows"] = rows.mean(axis=1)
+    return log
 
 
 def _first(run, name: str, values: np.ndarray) -> dict:
-    """What is kept of a parameter from its first draw on."""
+    """What is recorded of a parameter, begun with its first draw."""
     count = MAX_VALUES // SEEDS
     chosen = np.arange(values.size)
     if values.size > count:
@@ -96,20 +96,20 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
     values = [log[f"{name}:values"].astype(np.float64) for log in logs.values()]
     constant = [log[f"{name}:constant"].astype(bool) for log in logs.values()]
     rows = [log[f"{name}:rows"] for log in logs.values()]
-    told = ", ".join(
+    spreads = ", ".join(
         f"{side} std {v.std():.4g} mean {v.mean():.2g}{' (constant)' if c.all() else ''}"
         for side, v, c in zip(logs, values, constant, strict=True)
     )
     if values[0].shape != values[1].shape or constant[0].shape != constant[1].shape:
-        return Row(key, "INVALID", note=f"other shapes: {told}", origin=True)
+        return Row(key, "INVALID", note=f"other shapes: {spreads}", origin=True)
     if not all(np.isfinite(v).all() for v in values):
-        return Row(key, "INVALID", note=f"NaN or infinite: {told}", origin=True)
+        return Row(key, "INVALID", note=f"NaN or infinite: {spreads}", origin=True)
     wrong = np.flatnonzero(constant[0] != constant[1])
     if wrong.size:
         which = "all of it" if wrong.size == constant[0].size else f"row {wrong[0]}"
         fixed = "torch" if constant[0][wrong[0]] else "paddle"
         more = f" and {wrong.size - 1} more" if which != "all of it" and wrong.size > 1 else ""
-        note = f"{which}{more} is a constant on the {fixed} side alone: {told}"
+        note = f"{which}{more} is a constant on the {fixed} side alone: {spreads}"
         return claim(key, float(wrong.size), 0.0, note)
     off = np.abs(rows[0] - rows[1])[constant[0]].max(initial=0.0)
     if constant[0].all():
@@ -117,9 +117,9 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
     allowed = CONSTANT_ALLOWED * float(np.abs(values[0]).max())
     if constant[0].all() or not off <= allowed:
         where = "" if constant[0].all() else "in its constant rows: "
-        return claim(key, off, allowed, where + told)
+        return claim(key, off, allowed, where + spreads)
     p = same_distribution(values[0].reshape(-1), values[1].reshape(-1))
-    note = f"{told}; p = {p:.1e} over {values[0].size} values of each side, level {level:.0e}"
+    note = f"{spreads}; p = {p:.1e} over {values[0].size} values of each side, level {level:.0e}"
     return claim(key, level / max(p, 1e-300), 1.0, note)
 
 
