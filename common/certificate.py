@@ -30,6 +30,7 @@ from rich.table import Table
 
 from common.check.flags import Parser
 from common.check.guard import guarded
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
 from common.pair.request import RunRequest
@@ -174,13 +175,13 @@ def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
 
 def _read_logs(certificate: Certificate, folder: Path) -> None:
     sidecars = {
-        (side, precision): read_sidecar(folder / f"forward_{side}{precision}.npy") or Sidecar()
+        (side, run): read_sidecar(ResultFolder(folder).log("forward", side, run)) or Sidecar()
         for side in SIDES
-        for precision in ("", "_fp64")
+        for run in (FLOAT32, FLOAT64)
     }
-    read_layout(certificate, sidecars["paddle", ""].certificate)
+    read_layout(certificate, sidecars["paddle", FLOAT32].certificate)
     _read_back(certificate, sidecars)
-    _read_probes(certificate, _judged(folder), sidecars["torch", ""])
+    _read_probes(certificate, _judged(folder), sidecars["torch", FLOAT32])
 
 
 def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> TwinProcess:
@@ -197,15 +198,7 @@ def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> d
 
 def _judged(folder: Path) -> list[Row]:
     """The rows of step 1's logs in a folder."""
-
-    def path(name: str) -> Path | None:
-        log = folder / f"forward_{name}.npy"
-        return log if log.is_file() else None
-
-    return judge_logs(
-        *(path(name) for name in ("torch", "paddle", "torch_fp64", "paddle_fp64")),
-        local64=path("paddle_fp64_single_step"),
-    ).rows
+    return judge_logs(**ResultFolder(folder).judged_logs("forward")).rows
 
 
 # ---- reading what the twins left ----------------------------------------------------------------
@@ -241,7 +234,7 @@ def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], Side
             raise UserError(f"{certificate.model}: the {side} side did not say what it read back")
         for keys in sidecar.read_back.values():
             changed.update(keys)
-    paddle = sidecars["paddle", ""]
+    paddle = sidecars["paddle", FLOAT32]
     one_way = {key for keys in paddle.paddle_to_torch.values() for key in keys}
     for keys in paddle.hidden_rows.values():
         for key in keys:

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
+from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
@@ -63,7 +64,7 @@ class Run:
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
         self.draws = importlib.import_module(f"common.sides.{side.NAME}_dropout")
-        self.stored_weights = job.folder / "weights" / f"{case.name or 'main'}.npz"
+        self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}

@@ -23,6 +23,7 @@ from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.transplant.operators import ALL, TABLE
 from common.verdict.row import Row
 
@@ -40,8 +41,8 @@ def compare_bits(folder: Path, reference: Path, stems: Sequence[str]) -> Bits:
     bits = Bits()
     for stem in stems:
         with ExitStack() as stack:
-            torch = stack.enter_context(read_log(reference / f"{stem}_torch.npy"))
-            paddle = stack.enter_context(read_log(folder / f"{stem}_paddle.npy"))
+            torch = stack.enter_context(read_log(ResultFolder(reference).log(stem, "torch")))
+            paddle = stack.enter_context(read_log(ResultFolder(folder).log(stem, "paddle")))
             for key in torch:
                 if key not in paddle:
                     continue
@@ -63,7 +64,7 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
 
     rows  of the table of its verdicts
     """
-    sidecar = read_sidecar(folder / f"{stems[0]}_paddle.npy") or Sidecar()
+    sidecar = read_sidecar(ResultFolder(folder).log(stems[0], "paddle")) or Sidecar()
     if not sidecar.transplanted:
         return []
     tally = _tally(folder, stems)
@@ -123,7 +124,7 @@ def _orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | Non
         return None
     orders = []
     with ExitStack() as stack:
-        paths = (folder / f"{stem}_{side}.npy" for side in ("torch", "paddle"))
+        paths = (ResultFolder(folder).log(stem, side) for side in SIDES)
         logs = [stack.enter_context(read_log(path)) for path in paths]
         inside = re.compile(re.escape(module) + r"\.([^.:#]+):in/0$")
         parts = {m[1]: m[0] for m in map(inside.match, logs[0]) if m and m[0] in logs[1]}
@@ -156,7 +157,7 @@ def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     """Operator -> its counts, from the float32 sidecars of a transplanted run."""
     tally: dict[str, dict] = {}
     for stem in stems:
-        sidecar = read_sidecar(folder / f"{stem}_paddle.npy") or Sidecar()
+        sidecar = read_sidecar(ResultFolder(folder).log(stem, "paddle")) or Sidecar()
         tally |= sidecar.operators
     return {name: counts for name, counts in tally.items() if name in TABLE}
 
