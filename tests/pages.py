@@ -29,6 +29,7 @@ ROOMS = sorted(path.name for path in (ROOT / "common").iterdir() if (path / "__i
 _TOP = r"common|tests|tools|faults|docs|pics|examples|fake_data|step(?:\d_\w+|\*)"
 _NAME = r"(?:[^\s`'\"()\[\]{},;|<>]|\{[^}\s]*\})*"
 _PATH = re.compile(rf"(?<![\w/.…-])((?:{_TOP}|{'|'.join(ROOMS)})/{_NAME})")
+_STANDS_FOR_ANY = re.compile(r"[A-Z_]+(\.(?!md)\w+)?")  # MODEL, CASE.npz; not README.md
 _FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
@@ -91,7 +92,7 @@ def _named(text: str) -> list[tuple[str, list[Path]]]:
     for path in _PATH.findall(text):
         path = path.rstrip(".:")
         parts = path.split("/")
-        if "log" in parts or "…" in path or any(re.fullmatch("[A-Z_]+", part) for part in parts):
+        if "log" in parts or "…" in path or any(map(_STANDS_FOR_ANY.fullmatch, parts)):
             continue
         base = ROOT / "common" if parts[0] in ROOMS else ROOT
         found += [(each, sorted(base.glob(each.rstrip("/")))) for each in spelled_out(path)]

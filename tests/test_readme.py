@@ -18,7 +18,7 @@ def checkout(tmp_path_factory):
     made = Checkout(tmp_path_factory.mktemp("readme"))
     arguments = ("-m", "common.check_all", "--epochs", "1")
     made.everything = subprocess.run(
-        [*made.interpreter, *arguments], cwd=made.root, capture_output=True, text=True, timeout=280
+        [*made.interpreter, *arguments], cwd=made.root, capture_output=True, text=True, timeout=900
     )
     return made
 
