@@ -14,10 +14,10 @@ import numpy as np
 
 from common.pair.case_hooks import data_cases, training
 from common.pair.schedules import constant
-from common.pair.tape import PartOfTape
 from common.sides import torch_side as side
 from common.sides.torch_loader import Samples, batches, count
 from common.sides.twin import main
+from step4_backward.part_of_tape import PartOfTape
 from step4_backward.torch.process_group import averaged, join_group, mean, replicate, spread
 
 STEPS = 3
