@@ -40,8 +40,8 @@ from common.system.errors import UserError
 from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
-from common.verdict.judge import HARMLESS, judge_logs
-from common.verdict.row import Row, exit_code, worst
+from common.verdict.folder import judge_folder
+from common.verdict.row import HARMLESS, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 
 NOT_REACHED = "not reached"
@@ -198,7 +198,7 @@ def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> d
 
 def _judged(folder: Path) -> list[Row]:
     """The rows of step 1's logs in a folder."""
-    return judge_logs(**ResultFolder(folder).judged_logs("forward")).rows
+    return judge_folder(folder, ["forward"])["forward"].rows
 
 
 # ---- reading what the twins left ----------------------------------------------------------------

@@ -49,6 +49,11 @@ class Judgement:
         return exit_code(row.verdict for row in self.rows)
 
     @property
+    def harmless(self) -> bool:
+        """True where no row is to be traced to where it starts."""
+        return all(row.verdict in HARMLESS for row in self.rows)
+
+    @property
     def guide_passed(self) -> bool | None:
         """The guide's own rule on every row; None where there is none."""
         passed = [row.guide_passed is True for row in self.rows]
