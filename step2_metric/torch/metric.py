@@ -72,12 +72,12 @@ def tokenizers(run):
     """Log what each tokenizer makes of the hard texts: rows of ids, and all ids as hashes."""
     half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
     known = {"words": Words(half), "words_lower": Words(half, lower=True)}
-    by_name = {"bytes": Bytes(), **known}
+    tokenizers = {"bytes": Bytes(), **known}
     model = run.data_file(MODEL)
     if model is not None:
-        by_name["sentencepiece"] = SentencePiece(model)
+        tokenizers["sentencepiece"] = SentencePiece(model)
         run.log("tokenizer/sentencepiece/model", digest(model.read_bytes()))
-    for name, tokenizer in by_name.items():
+    for name, tokenizer in tokenizers.items():
         encoded = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH)
         if tokenizer.eos_id is not None:
             ended = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH, eos=True)
