@@ -30,6 +30,7 @@ from rich.table import Table
 
 from common.check.flags import Parser
 from common.check.guard import guarded
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
 from common.pair.request import RunRequest
@@ -39,17 +40,16 @@ from common.system.errors import UserError
 from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
-from common.verdict.judge import judge_logs
+from common.verdict.judge import HARMLESS, judge_logs
 from common.verdict.row import Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 
 NOT_REACHED = "not reached"
-_HARMLESS = ("IDENTICAL", "ROUNDING", "CONSTANT", "FLIP", "CLOSE")
 
 
 @dataclass
 class Certificate:
-    """What was found for one model."""
+    """The pairing of one model's entries, and what was measured of each."""
 
     model: str
     rows: list[dict] = field(default_factory=list)  # one a Paddle tensor
@@ -93,12 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default="stirred",
         help="stirred (default), trained-like or a checkpoint: --weights checkpoints/reformer",
     )
-    given = parser.take("torch-python", "paddle-python", "json", "debug").parse_args(arguments)
+    options = parser.take("torch-python", "paddle-python", "json", "debug").parse_args(arguments)
     run = RunRequest(
-        preset=given.preset, device=given.device, seed=given.seed, weights=given.weights
+        preset=options.preset, device=options.device, seed=options.seed, weights=options.weights
     )
-    pythons = {"torch": given.torch_python, "paddle": given.paddle_python}
-    return guarded(given.debug, lambda: _certify(given.model, run, pythons, given.json))
+    pythons = {"torch": options.torch_python, "paddle": options.paddle_python}
+    return guarded(options.debug, lambda: _certify(options.model, run, pythons, options.json))
 
 
 def _certify(
@@ -110,23 +110,26 @@ def _certify(
     pairs = load_pairs(models or ["all"])
     for pair in pairs:
         pair.config(run.preset)
-    with tempfile.TemporaryDirectory(prefix="certificate-") as name, report.progress() as told:
-        found = certify(pairs, run, pythons, Path(name), told)
-    for certificate in found:
+    with (
+        tempfile.TemporaryDirectory(prefix="certificate-") as name,
+        report.progress() as on_progress,
+    ):
+        certificates = certify(pairs, run, pythons, Path(name), on_progress)
+    for certificate in certificates:
         show(certificate)
     if json_path:
-        text = json.dumps([certificate.as_json() for certificate in found], indent=1)
+        text = json.dumps([certificate.as_json() for certificate in certificates], indent=1)
         write_text(json_path, text)
-    return max(certificate.exit_code for certificate in found)
+    return max(certificate.exit_code for certificate in certificates)
 
 
 def certify(
     pairs: list[Pair], run: RunRequest, pythons: Mapping[str, str | None], work: Path, on_progress
 ) -> list[Certificate]:
-    """Run step 1 of both sides for the pairs and read what they leave in `work`.
+    """Run step 1 of both sides for the pairs, into `work`, and certify each.
 
-    run          what both sides are told, whichever the pair
-    pythons      side -> the Python given for it, if one was
+    run          the request to both sides, but for the model
+    pythons      side -> the Python that the user named for it, or None
     on_progress  called with what is running
     Raises UserError where a side fails for another reason than that the weights do not match.
     """
@@ -134,14 +137,14 @@ def certify(
     checkpoints = {}
     if run.weights not in WORDS:
         for i, pair in enumerate(pairs):
-            asked = (run.weights, run.preset, False, pythons, work)
-            pairs[i], checkpoints[pair.name] = prepare(pair, *asked)
+            read = prepare(pair, run.weights, run.preset, False, pythons, work)
+            pairs[i], checkpoints[pair.name] = read
         run = replace(run, published=str(work / FOLDER))
     run = replace(run, certify=True, progress=True)
     with _started("torch", pythons, run, on_progress) as torch:
         errors = _ask(torch, pairs, run, work)
     certificates = []
-    off: list[Pair] = []  # not every value agrees: each module is to be tried by itself
+    off: list[Pair] = []  # pairs with values that differ: each of their modules is run by itself
     with _started("paddle", pythons, run, on_progress) as paddle:
         errors |= _ask(paddle, [pair for pair in pairs if pair.name not in errors], run, work)
         for pair in pairs:
@@ -154,7 +157,7 @@ def certify(
                 read_layout(certificate, {"": failure.certificate})
             elif failure:
                 raise UserError(f"{pair.name}: {failure.sentence}")
-            elif not all(row.verdict in _HARMLESS for row in _judged(work / pair.name)):
+            elif not all(row.verdict in HARMLESS for row in _judged(work / pair.name)):
                 off.append(pair)
         _ask(paddle, off, replace(run, single_step=True), work)  # without it, less is explained
     for pair, certificate in zip(pairs, certificates, strict=True):
@@ -164,7 +167,7 @@ def certify(
 
 
 def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
-    """What was read, passed over and filled in."""
+    """Take over what was read of a checkpoint, passed over and filled in."""
     certificate.notes += checkpoint.notes
     certificate.ignored = checkpoint.ignored
     certificate.filled = checkpoint.filled
@@ -172,13 +175,13 @@ def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
 
 def _read_logs(certificate: Certificate, folder: Path) -> None:
     sidecars = {
-        (side, precision): read_sidecar(folder / f"forward_{side}{precision}.npy") or Sidecar()
+        (side, run): read_sidecar(ResultFolder(folder).log("forward", side, run)) or Sidecar()
         for side in SIDES
-        for precision in ("", "_fp64")
+        for run in (FLOAT32, FLOAT64)
     }
-    read_layout(certificate, sidecars["paddle", ""].certificate)
+    read_layout(certificate, sidecars["paddle", FLOAT32].certificate)
     _read_back(certificate, sidecars)
-    _read_probes(certificate, _judged(folder), sidecars["torch", ""])
+    _read_probes(certificate, _judged(folder), sidecars["torch", FLOAT32])
 
 
 def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> TwinProcess:
@@ -194,49 +197,44 @@ def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> d
 
 
 def _judged(folder: Path) -> list[Row]:
-    def path(name: str) -> Path | None:
-        found = folder / f"forward_{name}.npy"
-        return found if found.is_file() else None
-
-    return judge_logs(
-        *(path(name) for name in ("torch", "paddle", "torch_fp64", "paddle_fp64")),
-        local64=path("paddle_fp64_single_step"),
-    ).rows
+    """The rows of step 1's logs in a folder."""
+    return judge_logs(**ResultFolder(folder).judged_logs("forward")).rows
 
 
 # ---- reading what the twins left ----------------------------------------------------------------
 
 
 def read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
-    """Every case's pairing, each line once."""
+    """Take over every case's pairing, each line once."""
     rows: dict[tuple[str, str], dict] = {}
-    for found in cases.values():
-        for row in found["rows"]:
+    for layout in cases.values():
+        for row in layout["rows"]:
             rows.setdefault((row["torch_key"], row["paddle_key"]), row)
             if row["parameter_in_torch_alone"]:
                 _add(certificate.problems, f"{row['paddle_key']} is no parameter in Paddle")
-            theirs, ours = row["padding"]
-            if theirs != ours:
+            torch_padding, paddle_padding = row["padding"]
+            if torch_padding != paddle_padding:
                 _add(
                     certificate.problems,
-                    f"{row['torch_key']}: padding_idx is {theirs} in torch and {ours} in Paddle: "
-                    "another row gets no gradient",
+                    f"{row['torch_key']}: padding_idx is {torch_padding} in torch and "
+                    f"{paddle_padding} in Paddle: another row gets no gradient",
                 )
         for name in ("only_torch", "only_paddle", "problems"):
-            for word in found[name]:
-                _add(getattr(certificate, name), word)
-        certificate.without_partner |= found["without_partner"]
+            for sentence in layout[name]:
+                _add(getattr(certificate, name), sentence)
+        certificate.without_partner |= layout["without_partner"]
     certificate.rows = list(rows.values())
 
 
 def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], Sidecar]) -> None:
+    """Take over which entries came out of the loaded models with the same bits."""
     changed: set[str] = set()
     for (side, _), sidecar in sidecars.items():
         if not sidecar.read_back:
             raise UserError(f"{certificate.model}: the {side} side did not say what it read back")
         for keys in sidecar.read_back.values():
             changed.update(keys)
-    paddle = sidecars["paddle", ""]
+    paddle = sidecars["paddle", FLOAT32]
     one_way = {key for keys in paddle.paddle_to_torch.values() for key in keys}
     for keys in paddle.hidden_rows.values():
         for key in keys:
@@ -256,17 +254,17 @@ def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], Side
 
 
 def _read_probes(certificate: Certificate, rows: list[Row], sidecar: Sidecar) -> None:
-    """What the rows of each entry's layer come to; the root's are the model's outputs."""
+    """Take over the worst verdict at each entry's layer; the root's rows are the outputs."""
     prefixes = sorted(sidecar.batches, key=len, reverse=True)
     sites = {row["probe"] for row in certificate.rows} - {""}
-    found: dict[str, list[Row]] = {}
+    rows_at: dict[str, list[Row]] = {}  # probe -> its rows
     for row in rows:
         prefix = next((p for p in prefixes if row.key.startswith(p)), "")
-        found.setdefault(_site(row.key[len(prefix) :], sites), []).append(row)
+        rows_at.setdefault(_site(row.key[len(prefix) :], sites), []).append(row)
     for row in certificate.rows:
-        seen = found.get(row["probe"], [])
-        row["probe_verdict"] = worst([r.verdict for r in seen]) if seen else NOT_REACHED
-        row["probe_rows"] = len(seen)
+        probed = rows_at.get(row["probe"], [])
+        row["probe_verdict"] = worst([r.verdict for r in probed]) if probed else NOT_REACHED
+        row["probe_rows"] = len(probed)
     bad = [row for row in rows if exit_code([row.verdict])]
     first = next((row for row in bad if row.verdict != "CARRIED"), bad[0] if bad else None)
     if first is not None:
@@ -289,28 +287,29 @@ def _site(key: str, sites: set[str]) -> str:
     return name if name in sites else ""
 
 
-def _add(words: list[str], word: str) -> None:
-    if word not in words:
-        words.append(word)
+def _add(sentences: list[str], sentence: str) -> None:
+    if sentence not in sentences:
+        sentences.append(sentence)
 
 
 # ---- showing it ---------------------------------------------------------------------------------
 
 
 def show(certificate: Certificate) -> None:
-    """The table, then leftovers, problems and what it comes to."""
+    """The table, then notes, problems and the summary."""
     table = Table(title=f"certificate: {certificate.model}", title_justify="left")
     for heading in ("torch", "Paddle", "layer", "values", "also called", "read back", "probe"):
         table.add_column(heading, overflow="fold")
     for row in certificate.rows:
-        ours = "=" if row["paddle_key"] == row["torch_key"] else row["paddle_key"]
-        others = [_on_sides(key, row) for key in _names_too(row)]
+        paddle_key = "=" if row["paddle_key"] == row["torch_key"] else row["paddle_key"]
+        further = dict.fromkeys([*row["also_in_torch"], *row["also_in_paddle"]])
+        others = [_on_sides(key, row) for key in further]
         role = "" if row["parameter"] else " (buffer)"
         back = row.get("read_back", False) and row.get("paddle_to_torch", False)
         verdict = row.get("probe_verdict", "–")
         table.add_row(
             escape(row["torch_key"]),
-            escape(ours),
+            escape(paddle_key),
             row["kind"] + role,
             escape(row["change"]),
             escape(", ".join(others)) or "–",
@@ -326,26 +325,22 @@ def show(certificate: Certificate) -> None:
     for key, reason in certificate.ignored.items():
         table.add_row(escape(key), "–", "", f"passed over: {escape(reason)}", "", "", "")
     report.show_table(table)
-    for word in certificate.notes:
-        report.say(f"{certificate.model}: {word}")
-    for word in certificate.problems:
-        report.say(f"{certificate.model}: problem: {word}")
+    for note in certificate.notes:
+        report.say(f"{certificate.model}: {note}")
+    for problem in certificate.problems:
+        report.say(f"{certificate.model}: problem: {problem}")
     report.say(f"{certificate.model}: {summary(certificate)}")
 
 
-def _names_too(row: Mapping[str, list[str]]) -> list[str]:
-    return list(dict.fromkeys([*row["also_in_torch"], *row["also_in_paddle"]]))
-
-
 def _on_sides(key: str, row: Mapping[str, list[str]]) -> str:
-    """A further name of a tensor, with the side that alone has it."""
+    """A further name of a tensor, with the side where one side alone has it."""
     if key not in row["also_in_paddle"]:
         return f"{key} (torch)"
     return key if key in row["also_in_torch"] else f"{key} (Paddle)"
 
 
 def summary(certificate: Certificate) -> str:
-    """What it comes to, in one sentence."""
+    """The result in one sentence."""
     if certificate.exit_code:
         alone = len(certificate.only_torch) + len(certificate.only_paddle)
         return (
@@ -358,12 +353,12 @@ def summary(certificate: Certificate) -> str:
         "tied": sum(bool(row["also_in_torch"]) for row in rows),
         "buffers": sum(not row["parameter"] for row in rows),
     }
-    told = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
+    counts = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
     tried = [row for row in rows if row.get("probe_verdict", NOT_REACHED) != NOT_REACHED]
     probed = f"{len({row['probe'] for row in tried})} layers probed"
     return (
-        f"certified: {len(rows)} entries{f' ({told})' if told else ''}, every torch element used "
-        "once, read back with the same bits in both directions, "
+        f"certified: {len(rows)} entries{f' ({counts})' if counts else ''}, every torch element "
+        "used once, read back with the same bits in both directions, "
         f"{probed if 'probe_verdict' in rows[0] else 'no layer tried'}"
     )
 

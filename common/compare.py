@@ -20,7 +20,7 @@ from common.system.files import fill_standard_streams
 from common.system.json_file import write_json
 from common.verdict.independence import check_independence
 from common.verdict.judge import Judgement, judge_logs
-from common.verdict.row import SEVERITY, Row, count_verdicts
+from common.verdict.row import SEVERITY, Row, count_verdicts, first_bad_row
 
 SHOWN_ROWS = 10  # of the table: the worst
 _LONGEST_KEY = 60
@@ -101,7 +101,7 @@ def _report(judgement: Judgement, options: argparse.Namespace) -> list[str]:
         f"rows: {counts or 'none'}; the guide's rule (mean |a-b|, 1e-6): {guide}",
     ]
     lines += [f"note: {note}" for note in judgement.notes]
-    first = judgement.first_row
+    first = first_bad_row(judgement.rows)
     if first is not None:
         lines += ["", f"first that is not aligned: {printable(first.key)}: {first.verdict}"]
         lines += [f"  {line}" for line in facts(first)]

@@ -37,7 +37,7 @@ from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
 from common.weights.checkpoint import Checkpoint, fill_in, prepare
 from common.weights.read import CONFIG, find, parts, read
-from common.weights.states import goes_round
+from common.weights.round_trip import one_way_keys
 from common.weights.write import FORMATS, write
 
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
@@ -75,11 +75,11 @@ def _convert(options) -> int:
     if not name and out.exists():
         _refuse_foreign(out)
     pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
-    with tempfile.TemporaryDirectory(prefix="converter-") as work, report.progress() as told:
-        told("reading")
-        asked = (options.weights, options.preset, False, pythons, Path(work))
-        pair, checkpoint = prepare(pair, *asked, both=True)
-        told("writing")
+    with tempfile.TemporaryDirectory(prefix="converter-") as work, report.progress() as on_progress:
+        on_progress("reading")
+        source = (options.weights, options.preset, False, pythons, Path(work))
+        pair, checkpoint = prepare(pair, *source, both=True)
+        on_progress("writing")
         certificate = _write(pair, checkpoint, options, pythons, Path(work), out, name)
     show(certificate)
     if options.json:
@@ -106,11 +106,11 @@ def _file_name(out: Path, to: str | None) -> str:
     return ""
 
 
-def _refuse_input(given: str, out: Path) -> None:
-    """Raise UserError where OUT is, holds or lies among what is read."""
-    read_from = {path.resolve() for path in [Path(given), *parts(given)]}
-    place = out.resolve()
-    if place in read_from or any(place in path.parents for path in read_from):
+def _refuse_input(weights: str, out: Path) -> None:
+    """Raise UserError where OUT is one of the files that are read, or a folder around one."""
+    sources = {path.resolve() for path in [Path(weights), *parts(weights)]}
+    target = out.resolve()
+    if target in sources or any(target in path.parents for path in sources):
         raise UserError(f"--out {out}: that is what is read; give another name")
 
 
@@ -125,18 +125,18 @@ def _refuse_foreign(out: Path) -> None:
 
 
 def _write(pair, checkpoint, options, pythons, work, out: Path, name: str) -> Certificate:
-    """Write to a temporary folder, read it again, and only then put it in its place."""
+    """Write to a temporary folder, read it again, and rename it to OUT if it is certified."""
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
-        made = folder / (name or FOLDERS[options.to])
-        write(made, checkpoint, pythons, work)
-        made.chmod(0o644)  # safetensors writes for its user alone
-        certificate = certified(pair, checkpoint, made)
+        path = folder / (name or FOLDERS[options.to])
+        write(path, checkpoint, pythons, work)
+        path.chmod(0o644)  # safetensors makes a file that its user alone can read
+        certificate = certified(pair, checkpoint, path)
         if certificate.exit_code:
             return certificate
         if name:
-            os.replace(made, os.path.realpath(out))  # a link stays, its file is replaced
+            os.replace(path, os.path.realpath(out))  # a link stays, its file is replaced
         else:
             config = json.dumps(_config(pair, checkpoint, options.preset), indent=2)
             (folder / CONFIG).write_text(config + "\n")
@@ -148,7 +148,7 @@ def _write(pair, checkpoint, options, pythons, work, out: Path, name: str) -> Ce
 
 
 def _config(pair: Pair, checkpoint: Checkpoint, preset: str) -> dict:
-    """The published entries, and over them those that the model was built from."""
+    """The published entries, updated with those that the model was built from."""
     config = pair.config(preset)
     hook = getattr(pair.case, "publish", None)
     own = "head" in checkpoint.published  # a configuration of ours says nothing more
@@ -156,13 +156,13 @@ def _config(pair: Pair, checkpoint: Checkpoint, preset: str) -> dict:
 
 
 def certified(pair: Pair, checkpoint: Checkpoint, path: Path) -> Certificate:
-    """The certificate of a written file: each entry's way, and whether its bits come back."""
+    """The certificate of a written file: where each entry went, and whether its bits come back."""
     certificate = Certificate(pair.name)
     read_checkpoint(certificate, checkpoint)
     layout = checkpoint.layout
     read_layout(certificate, {"": layout.certificate()})
     different = set(read_back(checkpoint, path))
-    one_way = set(goes_round(layout, layout.to_paddle(checkpoint.state)))
+    one_way = set(one_way_keys(layout, layout.to_paddle(checkpoint.state)))
     for row in certificate.rows:
         row["read_back"] = different.isdisjoint([*row["torch_keys"], *row["also_in_torch"]])
         row["paddle_to_torch"] = row["paddle_key"] not in one_way
@@ -173,7 +173,7 @@ def certified(pair: Pair, checkpoint: Checkpoint, path: Path) -> Certificate:
 
 
 def read_back(checkpoint: Checkpoint, path: Path) -> list[str]:
-    """Torch's names of what a written file does not give back bit by bit, or has too much."""
+    """Torch's names of what a written file gives back with other bits, and names that it adds."""
     stored = read(find(str(path)))
     state = dict(stored.state)
     fill_in(state, checkpoint.owners["paddle" if stored.paddle else "torch"])
@@ -187,9 +187,9 @@ def read_back(checkpoint: Checkpoint, path: Path) -> list[str]:
 
 
 def _same(state: Mapping[str, np.ndarray], key: str, values: np.ndarray) -> bool:
-    found = state.get(key)
-    alike = found is not None and (found.shape, found.dtype) == (values.shape, values.dtype)
-    return alike and found.tobytes() == values.tobytes()
+    other = state.get(key)
+    alike = other is not None and (other.shape, other.dtype) == (values.shape, values.dtype)
+    return alike and other.tobytes() == values.tobytes()
 
 
 if __name__ == "__main__":

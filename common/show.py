@@ -21,17 +21,18 @@ from common.check.steps import Step
 from common.check_all import all_steps
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.report.terminal import describe, place_of
 from common.system.errors import UserError
 from common.verdict.row import Row
 
-# Column -> end of a log's name, reference first.
+# Column -> side and run of its log, reference first.
 LOGS = {
-    "torch32": "torch",
-    "paddle32": "paddle",
-    "torch64": "torch_fp64",
-    "paddle64": "paddle_fp64",
+    "torch32": ("torch", FLOAT32),
+    "paddle32": ("paddle", FLOAT32),
+    "torch64": ("torch", FLOAT64),
+    "paddle64": ("paddle", FLOAT64),
 }
 AROUND = 4  # elements on each side of the worst
 CANDIDATES = 12  # keys that a sentence lists
@@ -49,7 +50,8 @@ class Place:
 
     def paths(self) -> dict[str, Path]:
         """Column -> log, of those that are there."""
-        paths = {c: self.folder / f"{self.stem}_{end}.npy" for c, end in LOGS.items()}
+        files = ResultFolder(self.folder)
+        paths = {column: files.log(self.stem, *log) for column, log in LOGS.items()}
         return {column: path for column, path in paths.items() if path.is_file()}
 
     def keys(self) -> list[str]:
@@ -171,7 +173,7 @@ def shown(place: Place, key: str, around: int) -> list[str]:
     if row is not None:
         lines += [f"  {line}" for line in describe(row)]
     for side in ("torch", "paddle"):
-        sidecar = read_sidecar(place.folder / f"{place.stem}_{side}.npy") or Sidecar()
+        sidecar = read_sidecar(ResultFolder(place.folder).log(place.stem, side)) or Sidecar()
         lines.append(f"  {side:<7} {place_of(sidecar.places, key)}")
     lines += ["", *_values(arrays, row, around)]
     if at:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import read_sidecar
 from faults import peers
 from faults.catalogue import FAULTS
@@ -167,8 +168,8 @@ class Worker:
 
     def float32_logs(self, check: Check, folder: Path) -> tuple[Path, Path]:
         """The logs that the guide compares."""
-        torch, paddle = (folder / f"{STEMS[check.step]}_{side}.npy" for side in ("torch", "paddle"))
-        return torch, paddle
+        files, stem = ResultFolder(folder), STEMS[check.step]
+        return files.log(stem, "torch"), files.log(stem, "paddle")
 
     def tampered(self, fault: Fault, check: Check) -> Path:
         """A copy of the correct run's logs, after what the fault does to them."""
@@ -211,7 +212,7 @@ class _Planted:
 
 def _place(folder: Path, fault: Fault, key: str | None) -> str:
     """The Paddle file and line that the check names for the first row that is off."""
-    sidecar = read_sidecar(folder / f"{JUDGED[fault.step]}_paddle.npy") if key else None
+    sidecar = read_sidecar(ResultFolder(folder).log(JUDGED[fault.step], "paddle")) if key else None
     return sidecar.places.get(key, "") if sidecar else ""
 
 

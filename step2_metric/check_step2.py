@@ -14,6 +14,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from common.check.command_line import check_main  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
+from common.logs.result_folder import ResultFolder  # noqa: E402
 from common.pair.sentencepieces import MODEL  # noqa: E402
 from common.verdict.row import Row, claim  # noqa: E402
 from step2_metric.tokenizer_opinion import tokenizer_opinion  # noqa: E402
@@ -34,7 +35,7 @@ def score_opinion(folder: Path, pair) -> list[Row]:
 
     rows = []
     for side in ("torch", "paddle"):
-        with read_log(folder / f"metric_{side}.npy") as log:
+        with read_log(ResultFolder(folder).log("metric", side)) as log:
             if hasattr(pair.case, "metric") or "test/predictions" not in log:
                 return []  # the pair's own metric: its meaning is its own
             labels, predictions = log["test/labels"], log["test/predictions"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
 from common.pair.data import BYTE_OFFSET, PADDING
 from common.pair.sentencepieces import load_processor
 from common.system.errors import UserError
@@ -32,7 +33,7 @@ def tokenizer_opinion(folder: Path, model: Path) -> tuple[list[Row], list[str]]:
     half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
     rules = {"bytes": byte_tokens, "words": word_rule(half), "words_lower": word_rule(half, True)}
     for side in SIDES:
-        with read_log(folder / f"metric_{side}.npy") as log:
+        with read_log(ResultFolder(folder).log("metric", side)) as log:
             names = [name for name in rules if f"tokenizer/{name}/input_ids" in log]
             for name in names:
                 found = [rules[name](text) for text in HARD_TEXTS]

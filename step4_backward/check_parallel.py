@@ -21,6 +21,7 @@ from common.check.guard import guarded  # noqa: E402
 from common.check.options import CheckOptions  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder  # noqa: E402
 from common.system.frameworks import SIDES  # noqa: E402
 from common.verdict.judge import judge_logs  # noqa: E402
 from common.verdict.row import Row, claim  # noqa: E402
@@ -30,12 +31,13 @@ def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Each side's several processes against its one; and the processes against each other."""
     rows = []
     for side in SIDES:
-        logs = [folder / f"{stem}_{side}{p}.npy" for p in ("", "_fp64") for stem in _STEMS]
+        files = ResultFolder(folder)
+        logs = [files.log(stem, side, run) for run in (FLOAT32, FLOAT64) for stem in _STEMS]
         found = judge_logs(*logs, step=4, model=pair.name).rows
         for row in found:
             row.key = f"{side}/{row.key}"
         rows += [row for row in found if not row.key.endswith("/spread")]
-        with read_log(folder / f"several_{side}.npy") as log:
+        with read_log(files.log("several", side)) as log:
             apart = float(log["spread"].max())
         note = "all processes hold the same weights after the last step"
         rows.append(claim(f"{side}/spread", apart, 0.0, note))

@@ -14,6 +14,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from common.check.command_line import check_main  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
+from common.logs.result_folder import FLOAT64, ResultFolder  # noqa: E402
 from common.logs.sidecar import Sidecar, read_sidecar  # noqa: E402
 from common.verdict.row import Row, claim, exit_code  # noqa: E402
 
@@ -34,7 +35,7 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """
     rows = []
     for side in ("torch", "paddle"):
-        path = folder / f"bp_align_{side}_fp64.npy"
+        path = ResultFolder(folder).log("bp_align", side, FLOAT64)
         if not path.is_file():
             continue  # a pair without a float64 path, which a note says
         sidecar = read_sidecar(path) or Sidecar()

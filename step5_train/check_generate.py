@@ -26,6 +26,7 @@ from common.check.options import CheckOptions  # noqa: E402
 from common.check.runner import run_step  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
+from common.logs.result_folder import FLOAT64, UNFORCED, ResultFolder  # noqa: E402
 from common.pair.pairs import WORDS, load_pairs  # noqa: E402
 from common.report import terminal as report  # noqa: E402
 from common.system.errors import UserError  # noqa: E402
@@ -56,16 +57,18 @@ def own_ids(folder: Path, side: str) -> np.ndarray:
 
     There is such a log where one of them fell otherwise; else the one with forced choices is it.
     """
-    path = folder / f"generate_{side}_unforced.npy"
-    with read_log(path if path.is_file() else folder / f"generate_{side}.npy") as log:
+    files = ResultFolder(folder)
+    unforced = files.log("generate", side, UNFORCED)
+    with read_log(unforced if unforced.is_file() else files.log("generate", side)) as log:
         return log["ids"]
 
 
 def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
     """Names the first token that differs: its margin, and how far apart the float64 logits are."""
+    files = ResultFolder(folder)
     with (
-        read_log(folder / "generate_torch_fp64.npy") as torch_log,
-        read_log(folder / "generate_paddle_fp64.npy") as paddle_log,
+        read_log(files.log("generate", "torch", FLOAT64)) as torch_log,
+        read_log(files.log("generate", "paddle", FLOAT64)) as paddle_log,
     ):
         number = first - torch_log["prompt"].size
         told = [str(ids[first]) if first < ids.size else "none" for ids in (torch_ids, paddle_ids)]
@@ -222,7 +225,7 @@ def texts_of(folder: Path, coder) -> dict[str, str | bool]:
 
     Raises UserError for ids without text.
     """
-    with read_log(folder / "generate_torch.npy") as log:
+    with read_log(ResultFolder(folder).log("generate", "torch")) as log:
         prompt = log["prompt"]
     written = {side: own_ids(folder, side)[prompt.size :] for side in SIDES}
     for ids in (prompt, *written.values()):

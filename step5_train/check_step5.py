@@ -18,12 +18,13 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from common.check.command_line import check_main  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
+from common.logs.result_folder import ResultFolder  # noqa: E402
 from common.logs.sidecar import Sidecar, read_sidecar  # noqa: E402
 from common.pair.case_hooks import CURVES, data_preset, training  # noqa: E402
 from common.verdict.row import Row, claim  # noqa: E402
 from step5_train.curves import draw_curves  # noqa: E402
 from step5_train.equivalence import judge_seeds, reached, sentence  # noqa: E402
-from step5_train.initial import judge_initial  # noqa: E402
+from step5_train.judge_initial import judge_initial  # noqa: E402
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
 # times torch's, at every step.  So the pair's drift is larger while both grow (measured: 10 times),
@@ -39,9 +40,9 @@ SIGN_TEST_LEVEL = 0.01
 def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Drift of the loss in each epoch against the self-twin's, the final predictions, a picture."""
     with (
-        read_log(folder / "train_full_torch.npy") as torch_log,
-        read_log(folder / "train_full_paddle.npy") as paddle_log,
-        read_log(folder / "train_self_torch.npy") as self_log,
+        read_log(ResultFolder(folder).log("train_full", "torch")) as torch_log,
+        read_log(ResultFolder(folder).log("train_full", "paddle")) as paddle_log,
+        read_log(ResultFolder(folder).log("train_self", "torch")) as self_log,
     ):
         losses = [log["curve/loss"] for log in (torch_log, paddle_log, self_log)]
         epochs = torch_log["curve/order"].size
@@ -54,8 +55,8 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         of_seeds = _seeds(torch_log, paddle_log)
     draw_curves(folder, pair.name)
     with (
-        read_log(folder / "train_init_torch.npy") as torch_init,
-        read_log(folder / "train_init_paddle.npy") as paddle_init,
+        read_log(ResultFolder(folder).log("train_init", "torch")) as torch_init,
+        read_log(ResultFolder(folder).log("train_init", "paddle")) as paddle_init,
     ):
         rows = judge_initial(torch_init, paddle_init) + rows + of_seeds
     notes = [f"{row.key}: {row.note}" for row in of_seeds if row.key.startswith("seeds/")]
@@ -66,14 +67,14 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
 
 def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
     """Whether each side reaches the published number, which says nothing about the port."""
-    path = folder / "train_full_torch.npy"
+    path = ResultFolder(folder).log("train_full", "torch")
     preset = data_preset(pair, (read_sidecar(path) or Sidecar()).preset or "")
     target = getattr(pair.case, "TARGETS", {}).get(preset)
     if target is None:
         return {}, [f"no published number is known for preset {preset}"]
     scores = {}
     for side in ("torch", "paddle"):
-        with read_log(folder / f"train_full_{side}.npy") as log:
+        with read_log(ResultFolder(folder).log("train_full", side)) as log:
             scores[side] = _final_scores(log)
             samples = int(log["test_samples"])
     kind = training(pair, pair.config(preset), preset)["best"][0]

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import CURVES
 from common.system.files import whole
 
@@ -17,9 +18,9 @@ def draw_curves(folder: Path, model: str) -> Path:
     from matplotlib import pyplot
 
     with (
-        read_log(folder / "train_full_torch.npy") as torch_log,
-        read_log(folder / "train_full_paddle.npy") as paddle_log,
-        read_log(folder / "train_self_torch.npy") as self_log,
+        read_log(ResultFolder(folder).log("train_full", "torch")) as torch_log,
+        read_log(ResultFolder(folder).log("train_full", "paddle")) as paddle_log,
+        read_log(ResultFolder(folder).log("train_self", "torch")) as self_log,
     ):
         losses = {
             "torch": torch_log["curve/loss"],
@@ -46,7 +47,7 @@ def draw_curves(folder: Path, model: str) -> Path:
         axes.legend(fontsize=8)
         axes.grid(alpha=0.3)
     figure.tight_layout()
-    target = folder / "train_curves.png"
+    target = ResultFolder(folder).training_curves()
     with whole(target) as temporary:
         figure.savefig(temporary, dpi=110, format="png")
     pyplot.close(figure)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.logs.result_folder import ResultFolder
 from common.pair.provenance import model_sources, workbench_sha256
 from common.system.errors import UserError
 from common.system.files import whole
@@ -132,12 +133,11 @@ class Training:
         self._say(f"[Test]{told}")
         if self.run.request.phase != "full":
             return
-        number = f"_seed_{self.run.case.seed}" if self.run.case.seed else ""
-        side = self.run.side.NAME
-        shutil.copyfile(self._log, self.run.folder / f"train_{side}{number}.log")
+        files, side, seed = ResultFolder(self.run.folder), self.run.side.NAME, self.run.case.seed
+        shutil.copyfile(self._log, files.training_log(side, seed))
         if (self.folder / "best").is_dir():
-            target = self.run.folder / f"best_{side}{number}"
-            shutil.copytree(self.folder / "best", target, dirs_exist_ok=True)
+            best = files.best_weights(side, seed)
+            shutil.copytree(self.folder / "best", best, dirs_exist_ok=True)
 
     # ---- checkpoints ----------------------------------------------------------------------------
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from common.compare import main
+from common.logs.key import Key
 from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.errors import UserError
+from common.verdict.causes import class_of, constant_cause
 from common.verdict.independence import check_independence
-from common.verdict.judge import _class_of, constant_cause, judge_logs, kind_of
+from common.verdict.judge import judge_logs
 from common.verdict.tolerances import TOLERANCES
 
 RUNS = ("ref32", "cand32", "ref64", "cand64")
@@ -258,13 +260,6 @@ def test_gradients_share_a_cap_and_have_no_batch_axis():
     assert notes["m/grad/k.bias"] == "zero in exact arithmetic: noise on both sides"
     assert notes["m/grad/zero"] == "all zero" and notes["m/grad/w"] == ""
     assert any("1 gradients are zero in exact arithmetic" in note for note in judgement.notes)
-
-
-def test_kinds():
-    assert kind_of("main/adam/003/grad/head.bias") == ("grad", "main/adam/003/grad")
-    assert kind_of("grad/x") == ("grad", "grad")
-    assert kind_of("main/layer.weight") == ("", "")
-    assert kind_of("main/weight") == ("", "")
 
 
 def test_noisy_adam_is_named_where_it_is_too_noisy():
@@ -571,5 +566,5 @@ def test_the_close_bound_is_the_documented_one():
 
 def test_the_gradient_at_a_norms_input_is_the_norms_own_constant():
     classes = {"a/grad_of/x.norm:in/0": "LayerNorm", "a/x.norm:in/0": "LayerNorm"}
-    assert _class_of("a/grad_of/x.norm:in/0", classes) == "LayerNorm"
-    assert _class_of("a/x.norm:in/0", classes) == ""
+    assert class_of(Key.parse("a/grad_of/x.norm:in/0"), classes) == "LayerNorm"
+    assert class_of(Key.parse("a/x.norm:in/0"), classes) == ""

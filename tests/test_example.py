@@ -4,7 +4,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from checkout import Checkout, change
 from common.pair.case_hooks import DEFAULTS, data_cases, make_data, training
 from common.pair.metrics import score
 from common.pair.pairs import Pair
+from common.pair.request import RunRequest
 from common.system.errors import UserError
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "text_classifier"
@@ -153,9 +154,8 @@ def test_what_a_function_raises_is_a_sentence_with_its_line(tmp_path):
 
 
 def test_without_data_there_is_nothing_to_compare():
-    options = SimpleNamespace(preset="default", seeds=1, data_weights="initial")
     with pytest.raises(UserError, match="nothing to compare in steps 2 and 5"):
-        data_cases(pair_of(), options)
+        data_cases(pair_of(), RunRequest())
 
 
 LOGITS = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 2.0]])

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from common.pair.request import RunRequest
 from common.sides.session import Session
 from step5_train import initial
-from step5_train.initial import SEEDS, initial_weights, judge_initial
+from step5_train.initial import SEEDS, initial_weights
+from step5_train.judge_initial import judge_initial
 
 SHAPE = (48, 32)
 
@@ -37,7 +39,7 @@ def log_of(draws, salt):
     run = SimpleNamespace(
         side=side,
         dtype="float32",
-        options=SimpleNamespace(device="cpu", seed=0),
+        request=RunRequest(),
         module=side,
         case=SimpleNamespace(config={}),
         session=Session(0),

@@ -46,6 +46,7 @@ FORMS = {
     "weight": dict(site="weight"),
     "a::b": dict(site="a::b"),
     "a#b@": dict(site="a#b@"),
+    "a#b@:margin": dict(site="a#b@", choice="margin"),
     "a\n\x1b:": dict(site="a\n\x1b:"),
     "": dict(),
     "grad/": dict(kind="grad"),

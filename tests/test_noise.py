@@ -9,9 +9,9 @@ import pytest
 
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
-from common.verdict.context import Inherited
+from common.verdict import rule
+from common.verdict.context import Context, InheritedNoise
 from common.verdict.judge import judge_logs
-from common.verdict.rule import judge_tensor
 from common.verdict.tolerances import tolerance
 
 SHAPE = (4, 12, 32)  # batch, tokens, channels, as in faults/pairs/transformer
@@ -41,7 +41,7 @@ def half(values, bits):
 
 def judged(arrays, batch=4, key="blocks.1.attention.out:in/0", **more):
     floats = [array.astype(np.float32) for array in arrays[:2]]
-    return judge_tensor(key, *floats, *arrays[2:], batch=batch, **more)
+    return rule.judge_tensor(key, *floats, *arrays[2:], Context(batch=batch, **more))
 
 
 # ---- one vector ---------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_optimizer_rows_are_not_excused():
     arrays = drawn()
     tie(arrays, 1, 900 * np.abs(arrays[0] - arrays[2]).max())
     assert judged(arrays, None).verdict == "ROUNDING"
-    assert judged(arrays, None, optimizer="weight", cap=SIZE).verdict == "PRECISION"
+    assert judged(arrays, None, optimizer="weight", kind_scale=SIZE).verdict == "PRECISION"
 
 
 def test_no_alarm_whatever_the_size_of_the_one_error():
@@ -141,7 +141,7 @@ def spread(times, seed=1, sample=SAMPLE):
 
 
 def remembered():
-    memory = Inherited()
+    memory = InheritedNoise()
     row = judged(tie(tie(drawn(), 0, 5.1e-5), 1, 2.6e-3), inherited=memory)
     assert row.verdict == "ROUNDING"
     return memory
@@ -166,23 +166,23 @@ def test_excuses_do_not_grow_from_row_to_row():
     while judged(spread(times, seed=passed), inherited=memory).verdict == "ROUNDING":
         times, passed = 1.5 * times, passed + 1
     assert passed and times < 4 * 51 * 1.5
-    assert memory.excuse(4).max() == remembered().excuse(4).max()
+    assert memory.factors(4).max() == remembered().factors(4).max()
 
 
 def test_a_row_that_fails_excuses_nothing():
-    memory = Inherited()
+    memory = InheritedNoise()
     arrays = drawn()
     arrays[1] = half(arrays[1], 11)
     assert judged(arrays, inherited=memory).verdict == "PRECISION"
-    assert (memory.excuse(4) == 1.0).all()
+    assert (memory.factors(4) == 1.0).all()
     assert judged(spread(50), inherited=memory).verdict == "PRECISION"
 
 
 def test_an_ordinary_pair_gets_no_more_than_before():
-    memory = Inherited()
+    memory = InheritedNoise()
     for seed in range(20):
         assert judged(drawn(seed), inherited=memory).verdict == "ROUNDING"
-    assert (memory.excuse(4) == 1.0).all() and (memory.excuse(1) == 1.0).all()
+    assert (memory.factors(4) == 1.0).all() and (memory.factors(1) == 1.0).all()
 
 
 def test_a_case_remembers_its_own_tensors_up_to_its_gradients(tmp_path):

@@ -78,9 +78,9 @@ class Results:
         for path, name in list(step1.logs()):
             renamed = step4.log("bp_align", name.side, name.run)
             with read_log(path) as log, LogWriter(renamed) as writer:
-                for key in log:
-                    writer.add(key, log[key])
-                writer.add("grad/fc.bias", log[key] - log[key])
+                for self.key in log:
+                    writer.add(self.key, log[self.key])
+                writer.add("grad/fc.bias", log[self.key] - log[self.key])
             sidecar = replace(read_sidecar(path), step="bp_align", log_sha256=writer.sha256)
             self.sidecars[path] = json.loads(sidecar_path(path).read_text())
             self.sidecars[renamed] = sidecar.as_json()
@@ -94,7 +94,6 @@ class Results:
     def commands(self):
         """What reads the sidecars: name -> its exit status."""
         known = ["--model", PAIR, "--out", str(self.out)]
-        key = next(iter(read_log(next(iter(self.sidecars)))))
         for number in self.folders:
             step = all_steps()[number - 1]
             yield f"check_step{number}", check_main(step, [*known, "--compare-only", "--no-report"])
@@ -102,7 +101,7 @@ class Results:
         pairs = [str(logs[name]) for name in ("ref32", "cand32")]
         further = ["--ref64", str(logs["ref64"]), "--cand64", str(logs["cand64"])]
         yield "common.compare", compare.main([*pairs, *further])
-        yield "common.show", show.main([key, "--step", "1", *known])
+        yield "common.show", show.main([self.key, "--step", "1", *known])
 
     def broken(self, capsys):
         """What goes wrong otherwise than it should with the sidecars as they are now."""

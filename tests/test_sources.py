@@ -20,6 +20,7 @@ from common.pair.case_hooks import data_cases, data_preset, make_data
 from common.pair.data import load_arrays
 from common.pair.metrics import next_token_sums
 from common.pair.pairs import Pair, load_pair
+from common.pair.request import RunRequest
 from common.pair.sources import cache, classes, language, prepare, reviews, words
 from common.pair.sources.request import SourceRequest
 from common.system.errors import UserError
@@ -573,12 +574,10 @@ def test_settings_that_mean_nothing_are_refused(settings, sentence):
 def test_entries_of_the_data_are_in_the_configuration(tmp_path):
     pair = load_pair("fast_transformer")
     (tmp_path / pair.name).mkdir()
-    options = SimpleNamespace(
-        preset="seed001_cls", seeds=1, data=str(tmp_path), data_weights="initial"
-    )
-    assert data_cases(pair, options)[0].config["num_tokens"] == 77053
+    request = RunRequest(preset="seed001_cls", data=str(tmp_path))
+    assert data_cases(pair, request)[0].config["num_tokens"] == 77053
     (tmp_path / pair.name / "config.json").write_text('{"num_tokens": 12}')
-    found = data_cases(pair, options)[0].config
+    found = data_cases(pair, request)[0].config
     assert found["num_tokens"] == 12 and found["dim"] == 512
 
 

@@ -17,6 +17,7 @@ from mutant import mutant
 import step5_train.training
 from common.logs.reader import read_log
 from common.pair.pairs import load_pair
+from common.pair.request import RunRequest
 from step5_train.equivalence import interval, judge_seeds, reached, sentence
 
 EXAMPLE = ROOT / "examples" / "text_classifier"
@@ -168,13 +169,12 @@ class FakeOptimizer:
 
 def fake_training(module, folder, stop, resume):
     """Train up to `stop` of 10 steps, 4 an epoch, a checkpoint at each; all that is kept."""
-    options = SimpleNamespace(
-        phase="full", seed=0, checkpoints=str(folder), checkpoint_every=1, resume=resume,
-        progress=True, device="cpu",
-    )  # fmt: skip
+    request = RunRequest(
+        phase="full", checkpoints=str(folder), checkpoint_every=1, resume=resume, progress=True
+    )
     model, optimizer = {"w": np.zeros(3)}, FakeOptimizer()
     run = SimpleNamespace(
-        side=FakeSide, options=options, pair=load_pair(str(EXAMPLE)), folder=folder,
+        side=FakeSide, request=request, pair=load_pair(str(EXAMPLE)), folder=folder,
         dtype="float32", case=SimpleNamespace(seed=0, config={"vocabulary": 40}),
         inputs={"x": np.arange(4)},
         start=lambda: {"w": np.zeros(3)}, torch_state=FakeSide.state, progress=lambda text: None,

@@ -8,7 +8,7 @@ import sys
 import pytest
 from checkout import ROOT, Checkout, change
 
-from common.check.command_line import parser
+from common.check.flags import Parser
 from common.system.errors import UserError
 from common.transplant import operators
 
@@ -102,7 +102,8 @@ def test_operators_are_named_and_unknown_ones_refused():
         operators.chosen("sotfmax,gelu")
     with pytest.raises(UserError, match="nothing is no operator"):
         operators.chosen(" ,")
-    assert parser("").parse_args(["--transplant", "all"]).transplant == "all"
+    parser = Parser("").take("transplant")
+    assert parser.parse_args(["--transplant", "all"]).transplant == "all"
 
 
 # ---- through the check ---------------------------------------------------------------------------

@@ -5,14 +5,22 @@ import math
 import numpy as np
 import pytest
 
+from common.verdict import rule
+from common.verdict.causes import note_gradient
 from common.verdict.choices import Choice, judge_choice
+from common.verdict.context import Context
 from common.verdict.judge import judge_logs
 from common.verdict.row import FAILING, SEVERITY, claim, count_verdicts, exit_code, worst
-from common.verdict.rule import judge_tensor, note_gradient
 from common.verdict.tolerances import TOLERANCES
 
 EPSILON32 = 6e-8  # relative rounding noise of a float32 run, as drawn below
 EPSILON64 = 1e-16
+
+
+def judge_tensor(key, *arrays, **known):
+    """The rule, with what is known of the tensor by name."""
+    pairs = (*arrays, None, None)[:4]
+    return rule.judge_tensor(key, *pairs, Context(**known))
 
 
 def four(values, seed=0):
@@ -161,7 +169,7 @@ def test_a_tiny_gradient_with_the_wrong_sign():
     """1e-8 of it: the guide passes, and so would any bound against the other gradients."""
     gradient = 1e-8 * normal(64)
     arrays = changed(gradient, 0, lambda x: -x)
-    row = judge_tensor("grad/x", *arrays, cap=1.0)
+    row = judge_tensor("grad/x", *arrays, kind_scale=1.0)
     assert row.verdict == "DIVERGED" and row.guide_passed
     assert judge_tensor("grad/x", *arrays[:2]).verdict == "DIVERGED"
 
@@ -179,16 +187,16 @@ def test_a_gradient_that_is_zero_in_exact_arithmetic(side):
     arrays = gauge()
     if side is not None:
         arrays[side], arrays[side + 2] = 0 * arrays[side], 0 * arrays[side + 2]
-    row = judge_tensor("grad/k.bias", *arrays, cap=1e-2)
+    row = judge_tensor("grad/k.bias", *arrays, kind_scale=1e-2)
     assert row.verdict == "ROUNDING" and row.noise_only
     note_gradient(row, *arrays[2:])
     assert row.note == "zero in exact arithmetic: noise on both sides"
 
 
 def test_a_bias_that_the_loss_does_not_depend_on():
-    row = judge_tensor("grad/b", *gauge(5.8e-11, 6.0e-14), cap=1e-2)
+    row = judge_tensor("grad/b", *gauge(5.8e-11, 6.0e-14), kind_scale=1e-2)
     assert row.noise_only
-    assert not judge_tensor("grad/b", *four(1e-6 * VALUES), cap=1.0).noise_only
+    assert not judge_tensor("grad/b", *four(1e-6 * VALUES), kind_scale=1.0).noise_only
 
 
 def test_a_large_noise_excuses_only_up_to_the_cap():
@@ -265,7 +273,7 @@ def test_float64_logs_of_another_shape_or_type():
 
 def test_zeros_on_both_sides():
     zero32, zero64 = np.zeros(5, np.float32), np.zeros(5)
-    row = judge_tensor("grad/x", zero32, zero32, zero64, zero64, cap=1.0)
+    row = judge_tensor("grad/x", zero32, zero32, zero64, zero64, kind_scale=1.0)
     assert row.verdict == "IDENTICAL"
     note_gradient(row, zero64, zero64)
     assert row.note == "all zero"
@@ -381,10 +389,10 @@ def test_long_sums_may_be_noisier():
     t32, _, t64, p64 = four(100_000 * np.ones(40))
     p32 = (p64 * (1 + 3e-5 * normal(40))).astype(np.float32)
     assert judge_tensor("k", t32, p32, t64, p64).verdict == "PRECISION"
-    assert judge_tensor("k", t32, p32, t64, p64, terms=4096).verdict == "PRECISION"
-    assert judge_tensor("k", t32, p32, t64, p64, terms=200_000).verdict == "ROUNDING"
+    assert judge_tensor("k", t32, p32, t64, p64, longest_sum=4096).verdict == "PRECISION"
+    assert judge_tensor("k", t32, p32, t64, p64, longest_sum=200_000).verdict == "ROUNDING"
     coarse = (p64 * (1 + 5e-3 * normal(40))).astype(np.float32)  # ten times TF32's noise
-    assert judge_tensor("k", t32, coarse, t64, p64, terms=10**9).verdict == "PRECISION"
+    assert judge_tensor("k", t32, coarse, t64, p64, longest_sum=10**9).verdict == "PRECISION"
 
 
 def test_a_tail_of_which_nothing_is_left():
@@ -392,17 +400,17 @@ def test_a_tail_of_which_nothing_is_left():
     t64, zero = 2e-14 * np.ones(30), np.zeros(30, np.float32)
     p64 = t64 + 3e-17 * normal(30)
     assert judge_tensor("k", zero, zero, t64, p64).verdict == "DIVERGED"
-    assert judge_tensor("k", zero, zero, t64, p64, fed=8.0).verdict == "IDENTICAL"
-    assert judge_tensor("k", zero, zero, t64, t64 + 1e-14, fed=8.0).verdict == "DIVERGED"
+    assert judge_tensor("k", zero, zero, t64, p64, fed_scale=8.0).verdict == "IDENTICAL"
+    assert judge_tensor("k", zero, zero, t64, t64 + 1e-14, fed_scale=8.0).verdict == "DIVERGED"
 
 
 def test_a_margin_is_judged_by_the_size_of_the_scores():
     t64 = 1e-9 * np.abs(normal(30))
     arrays = [t64.astype(np.float32), (t64 + 6e-8).astype(np.float32), t64, t64 + 2e-16]
     assert judge_tensor("k", *arrays).verdict != "ROUNDING"
-    assert judge_tensor("k", *arrays, part_of=1.0).verdict == "ROUNDING"
+    assert judge_tensor("k", *arrays, difference_of=1.0).verdict == "ROUNDING"
     arrays[3] = t64 + 1e-6
-    assert judge_tensor("k", *arrays, part_of=1.0).verdict == "DIVERGED"
+    assert judge_tensor("k", *arrays, difference_of=1.0).verdict == "DIVERGED"
 
 
 def test_underflow_is_no_precision_alarm():
@@ -416,8 +424,8 @@ def test_gradients_that_are_nothing_throughout():
     """Behind a saturated softmax one side has 1e-68, the other 1e-26; beside others it matters."""
     t64, p64 = 1e-68 * normal(5), 2e-26 * normal(5)
     arrays = [t64.astype(np.float32), p64.astype(np.float32), t64, p64]
-    assert judge_tensor("grad/x", *arrays, cap=1e-60).verdict == "ROUNDING"
-    assert judge_tensor("grad/x", *arrays, cap=1e-20).verdict == "DIVERGED"
+    assert judge_tensor("grad/x", *arrays, kind_scale=1e-60).verdict == "ROUNDING"
+    assert judge_tensor("grad/x", *arrays, kind_scale=1e-20).verdict == "DIVERGED"
 
 
 def test_infinities_of_a_mask():
@@ -426,11 +434,11 @@ def test_infinities_of_a_mask():
     for array in arrays:
         array[:, ::2] = -np.inf
     assert judge_tensor("k", *arrays, batch=8).verdict == "INVALID"
-    row = judge_tensor("k", *arrays, batch=8, masks=True)
+    row = judge_tensor("k", *arrays, batch=8, may_be_masked=True)
     assert row.verdict == "ROUNDING" and row.mean_abs is None and row.guide_passed is False
     assert "2048 of 4096 values are infinite on every side, as a mask has them" in row.note
     arrays[3][0, 1] *= 1 + 1e-5
-    assert judge_tensor("k", *arrays, batch=8, masks=True).verdict == "DIVERGED"
+    assert judge_tensor("k", *arrays, batch=8, may_be_masked=True).verdict == "DIVERGED"
 
 
 @pytest.mark.parametrize("where", [0, 1, 2, 3])
@@ -440,12 +448,12 @@ def test_a_mask_that_is_not_the_same_is_invalid(where, bad):
     for array in arrays:
         array[0, 0, 0] = -np.inf
     arrays[where][0, 0, 0] = bad
-    assert judge_tensor("k", *arrays, masks=True).verdict == "INVALID"
+    assert judge_tensor("k", *arrays, may_be_masked=True).verdict == "INVALID"
 
 
 def test_nothing_but_infinities_is_invalid():
     arrays = [np.full(3, -np.inf, dtype) for dtype in ("f4", "f4", "f8", "f8")]
-    assert judge_tensor("k", *arrays, masks=True).verdict == "INVALID"
+    assert judge_tensor("k", *arrays, may_be_masked=True).verdict == "INVALID"
 
 
 # ---- no float64 path ----------------------------------------------------------------------------
@@ -479,8 +487,8 @@ def test_a_cast_on_one_side_names_that_side():
 def test_the_local_run_of_a_cast_is_judged_by_itself():
     t32, p32 = four(VALUES)[:2]
     t64, local = t32.astype(np.float64), p32.astype(np.float64)
-    assert judge_tensor("k", t32, t32, t64, local, local=True).verdict == "CLOSE"
-    assert judge_tensor("k", t32, t32, t64, np.float32(1.01) * local, local=True).verdict == (
+    assert judge_tensor("k", t32, t32, t64, local, single_step=True).verdict == "CLOSE"
+    assert judge_tensor("k", t32, t32, t64, np.float32(1.01) * local, single_step=True).verdict == (
         "DIVERGED"
     )
 

@@ -271,14 +271,22 @@ def logs_of(out):
     return found
 
 
-@pytest.mark.parametrize("step, model", [(4, SMALL_CNN), (2, "fast_transformer")])
-def test_a_check_leaves_the_same_bytes_as_a_cold_one(interpreters, tmp_path, step, model):
+@pytest.mark.parametrize(
+    "step, more",
+    [
+        (4, ("--model", SMALL_CNN)),
+        (2, ("--model", "fast_transformer")),
+        (1, ("--model", SMALL_CNN, "--transplant", "linear")),
+    ],
+    ids=["4", "2", "transplant"],
+)
+def test_a_check_leaves_the_same_bytes_as_a_cold_one(interpreters, tmp_path, step, more):
     checkout = Checkout(tmp_path / "checkout")
     left = {}
     for python in (sys.executable, interpreters.python):
         checkout.interpreter = (python,)
         out = tmp_path / ("cold" if python == sys.executable else "warm")
-        done = checkout.check(step, "--model", model, "--no-report", "--out", str(out))
+        done = checkout.check(step, *more, "--no-report", "--out", str(out))
         assert done.returncode == 0, done.stdout + done.stderr
         left[out.name] = logs_of(out)
     reference = [name for name in left["cold"] if name.endswith("reference.json")]

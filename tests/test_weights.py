@@ -6,15 +6,9 @@ import pytest
 from common.system.errors import UserError
 from common.weights.layers import Owner, make_rename, own_parameters
 from common.weights.layout import Layout, LayoutError
-from common.weights.states import (
-    changed,
-    check_state,
-    goes_round,
-    load_owners,
-    load_state,
-    made,
-    save_state,
-)
+from common.weights.noise import perturbed
+from common.weights.round_trip import changed_keys, one_way_keys
+from common.weights.states import check_state, load_owners, load_state, save_state
 
 LINEAR = Owner("Linear", "weight", (4, 4), True, "fc.weight")
 
@@ -60,7 +54,7 @@ def test_a_square_linear_is_transposed_and_an_embedding_is_not():
     back = layout.to_torch(paddle_state)
     assert set(back) == set(state) and back["bn.num_batches_tracked"].dtype == np.int64
     assert all(np.array_equal(back[key], state[key]) for key in ("fc.weight", "bn.running_mean"))
-    assert goes_round(layout, paddle_state) == []
+    assert one_way_keys(layout, paddle_state) == []
     certificate = layout.certificate()
     rows = {row["paddle_key"]: row for row in certificate["rows"]}
     assert rows["fc.weight"]["transposed"] and not rows["emb.weight"]["transposed"]
@@ -142,7 +136,7 @@ def test_local_names(kind, ours, theirs, shape, torch_shape):
     layout = Layout(torch_owners, owners((f"x.{ours}", kind, shape)))
     state = numbered(torch_owners)
     values = layout.to_paddle(state)[f"x.{ours}"]
-    assert values.shape == shape and goes_round(layout, {f"x.{ours}": values}) == []
+    assert values.shape == shape and one_way_keys(layout, {f"x.{ours}": values}) == []
     if shape == torch_shape[::-1]:
         assert np.array_equal(values, state[f"x.{theirs}"].T)
 
@@ -274,7 +268,7 @@ def test_trained_like_weights_are_heavy_tailed_and_keep_ties():
         ("fc.weight", "Linear", (64, 64)), ("tied.weight", "Linear", (64, 64), True, "fc.weight")
     )
     state = dict.fromkeys(tied, np.full((64, 64), 0.02, np.float32))
-    heavy = made("trained-like", state, tied, 0)
+    heavy = perturbed("trained-like", state, tied, 0)
     rows = np.abs(heavy["fc.weight"]).max(axis=1)
     assert rows.max() > 3 * np.median(rows)
     assert np.array_equal(heavy["fc.weight"], heavy["tied.weight"])
@@ -288,7 +282,7 @@ def test_running_statistics_change_and_padding_stays(word):
         ("table", "", (3,), False),
     ) | {"emb.weight": owner("emb.weight", "Embedding", (3, 2), padding=1)}
     start = {key: np.ones(own.shape, np.float32) for key, own in owned.items()}
-    found = made(word, start, owned, 0)
+    found = perturbed(word, start, owned, 0)
     assert (found["bn.running_var"] > 0).all() and len(set(found["bn.running_var"])) == 3
     assert len(set(found["bn.running_mean"])) == 3
     assert (found["table"] == 1).all() and (found["emb.weight"][1] == 1).all()
@@ -299,12 +293,12 @@ def test_what_comes_out_of_a_model_with_other_bits_is_named():
     layout = Layout({"fc.weight": LINEAR}, {"fc.weight": LINEAR})
     state = {"fc.weight": np.arange(16, dtype=np.float32).reshape(4, 4)}
     held = layout.to_paddle(state)
-    assert changed(layout, held.items(), state) == []
+    assert changed_keys(layout, held.items(), state) == []
     upcast = {key: values.astype(np.float64) for key, values in held.items()}
-    assert changed(layout, upcast.items(), state) == []
-    assert changed(layout, {"fc.weight": held["fc.weight"].T}.items(), state) == ["fc.weight"]
+    assert changed_keys(layout, upcast.items(), state) == []
+    assert changed_keys(layout, {"fc.weight": held["fc.weight"].T}.items(), state) == ["fc.weight"]
     held["fc.weight"][0, 0] = -0.0  # equal as a number, but not the same bits
-    assert changed(layout, held.items(), state) == ["fc.weight"]
+    assert changed_keys(layout, held.items(), state) == ["fc.weight"]
 
 
 def test_owners_that_somebody_else_sent_are_checked(tmp_path):

@@ -22,8 +22,10 @@ import numpy as np
 
 from common.check.guard import guarded
 from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
 from common.pair.pairs import TRAINED_LIKE
 from common.report import terminal as report
+from common.show import LOGS
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import whole
@@ -100,9 +102,9 @@ def measured(preset: str, weights: str | None) -> list[dict]:
 def distances(folder: Path) -> Iterator[dict]:
     """For every float tensor of step 1's four logs: mean and max of |torch - paddle| in float32,
     and rms: of each side's float32 from its own float64, of the two float64's gap, and the size."""
-    names = ("torch", "paddle", "torch_fp64", "paddle_fp64")
+    paths = [ResultFolder(folder).log("forward", *log) for log in LOGS.values()]
     with ExitStack() as stack:
-        logs = [stack.enter_context(read_log(folder / f"forward_{name}.npy")) for name in names]
+        logs = [stack.enter_context(read_log(path)) for path in paths]
         for key in logs[0]:
             if logs[0].dtype(key).kind != "f" or not all(key in log for log in logs):
                 continue

@@ -18,7 +18,7 @@ from common.logs.result_folder import ResultFolder
 from common.pair import sources
 from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, TEXT, data_preset, make_data, reads_file
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
-from common.pair.pairs import WORDS, Pair
+from common.pair.pairs import WORDS, Pair, chosen_cases
 from common.pair.sentencepieces import MODEL, find_model, load_processor
 from common.pair.twin_process import Failure
 from common.system.errors import UserError
@@ -57,6 +57,10 @@ class Inputs:
         base    where the last check's results are
         """
         pairs = self.bring_weights(pairs)
+        run = self.options.run
+        for pair in pairs if run.cases else ():
+            decode = self.step.number == 1
+            chosen_cases(pair.cases(run.preset, run.weights, run.train, decode), run.cases)
         for pair in pairs:
             if pair.name not in self.errors and self.make_data(pair):
                 self.bring_reference(pair, base / pair.name)

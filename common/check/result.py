@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
+from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.provenance import changed_sources
@@ -85,7 +86,7 @@ class Result:
                 )
         cases = sidecars["torch"][0].cases
         if cases:
-            self.notes.append(f"of this preset only the cases {', '.join(cases)} were run")
+            self.notes.append(f"of its preset this ran {_named_cases(cases)}")
         self.guide_passed = _guide_passed(step, judgements, folder)
 
     def take_report(self, passed: bool | None, report: Path) -> None:
@@ -123,17 +124,15 @@ def refuse_unfit(
 def _refuse_missing(folder: Path, stem: str) -> None:
     """Raise UserError for logs that are not there."""
     for side in SIDES:
-        if not os.path.lexists(folder / f"{stem}_{side}.npy"):
-            raise UserError(
-                f"{shown(folder / f'{stem}_{side}.npy')} is missing: run this check without "
-                "--compare-only"
-            )
+        log = ResultFolder(folder).log(stem, side)
+        if not os.path.lexists(log):
+            raise UserError(f"{shown(log)} is missing: run this check without --compare-only")
 
 
 def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
     """Raise UserError for logs of a model whose files have changed since."""
     for side in SIDES:
-        log = folder / f"{stem}_{side}.npy"
+        log = ResultFolder(folder).log(stem, side)
         changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, side)
         if changed:
             raise UserError(
@@ -145,7 +144,7 @@ def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
 def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
     """Raise UserError for logs of other cases than those asked for: a part is not the whole."""
     for side in SIDES:
-        log = folder / f"{stem}_{side}.npy"
+        log = ResultFolder(folder).log(stem, side)
         in_log = (read_sidecar(log) or Sidecar()).cases
         if set(in_log) != set(cases):
             raise UserError(
@@ -155,7 +154,9 @@ def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
 
 
 def _named_cases(cases: Sequence[str]) -> str:
-    return f"the cases {', '.join(cases)} alone" if cases else "all cases of its preset"
+    if not cases:
+        return "all cases of its preset"
+    return f"the case{'s' if len(cases) > 1 else ''} {', '.join(cases)} alone"
 
 
 def judge_steps_logs(
@@ -170,36 +171,23 @@ def judge_stem(
 ) -> Judgement:
     """The verdicts of a folder's logs of one stem; raises LogError for a file that is none."""
 
-    def path(name: str) -> Path | None:
-        found = folder / f"{stem}_{name}.npy"
-        return found if found.is_file() else None
-
-    return judge_logs(
-        path("torch"),
-        path("paddle"),
-        path("torch_fp64"),
-        path("paddle_fp64"),
-        local64=path("paddle_fp64_single_step"),
-        step=step.number,
-        model=model,
-        until_off=until_off,
-    )
+    logs = ResultFolder(folder).judged_logs(stem)
+    return judge_logs(**logs, step=step.number, model=model, until_off=until_off)
 
 
 def _guide_passed(step: Step, judgements, folder: Path) -> bool | None:
     """The guide's rule on the guide's own log."""
     if step.guide_stem in step.judged:
         return judgements[step.judged.index(step.guide_stem)].guide_passed
-    judgement = judge_logs(
-        folder / f"{step.guide_stem}_torch.npy", folder / f"{step.guide_stem}_paddle.npy"
-    )
+    judgement = judge_logs(*(ResultFolder(folder).log(step.guide_stem, side) for side in SIDES))
     means = [row.mean_abs for row in judgement.rows]
     return bool(means) and all(m is not None and m < step.guide_threshold for m in means)
 
 
 def _sidecars(folder: Path, step: Step, side: str) -> list[Sidecar]:
     """The sidecars of a side's judged logs."""
-    return [read_sidecar(folder / f"{stem}_{side}.npy") or Sidecar() for stem in step.judged]
+    logs = [ResultFolder(folder).log(stem, side) for stem in step.judged]
+    return [read_sidecar(log) or Sidecar() for log in logs]
 
 
 def shown(path: Path) -> str:

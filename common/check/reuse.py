@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from common.check.steps import Step
+from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair
 from common.pair.provenance import changed_sources, model_sources, workbench_sha256
@@ -25,7 +26,6 @@ from common.system.json_file import load_json, write_json
 from common.system.processes import environment
 from common.weights.read import parts
 
-KEY_FILE = "reference.json"
 _FIELDS = ("preset", "seed", "train", "cases", "epochs", "steps", "seeds", "device")
 _VERSIONS = (
     "import platform; from importlib.metadata import version; "
@@ -77,7 +77,7 @@ def _weights(given: str | None) -> str:
 def why_not_reused(folder: Path, key: dict[str, str]) -> str:
     """Why the torch side must run again, in words; empty where its logs in `folder` still hold."""
     try:
-        former = load_json(folder / KEY_FILE)
+        former = load_json(ResultFolder(folder).reference_key())
     except UserError:
         return "there are no former logs"
     changed = [name for name in key if former.get(name) != key[name]]
@@ -88,7 +88,7 @@ def why_not_reused(folder: Path, key: dict[str, str]) -> str:
 
 def _damage(folder: Path) -> str:
     """Which of a folder's torch logs is not what its sidecar says; empty where all are."""
-    logs = sorted(folder.glob("*_torch*.npy"))
+    logs = [path for path, name in ResultFolder(folder).logs() if name.side == "torch"]
     if not logs:
         return "there are no former logs"
     for log in logs:
@@ -106,7 +106,7 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
     `given` may be what --out was, a step's log folder, or the folder of the logs themselves.
     Raises UserError where there are none, or where one is not what its sidecar says.
     """
-    wanted = f"{step.judged[0]}_torch.npy"
+    wanted = str(LogName(step.judged[0], "torch"))
     places = [
         given / step.name / pair.name,
         given / step.name / "log" / pair.name,
@@ -128,13 +128,13 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
 
 def differing_reference(folder: Path, pair: Pair) -> str:
     """A note where a reference was made from other sources than the pair's here; or empty."""
-    for log in sorted(folder.glob("*_torch.npy")):
+    for log, name in ResultFolder(folder).logs():
         changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, "torch")
-        if changed:
+        if name == LogName(name.stem, "torch") and changed:
             return f"the reference was made from another {', '.join(changed)} than the one here"
     return ""
 
 
 def write_key(folder: Path, key: dict[str, str]) -> None:
     """Remember what the torch side's logs in a folder depend on."""
-    write_json(folder / KEY_FILE, key)
+    write_json(ResultFolder(folder).reference_key(), key)

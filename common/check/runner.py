@@ -8,7 +8,6 @@ What one needs of the other is decided here, such as whether a single-step run i
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from common.check.inputs import Inputs
@@ -17,9 +16,10 @@ from common.check.result import Result, judge_steps_logs, refuse_unfit, shown
 from common.check.steps import Step
 from common.check.twins import Twins
 from common.check.unfinished import Unfinished
+from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import data_preset
 from common.pair.pairs import Pair, load_pairs
-from common.report.guide_report import GuideReport
+from common.report.guide_report import GuideReport, GuideReports
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text
@@ -40,7 +40,8 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     options.refuse_contradictions()
     if options.compare_only:
         remove_abandoned(base)
-        return [_judge_in_place(step, pair, base / pair.name, options) for pair in pairs]
+        with GuideReports(len(pairs) if options.report else 0) as reports:
+            return [_judge_in_place(step, p, base / p.name, options, reports) for p in pairs]
     for pair in pairs:
         pair.config(data_preset(pair, options.run.preset) if step.data else options.run.preset)
     _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
@@ -50,14 +51,22 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     remove_abandoned(base)
     with working_folder(base) as work, Unfinished(base, work, options.run.resume) as unfinished:
         inputs = Inputs(step, options, pythons, work, on_progress, unfinished)
-        with Twins(inputs) as twins:
+        wanted = len(pairs) if options.report else 0
+        with Twins(inputs) as twins, GuideReports(wanted) as reports:
             twins.start()
             pairs = inputs.bring(pairs, base)
             twins.run_all(pairs)
-            return [_conclude(step, pair, base, options, twins) for pair in pairs]
+            return [_conclude(step, p, base, options, twins, reports) for p in pairs]
 
 
-def _conclude(step: Step, pair: Pair, base: Path, options: CheckOptions, twins: Twins) -> Result:
+def _conclude(
+    step: Step,
+    pair: Pair,
+    base: Path,
+    options: CheckOptions,
+    twins: Twins,
+    reports: GuideReports,
+) -> Result:
     """Judge what the twins made for a model, and put it in its place; or keep why they failed."""
     made, error_file = twins.work / pair.name, base / f"{pair.name}.error.txt"
     failure = twins.inputs.errors.get(pair.name)
@@ -67,7 +76,7 @@ def _conclude(step: Step, pair: Pair, base: Path, options: CheckOptions, twins: 
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
         return Result(step, pair.name, error=sentence)
-    result = judge_model(step, pair, made, options, twins)
+    result = judge_model(step, pair, made, options, twins, reports.next())
     result.folder = base / pair.name
     result.elapsed_s += twins.elapsed_s(pair.name)
     result.notes += twins.inputs.notes[pair.name]
@@ -75,10 +84,9 @@ def _conclude(step: Step, pair: Pair, base: Path, options: CheckOptions, twins: 
         result.error = result.error.replace(shown(made), "the new logs")
         return result
     if options.run.transplant == SMALLEST:
-        quiet = replace(options, report=False)
         green = result.exit_code == 0
         search = Search(
-            twins, step, pair, green, lambda f: judge_model(step, pair, f, quiet).exit_code
+            twins, step, pair, green, lambda f: judge_model(step, pair, f, options).exit_code
         )
         result.notes += search.notes()
     put_in_place(made, result.folder)
@@ -87,26 +95,36 @@ def _conclude(step: Step, pair: Pair, base: Path, options: CheckOptions, twins: 
     return result
 
 
-def _judge_in_place(step: Step, pair: Pair, folder: Path, options: CheckOptions) -> Result:
+def _judge_in_place(
+    step: Step, pair: Pair, folder: Path, options: CheckOptions, reports: GuideReports
+) -> Result:
     """Judge a result that is there: once more where another check has put a newer one in."""
+    guide = reports.next()
     for _ in range(5):
         before = version(folder)
         if before is None:
             time.sleep(0.1)  # the moment between a former result and the next
             before = version(folder)
-        result = judge_model(step, pair, folder, options)
+        result = judge_model(step, pair, folder, options, guide=guide)
         if version(folder) == before:
             break
+        guide = GuideReport() if guide else None
     result.folder = folder
     return result
 
 
 def judge_model(
-    step: Step, pair: Pair, folder: Path, options: CheckOptions, twins: Twins | None = None
+    step: Step,
+    pair: Pair,
+    folder: Path,
+    options: CheckOptions,
+    twins: Twins | None = None,
+    guide: GuideReport | None = None,
 ) -> Result:
     """Judge one model's logs of one step; an unreadable or refused log is the result's error.
 
     twins   those that have just made the logs: they can be asked for a single-step run
+    guide   reprod_log's own report, where one is wanted
     """
     start = time.perf_counter()
     result = Result(
@@ -115,13 +133,13 @@ def judge_model(
         "" if pair.built_in else str(pair.folder),
         allow=tuple(word.upper() for word in options.allow),
     )
-    report, guide = folder / f"{step.guide_stem}_diff.log", None
+    files = ResultFolder(folder)
     try:
         fresh = twins.fresh_sides(pair) if twins else []
         refuse_unfit(step, pair, folder, options.run.cases, fresh, not options.compare_only)
-        if options.report:
-            logs = [folder / f"{step.guide_stem}_{side}.npy" for side in SIDES]
-            guide = GuideReport(*logs, step.guide_threshold, report)
+        if guide is not None:
+            logs = [files.log(step.guide_stem, side) for side in SIDES]
+            guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
         judgements = judge_steps_logs(step, pair.name, folder, until_off=twins is not None)
         rows = [row for judgement in judgements for row in judgement.rows]
         if twins and not all(row.verdict in HARMLESS for row in rows):
@@ -133,15 +151,14 @@ def judge_model(
             judgements = judge_steps_logs(step, pair.name, folder)
         result.take(judgements, folder, pair)
         if guide is not None:
-            passed, guide = guide.wait(), None
-            result.take_report(passed, report)
+            result.take_report(guide.wait(), guide.target)
     except UserError as error:
         result.error = str(error)
     except OSError as error:
         result.error = f"{error.filename or shown(folder)}: {error.strerror or error}"
     finally:
         if guide is not None:
-            guide.wait()
+            guide.stop()
     result.elapsed_s = time.perf_counter() - start
     return result
 

@@ -10,7 +10,7 @@ from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
-from common.pair.request import RunRequest
+from common.pair.request import RunRequest, error_file
 from common.pair.twin_process import Failure, TwinProcess, run_group
 from common.system.frameworks import SIDES
 from common.transplant.operators import SMALLEST
@@ -95,7 +95,7 @@ class Twins:
                 process.ask(request, self.work / pair.name / "request_paddle_single_step.json")
                 failure = process.failure()
                 if failure is not None:
-                    (self.work / pair.name / "error_paddle.json").unlink(missing_ok=True)
+                    error_file(self.work / pair.name, "paddle").unlink(missing_ok=True)
                     return failure.sentence
         return ""
 

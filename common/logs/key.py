@@ -139,6 +139,9 @@ def _parse(text: str, cases: tuple[str, ...]) -> Key:
         if step is not None:
             run, rest = rest[: step.end()], rest[step.end() :]
     parts = _SITE.fullmatch(rest)
-    if parts is None:  # somebody else's key
-        return Key(case, run, kind, rest)
+    if parts is None:  # a name that somebody gave, with a colon or a number sign in it
+        site, mark, choice = rest.rpartition(":")
+        if not (mark and choice in ("margin", "scores")):
+            return Key(case, run, kind, rest)
+        return Key(case, run, kind, site, choice=choice)
     return Key(case, run, kind, *((part or "").removeprefix(":") for part in parts.groups()))

@@ -108,10 +108,6 @@ class ResultFolder:
         """Who owns what of a model's state dict, where a twin was asked for that alone."""
         return self.path / "owners.json"
 
-    def error(self, side: str) -> Path:
-        """Why a twin failed."""
-        return self.path / f"error_{side}.json"
-
     def diff_log(self, stem: str) -> Path:
         """reprod_log's own report."""
         return self.path / f"{stem}_diff.log"
@@ -120,13 +116,13 @@ class ResultFolder:
         """What the torch side's logs depend on."""
         return self.path / "reference.json"
 
-    def training_log(self, side: str, seed: str = "") -> Path:
-        """Step 5: the log of a training; `seed` is empty for the first."""
-        return self.path / f"train_{side}{seed}.log"
+    def training_log(self, side: str, seed: int = 0) -> Path:
+        """Step 5: what a training said; its seed is counted from --seed on."""
+        return self.path / f"train_{side}{_of_seed(seed)}.log"
 
-    def best_weights(self, side: str, seed: str = "") -> Path:
+    def best_weights(self, side: str, seed: int = 0) -> Path:
         """Step 5: the folder of a training's best weights."""
-        return self.path / f"best_{side}{seed}"
+        return self.path / f"best_{side}{_of_seed(seed)}"
 
     def training_curves(self) -> Path:
         """Step 5: the picture of both sides' curves."""
@@ -144,3 +140,7 @@ class ResultFolder:
                 place = target / path.relative_to(self.path)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 link_or_copy(path, place)
+
+
+def _of_seed(seed: int) -> str:
+    return f"_seed_{seed}" if seed else ""

@@ -48,6 +48,7 @@ NumPy only: both twins and the check read a pair through here.
 import importlib
 import importlib.util
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -57,7 +58,7 @@ import numpy as np
 from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from common.system.errors import UserError
 
-# What --weights takes beside a checkpoint (common/weights/states.py).
+# What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, STIRRED = WORDS = ("trained-like", "stirred")
 MODELS = ROOT / "common" / "models"
 
@@ -174,6 +175,18 @@ class Pair:
         if not path.is_file():
             raise UserError(f"--model {self.folder}: there is no {side}_model.py in this folder")
         return _load(self, path)
+
+
+def chosen_cases(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
+    """The cases that --case names, or all where it names none; a pair's only case is `main`.
+
+    Raises UserError that lists the cases for a name that none has.
+    """
+    known = [case.name or "main" for case in cases]
+    for name in names:
+        if name not in known:
+            raise UserError(f"--case {name}: there is no such case; there are {', '.join(known)}")
+    return [case for case in cases if not names or (case.name or "main") in names]
 
 
 def built_in_models() -> list[str]:

@@ -3,15 +3,17 @@
 The twins write these into their sidecars, the check's process compares them.
 """
 
+import ast
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from common.pair.pairs import Pair
 from common.system.checkout import FAKE_DATA, ROOT
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256
 
-# The rooms of common/ whose code runs in a twin, or prepares what a twin reads.
+# The rooms of common/ whose code runs in a twin, or prepares what a twin is given.
 _ROOMS_OF_A_LOG = ("system", "logs", "pair", "weights", "transplant", "sides")
 
 
@@ -29,24 +31,44 @@ def model_sources(pair: Pair, side: str) -> dict[str, str]:
 
 
 def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
-    """One SHA-256 of the workbench's own files that a side's run of a step depends on.
-
-    What only judges or shows a log is left out: a change of it makes no log stale.
-    """
-    other = SIDES[1 - SIDES.index(side)]
-    common, step = ROOT / "common", ROOT / step_folder
-    paths = [path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")]
-    paths += [common / f"{side}_side.py", *(step / side).glob("*.py")]
-    paths += [path for path in step.glob("*.py") if not path.name.startswith("check_")]
-    if pair.built_in:
-        paths += (common / "models").glob("*.py")
-        paths += FAKE_DATA.glob(f"{pair.name}.npz")
+    """One SHA-256 of the workbench's own files that a side's logs of a step depend on."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in paths if not path.name.startswith(f"{other}_")):
-        digest.update(
-            f"{path.relative_to(ROOT).as_posix()} {file_sha256(path, links=True)}\n".encode()
-        )
+    for path in workbench_files(pair, side, step_folder):
+        content = file_sha256(path, links=True)
+        digest.update(f"{path.relative_to(ROOT).as_posix()} {content}\n".encode())
     return digest.hexdigest()
+
+
+def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
+    """The workbench's own files that a side's logs of a step depend on; no other changes a log.
+
+    Of common/ these are whole rooms, since the check prepares with some of their files what the
+    twins are given; of the step what its scripts import.  What only judges or shows a log is none.
+    """
+    common, other = ROOT / "common", SIDES[1 - SIDES.index(side)]
+    files = {path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")}
+    files |= {common / "__init__.py", common / f"{side}_side.py"}
+    files |= _imported_of_steps((ROOT / step_folder / side).glob("*.py"))
+    if pair.built_in:
+        files |= {common / "models" / "__init__.py", *FAKE_DATA.glob(f"{pair.name}.npz")}
+    return sorted(path for path in files if not path.name.startswith(f"{other}_"))
+
+
+def _imported_of_steps(scripts: Iterable[Path]) -> set[Path]:
+    """The scripts, and all files of the steps that they import, directly or not."""
+    found, waiting = set(), list(scripts)
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("step"):
+                package = ROOT.joinpath(*node.module.split("."))
+                names = [package / alias.name for alias in node.names]
+                files = [name.with_suffix(".py") for name in (package, *names)]
+                waiting += [file for file in files if file.is_file()]
+    return found
 
 
 def changed_sources(recorded: Mapping[str, str], pair: Pair, side: str) -> list[str]:

@@ -109,6 +109,11 @@ _TYPES = typing.get_type_hints(RunRequest)
 _CHOICES = {"device": DEVICES, "phase": PHASES, "data_weights": ("initial", "stirred")}
 
 
+def error_file(folder: Path, side: str) -> Path:
+    """Where a twin that fails says why; its request's folder."""
+    return folder / f"error_{side}.json"
+
+
 def _problem(name: str, value: object) -> str:
     """What a field may hold, where its value is something else; empty where it is allowed."""
     kind = _TYPES[name]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.pair.request import FROM_STDIN, RunRequest
+from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -148,7 +148,7 @@ def _side(module: str) -> str:
 def _written(folder: Path, side: str) -> Failure | None:
     """What a twin has written of its failure; None where it has not."""
     try:
-        entries = load_json(folder / f"error_{side}.json")
+        entries = load_json(error_file(folder, side))
     except UserError:  # it died before, or while it wrote this, as on a full disk
         return None
     sentence, traceback = entries.get("sentence"), entries.get("traceback")

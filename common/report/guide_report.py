@@ -1,10 +1,12 @@
 """reprod_log's own report on two logs, in a process of its own: it imports Paddle."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from common.system.checkout import ROOT
@@ -14,7 +16,7 @@ from common.system.processes import Child, environment
 # reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
 # here, tensor by tensor, and compared and reported on by reprod_log.
 _REPORT = """
-import sys
+import json, sys
 from common.logs.reader import read_log
 from common.system.processes import watch
 watch()
@@ -24,43 +26,91 @@ class Common(dict):
     def __getitem__(self, key):
         return super().__getitem__(key)[key]
 
+line = sys.stdin.readline()
+if not line:
+    sys.exit(1)
+reference, candidate, threshold, target = json.loads(line)
 helper = ReprodDiffHelper()
-logs = [read_log(path) for path in sys.argv[1:3]]
+logs = [read_log(path) for path in (reference, candidate)]
 common = [key for key in logs[0] if key in logs[1]]
 helper.compare_info(*(Common.fromkeys(common, log) for log in logs))
-helper.report(diff_method="mean", diff_threshold=float(sys.argv[3]), path=sys.argv[4])
+helper.report(diff_method="mean", diff_threshold=threshold, path=target)
 """
 
 
 class GuideReport:
-    """reprod_log's own report on two logs, written by a process of its own."""
+    """reprod_log's own report on two logs, written by a process of its own.
 
-    def __init__(self, reference: Path, candidate: Path, threshold: float, target: Path):
-        self.target = target
-        self._temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    That process starts at once, and imports reprod_log before there are logs.
+    """
+
+    def __init__(self):
+        self.target = self._temporary = Path(os.devnull)
         self._process = None
         if importlib.util.find_spec("reprod_log") is None or not installed("paddle"):
             return
         self._process = Child(
-            [sys.executable, "-W", "ignore", "-c", _REPORT]
-            + [str(reference), str(candidate), str(threshold), str(self._temporary)],
+            [sys.executable, "-W", "ignore", "-c", _REPORT],
             environment(),
             cwd=ROOT,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+    def begin(self, reference: Path, candidate: Path, threshold: float, target: Path) -> None:
+        """Let it compare two logs by the guide's rule and write the report to `target`."""
+        self.target = target
+        self._temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        if self._process is not None:
+            logs = str(reference), str(candidate)
+            line = json.dumps([*logs, threshold, str(self._temporary)])
+            with suppress(BrokenPipeError):  # it has ended, which `wait` finds
+                with self._process.stdin as stdin:
+                    stdin.write(f"{line}\n".encode())
 
     def wait(self) -> bool | None:
         """reprod_log's verdict; None where it could not be asked or did not finish."""
         if self._process is None:
             return None
-        try:
-            status = self._process.wait()
-        finally:
-            self._process.stop()
-        if status != 0 or not self._temporary.is_file():
-            self._temporary.unlink(missing_ok=True)
+        if self._process.wait() != 0 or not self._temporary.is_file():
             return None
         text = self._temporary.read_text()
         os.replace(self._temporary, self.target)
         return re.search(r"diff check passed\s*$", text) is not None
+
+    def stop(self) -> None:
+        """End the process, whether it has reported or not."""
+        if self._process is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+            self._process.stop()
+            if self._temporary.is_file():
+                self._temporary.unlink()
+
+
+class GuideReports:
+    """The reports of several models, of which the next one's process is always started ahead."""
+
+    def __init__(self, count: int):
+        """`count` reports will be asked for at most."""
+        self._left = count
+        self._ahead: GuideReport | None = None
+
+    def __enter__(self) -> "GuideReports":
+        self._start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._ahead is not None:
+            self._ahead.stop()
+
+    def _start(self) -> None:
+        self._ahead = GuideReport() if self._left else None
+        self._left = max(0, self._left - 1)
+
+    def next(self) -> GuideReport | None:
+        """A report to begin; None where none are wanted."""
+        report = self._ahead
+        self._start()
+        return report

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
+from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
@@ -21,6 +22,7 @@ from common.system.tree import join_path, tree_map
 from common.weights import states as weights
 from common.weights.layers import own_parameters
 from common.weights.layout import Layout, SameLayout
+from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Run:
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
         self.draws = importlib.import_module(f"common.sides.{side.NAME}_dropout")
-        self.stored_weights = job.folder / "weights" / f"{case.name or 'main'}.npz"
+        self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
@@ -176,15 +178,15 @@ class Run:
         if first and isinstance(self.layout, Layout):
             self.notes["certificate"] = self.layout.certificate()
             if self.request.certify:
-                round_trip = weights.goes_round(self.layout, self.side.state(model))
+                round_trip = one_way_keys(self.layout, self.side.state(model))
                 self.notes["paddle_to_torch"] = round_trip
-                self.notes["hidden_rows"] = weights.hidden_rows(self.layout, state)
+                self.notes["hidden_rows"] = filled_padding_rows(self.layout, state)
         layout = self.layout
         values = layout.to_paddle(state) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
         if first:
             entries = ((k, self.side.array(v)) for k, v in model.state_dict().items())
-            self.notes["read_back"] = weights.changed(layout, entries, state)
+            self.notes["read_back"] = changed_keys(layout, entries, state)
             names = [name for name, _ in self.side.probed_modules(model)]
             for name, count in own_parameters(self.side.owners(model), names).items():
                 self.session.modules[self.prefix + self.session.rename(name)] = count

@@ -2,38 +2,41 @@
 
 from pathlib import Path
 
+from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, WORDS
 from common.sides.run import Job, load_model_file
 from common.system.json_file import load_json
 from common.weights import states as weights
+from common.weights.noise import perturbed
 from common.weights.published import stored_weights
 
 
 def make_weights(job: Job) -> None:
     """Write every case's shared weights: the torch model's own initial state under the seed."""
     side, request = job.side, job.request
-    (job.folder / "weights").mkdir(exist_ok=True)
+    files = ResultFolder(job.folder)
+    files.weights("").parent.mkdir(exist_ok=True)
     module = load_model_file(job.pair, side)
     for case in job.cases:
         side.set_up("float32", request.device, request.seed + case.seed)
         model = module.build(dict(case.config))
         state, owners = side.state(model), side.owners(model)
         if case.weights == STIRRED and request.weights != STIRRED:
-            state = weights.made(STIRRED, state, owners, request.seed)
+            state = perturbed(STIRRED, state, owners, request.seed)
         if request.weights in WORDS:
-            state = weights.made(request.weights, state, owners, request.seed, case.gain)
+            state = perturbed(request.weights, state, owners, request.seed, case.gain)
         elif request.weights is not None:
             path = stored_weights(job.pair, request.published, request.weights)
             state = weights.load_state(path)
             weights.check_state(request.weights, state, owners)
-        weights.save_state(job.folder / "weights" / f"{case.name or 'main'}.npz", state, owners)
+        weights.save_state(files.weights(case.name), state, owners)
 
 
 def describe(job: Job) -> None:
     """Write who owns what of the model's state dict: owners.json."""
     job.side.set_up("float32", job.request.device, job.request.seed)
     model = load_model_file(job.pair, job.side).build(dict(job.cases[0].config))
-    weights.save_owners(job.folder / "owners.json", job.side.owners(model))
+    weights.save_owners(ResultFolder(job.folder).owners(), job.side.owners(model))
 
 
 def save(side, path: Path, stored: Path) -> None:

@@ -23,9 +23,10 @@ from types import ModuleType
 import numpy as np
 
 from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED, ResultFolder
 from common.logs.sidecar import read_sidecar, write_sidecar
-from common.pair.pairs import Case, Pair, load_pair
-from common.pair.request import FROM_STDIN, RunRequest
+from common.pair.pairs import Case, Pair, chosen_cases, load_pair
+from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
 from common.sides.run import Job, Run
@@ -87,7 +88,7 @@ class Twin:
             told = {"sentence": sentence, "traceback": text}
             if isinstance(error, LayoutError):
                 told["certificate"] = error.certificate
-            (folder / f"error_{self.side.NAME}.json").write_text(json.dumps(told))
+            error_file(folder, self.side.NAME).write_text(json.dumps(told))
             print(f"error: {sentence}", file=sys.stderr)
             if request.debug:
                 print(text, file=sys.stderr)
@@ -114,7 +115,7 @@ class Twin:
             self.function,
             request,
             pair,
-            [case for case in every_case if not request.cases or case.name in request.cases],
+            chosen_cases(every_case, request.cases),
             every_case[0].name,
             folder,
             request_file,
@@ -175,28 +176,27 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
 
     Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
     """
-    request, side = job.request, job.side.NAME
+    request, side, files = job.request, job.side.NAME, ResultFolder(job.folder)
     if request.describe:
         describe(job)
         return
 
-    def write(name, *arguments, **options):
-        path = job.folder / f"{job.stem}_{side}{name}.npy"
-        return write_log(job, path, *arguments, **options)
+    def write(run, *arguments, **options):
+        return write_log(job, files.log(job.stem, side, run), *arguments, **options)
 
     aligned = "float64" in dtypes
     if side == "torch" and aligned:
         make_weights(job)
-    choices_path = job.folder / f"{job.stem}_choices.npz"
+    choices_path = files.choices(job.stem)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
-        with read_log(job.folder / f"{job.stem}_torch_fp64.npy") as reference:
-            write("_fp64_single_step", "float64", forced, reference)
+        with read_log(files.log(job.stem, "torch", FLOAT64)) as reference:
+            write(SINGLE_STEP, "float64", forced, reference)
         return
     no_float64 = ""
     for dtype in dtypes[-1:] if request.only_float32 else dtypes:
         try:
-            session = write("_fp64" if dtype == "float64" else "", dtype, forced)
+            session = write(FLOAT64 if dtype == "float64" else FLOAT32, dtype, forced)
         except Exception as error:
             # A model may be tied to float32.  If it is only wrong, float32 fails too, and says so.
             # A full disk or memory says nothing of the model.
@@ -206,13 +206,13 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             no_float64 = _sentence(error)
             continue
         if no_float64:
-            log = job.folder / f"{job.stem}_{side}.npy"
+            log = files.log(job.stem, side)
             write_sidecar(log, replace(read_sidecar(log), no_float64=no_float64))
         if side == "torch" and aligned and forced is None:
             forced = session.choices
             weights.save_state(choices_path, forced)
         if dtype == "float32" and session.flips:
-            write("_unforced", dtype, None, probing=False)
+            write(UNFORCED, dtype, None, probing=False)
 
 
 def _transplant(text: str):

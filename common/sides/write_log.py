@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import SCHEMA, Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.pair.provenance import model_sources, workbench_sha256
@@ -21,7 +22,6 @@ from common.sides.session import Session, using
 from common.system.checkout import ROOT
 from common.system.frameworks import SETTINGS
 from common.system.hashes import arrays_sha256
-from common.weights import states as weights
 
 
 def write_log(
@@ -61,8 +61,7 @@ def write_log(
                 job.function(run)
             inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
             batches[run.prefix] = run.batch
-            stored = path.parent / "weights" / f"{case.name or 'main'}.npz"
-            states |= {run.prefix + key: v for key, v in weights.load_state(stored).items()}
+            states |= {run.prefix + key: values for key, values in run.start().items()}
             extra |= run.extra
             for key, value in run.notes.items():
                 notes.setdefault(key, {})[case.name or "main"] = value
@@ -73,7 +72,7 @@ def write_log(
         notes["operators"] = job.transplant.told()
     sidecar = Sidecar(
         schema=SCHEMA,
-        step=path.name.split("_" + side.NAME)[0],
+        step=LogName.parse(path.name).stem,
         model=pair.name,
         side=side.NAME,
         framework=side.NAME,
@@ -115,7 +114,7 @@ def write_log(
     )
     write_sidecar(path, sidecar)
     for stem, arrays in extra.items():
-        small = path.with_name(f"{stem}_{side.NAME}.npy")
+        small = ResultFolder(path.parent).log(stem, side.NAME)
         with LogWriter(small) as writer:
             for key, values in arrays.items():
                 writer.add(key, values)

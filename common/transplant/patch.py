@@ -1,11 +1,11 @@
 """Op transplant: a Paddle twin in which torch computes some operators, gradients included.
 
 A transplanted call gives the same bits as the torch twin's where its inputs are the same: tensors
-change hands through DLPack, without a copy.  Beside each call Paddle's own operator runs on the
-same inputs, and is counted where its bits differ: what never differs needs no transplant.  The two
-logs are then not independent, and the sidecar says so.
+are shared through DLPack, without a copy.  Beside each call Paddle's own operator runs on the same
+inputs, and the calls whose bits differ are counted: an operator that never differs needs no
+transplant.  The two logs are then not independent, and the sidecar says so.
 
-Imported by a Paddle twin that is told to transplant, and by nobody else: torch comes with it.
+Imported only by a Paddle twin that transplants, since it imports torch.
 """
 
 import inspect
@@ -21,21 +21,21 @@ import torch
 from paddle.utils import dlpack
 
 from common.system.tree import tree_leaves, tree_map
-from common.transplant import operators
-from common.transplant.operators import TABLE, Untaken
+from common.transplant.operators import TABLE
+from common.transplant.table import Untaken, channels_first
 
 
 @dataclass
 class Tally:
-    """What became of one operator's calls."""
+    """The calls of one operator, counted."""
 
     calls: int = 0
-    differed: int = 0  # calls in which Paddle's own result has other bits
+    differed: int = 0  # calls for which Paddle's own result has other bits
     gradients: int = 0  # calls of its gradient
     gradients_differed: int = 0
     largest: float = 0.0  # of |Paddle's - torch's|, over the largest |torch's| of that result
     where: str = ""  # the module that ran when it first differed
-    untaken: dict[str, int] = field(default_factory=dict)  # why Paddle's own ran -> calls
+    untaken: dict[str, int] = field(default_factory=dict)  # why Paddle's own ran instead -> calls
 
 
 class Transplant:
@@ -47,13 +47,12 @@ class Transplant:
         self.running = running
         self.compare = True  # run Paddle's own beside it
         self.tally: dict[str, Tally] = {}
-        self._busy = False  # inside an operator: what Paddle's own calls is its own
-        operators.load()
+        self._busy = False  # inside an operator, whose inner calls are not transplanted
         if os.environ.get("OMP_NUM_THREADS", "").isdecimal():
             torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))  # as in the torch twin
 
     def install(self) -> None:
-        """Put torch behind Paddle's functions; once more after a model's file put others there."""
+        """Put torch behind Paddle's functions; again where a model's file has replaced some."""
         for name in self.names:
             for path, function in TABLE[name].items():
                 *parts, attribute = path.split(".")
@@ -68,13 +67,13 @@ class Transplant:
 
     def told(self) -> dict[str, dict]:
         """Operator -> its tally since the last call of this; for the sidecar."""
-        told = {name: asdict(tally) for name, tally in self.tally.items()}
+        counts = {name: asdict(tally) for name, tally in self.tally.items()}
         self.tally.clear()
-        return told
+        return counts
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Meanwhile every operator is Paddle's own."""
+        """Inside, every operator is Paddle's own."""
         saved, self._busy = self._busy, True
         try:
             yield
@@ -87,13 +86,13 @@ class Transplant:
         def instead(*arguments, **options):
             if self._busy:
                 return own(*arguments, **options)
-            given = [list(arguments), options]
-            tensors = [value for _, value in tree_leaves(given, paddle.is_tensor)]
+            passed = [list(arguments), options]
+            tensors = [value for _, value in tree_leaves(passed, paddle.is_tensor)]
             if not any(value.is_floating_point() for value in tensors):
                 return own(*arguments, **options)
             tally = self.tally.setdefault(name, Tally())
             try:
-                call = _Call(self, own, function, parameters, given, tensors, tally)
+                call = _Call(self, own, function, parameters, passed, tensors, tally)
                 with self.busy():
                     return call.run()
             except (Untaken, TypeError, ValueError, RuntimeError, IndexError) as error:
@@ -107,16 +106,16 @@ class Transplant:
 class _Call:
     """One call of one operator.
 
-    given    [arguments, options] as the caller wrote them
-    tensors  those of Paddle among them, in order
+    passed   [arguments, options] as the caller wrote them
+    tensors  Paddle's tensors among them, in order
     """
 
-    def __init__(self, transplant, own, function, parameters, given, tensors, tally: Tally):
+    def __init__(self, transplant, own, function, parameters, passed, tensors, tally: Tally):
         if any(0 in value.shape for value in tensors):
             raise Untaken("a tensor without elements")
         self.transplant = transplant
         self.own, self.function, self.parameters = own, function, parameters
-        self.given, self.tensors, self.tally = given, tensors, tally
+        self.passed, self.tensors, self.tally = passed, tensors, tally
         with_graph = paddle.is_grad_enabled()
         self.wanted = [
             with_graph and value.is_floating_point() and not value.stop_gradient
@@ -155,24 +154,29 @@ class _Call:
         outputs = self.own(*arguments, **options)
         return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
 
-    def gradients(self, given) -> list:
-        """torch's gradients, as tensors of Paddle, at the inputs that want one."""
+    def gradients(self, of_outputs) -> list:
+        """torch's gradients at the inputs that want one, as tensors of Paddle.
+
+        of_outputs   Paddle's gradients at the outputs
+        """
         pairs = [
             (output, _to_torch(gradient))
-            for output, gradient in zip(self.outputs, given, strict=True)
+            for output, gradient in zip(self.outputs, of_outputs, strict=True)
             if output.requires_grad
         ]
         outputs, weights = zip(*pairs, strict=True)
         inputs = [value for value in self.inputs if value.requires_grad]
-        found = torch.autograd.grad(outputs, inputs, weights, retain_graph=True, allow_unused=True)
+        gradients = torch.autograd.grad(
+            outputs, inputs, weights, retain_graph=True, allow_unused=True
+        )
         self.tally.gradients += 1
         return [
             _to_paddle(torch.zeros_like(value) if gradient is None else gradient, weights)
-            for value, gradient in zip(inputs, found, strict=True)
+            for value, gradient in zip(inputs, gradients, strict=True)
         ]
 
-    def gradients_by_paddle(self, given) -> list:
-        """The gradients of Paddle's own operator there; None at an input that it does not reach."""
+    def gradients_by_paddle(self, of_outputs) -> list:
+        """The same of Paddle's own operator; None at an input that it does not reach."""
         tensors = [value.detach() for value in self.tensors]
         for value, wanted in zip(tensors, self.wanted, strict=True):
             value.stop_gradient = not wanted
@@ -180,16 +184,16 @@ class _Call:
             outputs = self.by_paddle(tensors)
         pairs = [
             (output, gradient)
-            for output, gradient in zip(outputs, given, strict=True)
+            for output, gradient in zip(outputs, of_outputs, strict=True)
             if not output.stop_gradient
         ]
         if pairs:
-            # Into leaves that were made here: nobody else's .grad is touched.
+            # The leaves were made here, so no other tensor's .grad changes.
             paddle.autograd.backward(*(list(values) for values in zip(*pairs, strict=True)))
         return [value.grad for value in tensors if not value.stop_gradient]
 
     def count(self, taken, own, entry: str) -> None:
-        """Count what both sides gave, where its bits differ."""
+        """Add one to an entry of the tally where torch's results and Paddle's own differ."""
         pairs = [pair for pair in zip(taken, own, strict=True) if pair[1] is not None]
         off = max((_apart(*pair) for pair in pairs), default=0.0)
         if off:
@@ -198,16 +202,16 @@ class _Call:
             self.tally.where = self.tally.where or self.transplant.running()
 
     def _filled(self, tensors) -> list:
-        """[arguments, options] with other tensors in the places of the caller's."""
+        """[arguments, options] with other tensors instead of the caller's."""
         following = iter(tensors)
-        return tree_map(self.given, lambda path, value: next(following), paddle.is_tensor)
+        return tree_map(self.passed, lambda path, value: next(following), paddle.is_tensor)
 
     def _by_torch(self, arguments, options):
-        """What torch's way gives; raises Untaken for arguments that it does not take."""
+        """The result of torch's function; raises Untaken for arguments that it does not take."""
         if any(p.kind is p.VAR_POSITIONAL for p in self.parameters.values()):
             return self.function(*arguments, **options)
         while len(arguments) > len(self.parameters) and arguments[-1] is None:
-            arguments = arguments[:-1]  # Paddle's own layers pass their `name` by place
+            arguments = arguments[:-1]  # Paddle's own layers pass their `name` by position
         if len(arguments) > len(self.parameters):
             raise Untaken("more arguments by place than torch's way takes")
         named = dict(zip(self.parameters, arguments, strict=False))
@@ -216,7 +220,7 @@ class _Call:
             if known in self.parameters and known not in named:
                 named[known] = value
             elif known == "data_format":
-                operators.channels_first(value)
+                channels_first(value)
             elif value is not None and value != self._default(name):
                 raise Untaken(f"argument {name}")
         if named.get("dtype") is not None:
@@ -224,7 +228,7 @@ class _Call:
         return self.function(**named)
 
     def _default(self, name: str):
-        """Of an argument of Paddle's own."""
+        """The default of an argument of Paddle's own function."""
         try:
             parameter = inspect.signature(self.own).parameters.get(name)
         except (TypeError, ValueError):  # written in C
@@ -243,15 +247,16 @@ class _Transplanted(paddle.autograd.PyLayer):
         return shown
 
     @staticmethod
-    def backward(ctx, *given):
-        found = ctx.call.gradients(given)
+    def backward(ctx, *of_outputs):
+        gradients = ctx.call.gradients(of_outputs)
         if ctx.call.transplant.compare:
-            ctx.call.count(found, ctx.call.gradients_by_paddle(given), "gradients_differed")
-        return tuple(found)
+            own = ctx.call.gradients_by_paddle(of_outputs)
+            ctx.call.count(gradients, own, "gradients_differed")
+        return tuple(gradients)
 
 
 def _replace_in_layers(own: Callable, instead: Callable) -> None:
-    """The same in Paddle's layers, some of which have imported the function by its name."""
+    """Replace it in Paddle's layers too, some of which have imported the function by its name."""
     layers = [m for name, m in sys.modules.items() if name.startswith("paddle.nn.layer.")]
     for module in layers:
         for attribute, value in list(vars(module).items()):
@@ -259,7 +264,7 @@ def _replace_in_layers(own: Callable, instead: Callable) -> None:
                 setattr(module, attribute, instead)
 
 
-# Whose functions have ours behind them: ours, the ledger's and the tape's.
+# Modules whose functions call the transplanted ones already: this one, the ledger's, the tape's.
 _IN_PLACE = (__name__, "common.sides.paddle_choices", "common.sides.paddle_dropout")
 _ALIASES = {"input": "x", "dim": "axis", "other": "y", "keepdims": "keepdim"}  # newer Paddle's
 
@@ -269,12 +274,12 @@ def _to_torch(value) -> torch.Tensor:
 
 
 def _to_paddle(value: torch.Tensor, lent: Sequence[torch.Tensor]) -> paddle.Tensor:
-    """A result of torch for Paddle; `lent` is what torch was lent by Paddle."""
+    """A result of torch as a tensor of Paddle; `lent` are the tensors that Paddle lent to torch."""
     value = value.detach()
-    # Two elements in one place, as expand leaves them, are no tensor to write into.
+    # Elements that share memory, as expand leaves them, could not be written to one by one.
     if any(step == 0 and size > 1 for step, size in zip(value.stride(), value.shape, strict=True)):
         value = value.contiguous()
-    # Paddle 3.3.1 waits for itself for ever when memory that it lent comes back and is freed.
+    # Paddle 3.3.1 hangs when memory that it lent comes back to it and is then freed.
     own = {other.untyped_storage().data_ptr() for other in lent}
     if value.untyped_storage().data_ptr() in own:
         value = value.clone()
@@ -282,7 +287,7 @@ def _to_paddle(value: torch.Tensor, lent: Sequence[torch.Tensor]) -> paddle.Tens
 
 
 def _apart(taken, own) -> float:
-    """How far apart two results are, over the size of the first; 0 for the same values."""
+    """The largest difference of two results over the first's largest value; 0 where equal."""
     a, b = (np.asarray(value.detach().numpy(), np.float64) for value in (taken, own))
     if a.shape != b.shape:
         b = b.reshape(a.shape)

@@ -1,10 +1,10 @@
-"""Which operators make the two sides differ: what a transplant showed, and the smallest set.
+"""Which operators make the two sides differ: the notes on a transplant, and the smallest set.
 
-The check's process, neither framework imported.  A trial is one run of the Paddle side with some
-operators computed by torch (common/transplant/patch.py), against the torch logs that are there.
+Runs in the check's process, without either framework.  A trial is one run of the Paddle side with
+some operators computed by torch (common/transplant/patch.py), against the finished torch logs.
 
-The goal is, where the check is green, that every tensor gets the same bits: those operators are the
-whole difference.  Where it is red, the goal is green: those operators are what is wrong.
+Where the check is green, the goal is that every tensor gets the same bits: the operators found are
+the whole difference.  Where it is red, the goal is green: the operators found are what is wrong.
 """
 
 import functools
@@ -23,6 +23,7 @@ from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.transplant.operators import ALL, TABLE
 from common.verdict.row import Row
 
@@ -37,11 +38,11 @@ class Bits:
 
 def compare_bits(folder: Path, reference: Path, stems: Sequence[str]) -> Bits:
     """The float32 logs of both sides, tensor by tensor; keys of one side alone are passed over."""
-    found = Bits()
+    bits = Bits()
     for stem in stems:
         with ExitStack() as stack:
-            torch = stack.enter_context(read_log(reference / f"{stem}_torch.npy"))
-            paddle = stack.enter_context(read_log(folder / f"{stem}_paddle.npy"))
+            torch = stack.enter_context(read_log(ResultFolder(reference).log(stem, "torch")))
+            paddle = stack.enter_context(read_log(ResultFolder(folder).log(stem, "paddle")))
             for key in torch:
                 if key not in paddle:
                     continue
@@ -49,21 +50,21 @@ def compare_bits(folder: Path, reference: Path, stems: Sequence[str]) -> Bits:
                 if a.dtype.kind != "f" or a.shape != b.shape:
                     continue
                 if np.array_equal(a, b, equal_nan=True):
-                    found.same.add(key)
+                    bits.same.add(key)
                 else:
-                    found.off[key] = float(np.mean(np.abs(a.astype(np.float64) - b)))
-    return found
+                    bits.off[key] = float(np.mean(np.abs(a.astype(np.float64) - b)))
+    return bits
 
 
 # ---- after --transplant --------------------------------------------------------------------------
 
 
 def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """What to say of a run whose Paddle side had operators computed by torch; [] for another.
+    """Notes on a run whose Paddle side had operators computed by torch; [] for any other.
 
-    rows  of the judgement of its logs
+    rows  of the table of its verdicts
     """
-    sidecar = read_sidecar(folder / f"{stems[0]}_paddle.npy") or Sidecar()
+    sidecar = read_sidecar(ResultFolder(folder).log(stems[0], "paddle")) or Sidecar()
     if not sidecar.transplanted:
         return []
     tally = _tally(folder, stems)
@@ -94,7 +95,7 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
 
 
 def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
-    """What is left to make a tensor differ once its operators are the same."""
+    """Why a tensor still differs although torch computed the operators."""
     if _OF_OPTIMIZER.search(key):
         return "the optimizers are each framework's own, and no operators"
     for stem in stems:
@@ -112,17 +113,18 @@ _MOST_PARTS = 5
 
 
 def _orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | None:
-    """The orders in which torch and Paddle added up the gradient at a module's input.
+    """The two orders in which torch and Paddle added up the gradient at a module's input.
 
-    Its parts are the gradients at the inputs of the modules in it that take it.  None unless those
-    have the same bits on both sides and their sums, in two orders, are what both sides logged.
+    Its parts are the gradients at the inputs of those inner modules that use that input.  None
+    unless the parts have the same bits on both sides, and their sums in two different orders are
+    what the two sides logged.
     """
-    module, found, _ = key.partition(":in/")
-    if "grad_of/" not in key or not found:
+    module, is_input, _ = key.partition(":in/")
+    if "grad_of/" not in key or not is_input:
         return None
     orders = []
     with ExitStack() as stack:
-        paths = (folder / f"{stem}_{side}.npy" for side in ("torch", "paddle"))
+        paths = (ResultFolder(folder).log(stem, side) for side in SIDES)
         logs = [stack.enter_context(read_log(path)) for path in paths]
         inside = re.compile(re.escape(module) + r"\.([^.:#]+):in/0$")
         parts = {m[1]: m[0] for m in map(inside.match, logs[0]) if m and m[0] in logs[1]}
@@ -155,13 +157,13 @@ def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     """Operator -> its counts, from the float32 sidecars of a transplanted run."""
     tally: dict[str, dict] = {}
     for stem in stems:
-        sidecar = read_sidecar(folder / f"{stem}_paddle.npy") or Sidecar()
+        sidecar = read_sidecar(ResultFolder(folder).log(stem, "paddle")) or Sidecar()
         tally |= sidecar.operators
     return {name: counts for name, counts in tally.items() if name in TABLE}
 
 
 def _differing(tally: dict[str, dict]) -> list[str]:
-    """Operators whose own results differ, by how much."""
+    """Operators whose own results differ, the largest difference first."""
     names = [n for n, counts in tally.items() if counts["differed"] or counts["gradients_differed"]]
     return sorted(names, key=lambda name: -tally[name]["largest"])
 
@@ -170,7 +172,7 @@ def _differing(tally: dict[str, dict]) -> list[str]:
 
 
 class Search:
-    """The fewest operators that must be torch's for the goal, by one run of Paddle a trial.
+    """The fewest operators that torch must compute to reach the goal; a trial is a run of Paddle.
 
     twins   starts the Paddle side; its plain run is there, with torch's logs, weights and choices
     green   whether that run's verdict passed
@@ -183,58 +185,60 @@ class Search:
         self.green, self.judge = green, judge
         self.work = twins.work / "smallest"
         self.runs = 0
-        self.first_reason = ""  # why a tensor differs with every operator torch's
-        self.wanted: set[str] = set()  # keys whose bits must be the same, where that is the goal
+        self.first_reason = ""  # why a tensor differs although torch computes every operator
+        self.wanted: set[str] = set()  # keys that must have the same bits, where that is the goal
 
     def notes(self) -> list[str]:
-        """Run the search; what it found, in sentences."""
+        """Run the search; its result in sentences."""
         ResultFolder(self.folder).take_over(self._folder())
         plain = compare_bits(self.folder, self.folder, self.step.judged)
         if self.green and not plain.off:
             return ["every float32 tensor has the same bits already: nothing to transplant"]
-        whole = self.trial([ALL], count=True)
+        with_all = self.trial([ALL], count=True)
         tally = _tally(self._folder(), self.step.judged)
-        if self.green and whole.off:
-            # Paddle's log of this trial, beside torch's.
-            self.first_reason = _reason(next(iter(whole.off)), self._folder(), self.step.judged)
+        if self.green and with_all.off:
+            # From Paddle's log of this trial and torch's, which are in one folder.
+            self.first_reason = _reason(next(iter(with_all.off)), self._folder(), self.step.judged)
         self._forget()
         if self.green:
-            return self._for_bits(plain, whole, tally)
-        return self._for_green(whole, tally)
+            return self._for_bits(plain, with_all, tally)
+        return self._for_green(with_all, tally)
 
-    def _for_bits(self, plain: Bits, whole: Bits, tally: dict[str, dict]) -> list[str]:
-        self.wanted = whole.same
+    def _for_bits(self, plain: Bits, with_all: Bits, tally: dict[str, dict]) -> list[str]:
+        """The smallest set that gives every tensor the bits that the transplant of all gives it."""
+        self.wanted = with_all.same
         notes = []
-        if whole.off:
-            first = next(iter(whole.off))
+        if with_all.off:
+            first = next(iter(with_all.off))
+            total = len(with_all.off) + len(with_all.same)
             notes.append(
-                f"{len(whole.off)} of {len(whole.off) + len(whole.same)} tensors differ even with "
-                f"every operator torch's, first {first}: "
-                f"{self.first_reason}; the search is for the others"
+                f"{len(with_all.off)} of {total} tensors differ even with every operator torch's, "
+                f"first {first}: {self.first_reason}; the search is for the others"
             )
         chosen = _differing(tally)
         if not self._alike(self.trial(chosen)):
             chosen = [name for name, counts in tally.items() if counts["calls"]]
-        alone: dict[str, Bits] = {}
+        without: dict[str, Bits] = {}  # of the trial without one operator
         for name in list(chosen):
             rest = [other for other in chosen if other != name]
-            found = self.trial(rest) if rest else plain
-            if self._alike(found):
+            bits = self.trial(rest) if rest else plain
+            if self._alike(bits):
                 chosen = rest
             else:
-                alone[name] = found
-        left = {name: self._left(alone[name]) for name in chosen}
-        blame = sorted(chosen, key=lambda name: -list(left[name].values())[-1])
+                without[name] = bits
+        left = {name: self._left(without[name]) for name in chosen}
+        ordered = sorted(chosen, key=lambda name: -list(left[name].values())[-1])
         return [
             *notes,
-            f"smallest set, found in {self.runs} runs: {','.join(blame)}",
+            f"smallest set, found in {self.runs} runs: {','.join(ordered)}",
             f"with these computed by torch, {len(self.wanted)} float32 tensors have the same bits; "
             "in order of blame, what each alone leaves different:",
-            *(f"  {name}: {_told_left(left[name])}" for name in blame),
+            *(f"  {name}: {_extent(left[name])}" for name in ordered),
         ]
 
-    def _for_green(self, whole: bool, tally: dict[str, dict]) -> list[str]:
-        if not whole:
+    def _for_green(self, with_all: bool, tally: dict[str, dict]) -> list[str]:
+        """One operator that makes the check green, else the smallest set that does."""
+        if not with_all:
             return [
                 "no set of operators makes it green: with torch's in every place it is still red, "
                 "so look at the code where it starts"
@@ -244,7 +248,7 @@ class Search:
         chosen = next(([name] for name in ordered if self.trial([name])), None)
         if chosen is None:
             chosen = ordered
-            for name in reversed(ordered):  # the least suspicious first
+            for name in reversed(ordered):  # first those whose results differ least
                 rest = [other for other in chosen if other != name]
                 if self.trial(rest):
                     chosen = rest
@@ -256,8 +260,8 @@ class Search:
     def trial(self, names: list[str], count: bool = False):
         """One run: Bits where equal bits are the goal, else whether it is green."""
         self.runs += 1
-        told = f"{self.pair.name}: trial {self.runs}, without {len(names)} of Paddle's operators"
-        self.twins.on_progress(f"step {self.step.number}: {told}")
+        trial = f"{self.pair.name}: trial {self.runs}, without {len(names)} of Paddle's operators"
+        self.twins.on_progress(f"step {self.step.number}: {trial}")
         failed = self.twins.trial(
             self.pair,
             self._folder(),
@@ -268,19 +272,19 @@ class Search:
         if failed:
             raise UserError(f"with {','.join(names)} transplanted: {failed}")
         if self.green:
-            found = compare_bits(self._folder(), self.folder, self.step.judged)
+            outcome = compare_bits(self._folder(), self.folder, self.step.judged)
         else:
-            found = self.judge(self._folder()) == 0
+            outcome = self.judge(self._folder()) == 0
         if not count:
             self._forget()
-        return found
+        return outcome
 
-    def _alike(self, found: Bits) -> bool:
-        return self.wanted <= found.same
+    def _alike(self, bits: Bits) -> bool:
+        return self.wanted <= bits.same
 
-    def _left(self, found: Bits) -> dict[str, float]:
+    def _left(self, bits: Bits) -> dict[str, float]:
         """What differs although it should not: key -> mean |difference|, in log order."""
-        return {key: value for key, value in found.off.items() if key in self.wanted}
+        return {key: value for key, value in bits.off.items() if key in self.wanted}
 
     def _folder(self) -> Path:
         return self.work / self.pair.name
@@ -291,7 +295,8 @@ class Search:
             path.unlink()
 
 
-def _told_left(off: dict[str, float]) -> str:
+def _extent(off: dict[str, float]) -> str:
+    """How many tensors differ, from which to which, and by how much."""
     first, last = next(iter(off)), list(off)[-1]
     return (
         f"{len(off)} tensors, from {first} on; the last of them, {last}, by {off[last]:.1e} (mean)"

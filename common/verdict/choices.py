@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.verdict.row import Row
-from common.verdict.rule import rounding_bound
+from common.verdict.rule import rounding_bounds
 from common.verdict.tolerances import tolerance
 
 
@@ -64,7 +64,8 @@ def judge_choice(
             # In float64 the scores of another function may not excuse the choice they cause.
             scale = float(np.abs(_finite(reference.scores)).max())
             own = float(_distance(ref32.scores, reference.scores).max())
-            noise = np.minimum(noise, float(rounding_bound(own, scale, scale)))
+            allowed = max(map(float, rounding_bounds(own, scale, scale).values()))
+            noise = np.minimum(noise, allowed)
         lost, sound = _lost(reference, run, margin)
         bad = differs & ~(sound & (lost <= 2.0 * noise) & (noise > 0.0))
         chosen = bad if bad.any() else differs

@@ -1,15 +1,17 @@
-"""What a judge remembers of the tensors of one case, to know what a later one may owe to them.
+"""What is known of a tensor beside its values, and what is remembered of a case to know it.
 
-`Terms`: how long its sums may be.  `Inherited`: how noisy what it was computed from was.
-`Gauges`: which weights only noise moves.  NumPy only.
+`Context` is what the rule is given.  `LongestSum`, `InheritedNoise` and `ZeroGradients` take in the
+tensors of one case in their order, for what a later one may owe to them.  NumPy only.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from common.verdict.tolerances import tolerance
 
 
-class Terms:
+class LongestSum:
     """The longest sum that a tensor of a case may be made of, from the shapes logged before it.
 
     Nobody sees the sums themselves: along an axis they are as long as the longest axis; where a
@@ -28,7 +30,7 @@ class Terms:
         return max(self.axis, self.size // array.size)
 
 
-class Inherited:
+class InheritedNoise:
     """How noisy the candidate's float32 was in the tensors of a case so far, and in which sample.
 
     Ratios are of its noise to what is allowed for the tensor by itself.  Noise goes on with the
@@ -41,11 +43,8 @@ class Inherited:
         self._mixed = 0.0  # of tensors in which no sample can be told from another
         self._samples: dict[int, np.ndarray] = {}  # length of the batch -> of each sample
 
-    def excuse(self, samples: int) -> np.ndarray:
-        """Factors on what is allowed, 1 or more, in the order of the verdict's measures.
-
-        That is the whole tensor's rms and maximum, then each sample's rms, each sample's maximum.
-        """
+    def factors(self, samples: int) -> np.ndarray:
+        """Factors on what is allowed, 1 or more, in the order of the measures."""
         whole = np.full(2, self._whole)
         if samples > 1:
             each = self._samples.get(samples, np.full(samples, self._whole))
@@ -63,7 +62,7 @@ class Inherited:
             self._mixed = max(self._mixed, float(ratios.max()))
 
 
-class Gauges:
+class ZeroGradients:
     """The elements of parameters whose gradient is zero in exact arithmetic.
 
     Adam divides a gradient by its own size, so that a step makes of noise what it makes of any
@@ -71,7 +70,7 @@ class Gauges:
     """
 
     def __init__(self):
-        self._found: dict[str, np.ndarray] = {}  # parameter -> where it is noise
+        self._elements: dict[str, np.ndarray] = {}  # parameter -> where its gradient is noise
 
     def find(self, parameter: str, arrays) -> None:
         """Look at a parameter's gradient: ref32, cand32, ref64, cand64, floats of one shape."""
@@ -80,18 +79,52 @@ class Gauges:
             noise = float(np.maximum(np.abs(t32 - t64), np.abs(p32 - p64)).max(initial=0.0))
             exact = np.maximum(np.abs(t64), np.abs(p64))
             # What is 0 in float32 too has no noise: it is not moved at all.
-            found = (exact <= tolerance("noise_only") * noise) & ((t32 != 0) | (p32 != 0))
-        if found.any():
-            self._found[parameter] = found
+            only_noise = (exact <= tolerance("noise_only") * noise) & ((t32 != 0) | (p32 != 0))
+        if only_noise.any():
+            self._elements[parameter] = only_noise
 
     def excuse(self, parameter: str, arrays: list) -> int:
         """Put the reference's values where a step moved both sides by noise; returns how many."""
-        found = self._found.get(parameter)
+        only_noise = self._elements.get(parameter)
         t32, p32, t64, p64 = arrays
-        if found is None or any(array.shape != found.shape for array in arrays):
+        if only_noise is None or any(array.shape != only_noise.shape for array in arrays):
             return 0
-        allowed = tolerance("gauge") * float(np.abs(t32 - t64)[found].max())
-        off = found & (p64 != t64)
-        off &= (np.abs(p64 - t64) <= allowed) & (np.abs(p32 - p64) <= allowed)
-        arrays[1], arrays[3] = np.where(off, t32, p32), np.where(off, t64, p64)
-        return int(np.count_nonzero(off))
+        allowed = tolerance("zero_gradient") * float(np.abs(t32 - t64)[only_noise].max())
+        moved = only_noise & (p64 != t64)
+        moved &= (np.abs(p64 - t64) <= allowed) & (np.abs(p32 - p64) <= allowed)
+        arrays[1], arrays[3] = np.where(moved, t32, p32), np.where(moved, t64, p64)
+        return int(np.count_nonzero(moved))
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known of one tensor beside its values; the defaults are for a tensor by itself."""
+
+    # S, the largest scale among the tensors of its kind, such as all gradients; None where it has
+    # no kind, so that its own scale (its sample's) stands for that.
+    kind_scale: float | None = None
+    # Samples are judged each by itself where the first axis has this length.
+    batch: int | None = None
+    # The kind of what an optimizer's steps have touched, such as `weight` or `moment2`.
+    optimizer: str = ""
+    # How many terms the longest sum has that its values may be made of.
+    longest_sum: int = 1
+    # The scale of what it was computed from, of which nearly nothing may be left.
+    fed_scale: float = 0.0
+    # The scale of what it is a small difference of, as a margin is of scores: its own is chance.
+    difference_of: float = 0.0
+    # The last array is a single-step run's, which has no float32 run beside it.
+    single_step: bool = False
+    # Infinities are a mask's: where they are the same in all runs they are left out.
+    may_be_masked: bool = False
+    # How far a constant kept in float32 may bring it, as a part of its scale; None: the usual.
+    constant: float | None = None
+    # What is remembered of the noise of the tensors before it; the rule adds this one's.
+    inherited: InheritedNoise | None = None
+
+    def samples(self, shape: tuple[int, ...]) -> int:
+        """How many samples a tensor of this shape has; 1 where they are not told apart."""
+        return shape[0] if shape and self.batch == shape[0] and self.batch > 1 else 1
+
+
+BY_ITSELF = Context()

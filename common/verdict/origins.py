@@ -5,36 +5,35 @@ between them, the parent's, keeps its own: a residual stream that one line spoil
 is seen again at the inputs of every module that it is added to.  NumPy only.
 """
 
-import re
 from collections.abc import Collection
 
 import numpy as np
+
+from common.logs.key import Key, parent_of
 
 _SAME = 1e-6  # of the difference: how far two of them may part, but for a factor
 _MOST = 1 << 22  # elements of a difference that is remembered
 
 
-def parent_code(key: str, prefix: str, modules: Collection[str]) -> str | None:
+def parent_code(key: Key, modules: Collection[str]) -> str | None:
     """The module whose own code made a row's value, or handed its gradient back; None if none did.
 
-    key      below `prefix`, the case's; modules  the names of all probed modules
+    modules  the names of all probed modules of the case, without its prefix
     That is the parent of a module whose input it is (`a.b:in/0`), or whose output's gradient
     (`grad_of/a.b`); the whole model, "", also for its inputs' gradients.
     """
-    name = key[len(prefix) :]
-    if name.startswith("grad/inputs/"):
-        return ""
-    backward = name.startswith("grad_of/")
-    name = name.removeprefix("grad_of/")
-    if backward == (":in/" in name) or ":" in name.replace(":in/", "", 1):
+    if key.run:
         return None
-    name = re.split("[:#@]", name)[0]
-    while name and name not in modules and "/" in name:
-        name = name.rpartition("/")[0]  # `name/1` is an output of `name`
-    if name not in modules:
+    if key.kind == "grad" and key.site.startswith("inputs/"):
+        return ""
+    is_made_around = key.is_input if not key.kind else key.kind == "grad_of" and not key.local
+    if not is_made_around or key.choice:
+        return None
+    name = key.module(modules)
+    if name is None:
         return None
     while name:
-        name = name.rpartition(".")[0]
+        name = parent_of(name)
         if name in modules:
             return name
     return ""
@@ -47,23 +46,24 @@ class Streams:
         self._seen: dict[tuple[str, str], list[np.ndarray]] = {}
         self._backward: set[tuple[str, str]] = set()
 
-    def explains(self, case: str, parent: str, key: str, ref64, local64) -> bool:
+    def explains(self, key: Key, parent: str, ref64: np.ndarray, local64: np.ndarray) -> bool:
         """True where a difference is one that this module's code had before, but for a factor.
 
         A gradient that comes around a module has been through the code in between, so that no
         factor is left to be seen: there one origin in a module's code stands for those after it.
         """
-        if "grad_of/" in key or "grad/" in key:
-            known = (case, parent) in self._backward
-            self._backward.add((case, parent))
+        code = (key.case, parent)
+        if key.is_gradient:
+            known = code in self._backward
+            self._backward.add(code)
             return known
         if ref64.shape != local64.shape or ref64.size > _MOST:
             return False
         with np.errstate(all="ignore"):
             off = (local64.astype(np.float64) - ref64).reshape(-1)
-            known = any(_is_multiple(off, former) for former in self._seen.get((case, parent), ()))
+            known = any(_is_multiple(off, former) for former in self._seen.get(code, ()))
         if not known:
-            self._seen.setdefault((case, parent), []).append(off)
+            self._seen.setdefault(code, []).append(off)
         return known
 
 

@@ -1,6 +1,6 @@
 """A row of the table: one tensor's verdict and the numbers that it was read from."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,11 @@ SEVERITY = (
     "INVALID",
 )
 
+AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
+HARMLESS = (*AGREEING, "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
 FAILING = ("PRECISION", "DIVERGED", "INVALID")
 
-_EXCUSES = ("CONSTANT", "PRECISION", "FLIP", "CLOSE")  # what a CARRIED row may have above it
+_EXPLAINING = ("CONSTANT", "PRECISION", "FLIP", "CLOSE")  # what a CARRIED row may have above it
 
 
 @dataclass(slots=True)
@@ -46,11 +48,16 @@ class Row:
     beyond: int | None = None  # number of elements beyond what was allowed
     size: int = 0
     shape: tuple[int, ...] = ()
+    excuse: str = ""  # names of the excuses without which it would not have passed
     note: str = ""
     origin: bool = False  # what goes wrong starts here
     noise_only: bool = False  # zero in exact arithmetic
     step: object = ""
     model: str = ""
+
+    def add_note(self, *sentences: str) -> None:
+        """Add sentences to the note, those that are not empty."""
+        self.note = "; ".join(filter(None, (self.note, *sentences)))
 
     def as_json(self) -> dict[str, object]:
         """Plain values for JSON; what is undefined is None."""
@@ -74,31 +81,52 @@ def claim(key: str, off: float, allowed: float, note: str = "") -> Row:
     return row
 
 
+# ---- what rows come to --------------------------------------------------------------------------
+
+
 def worst(verdicts: Iterable[str]) -> str:
     """The worst of a run's verdicts, which are given in the log's order; INVALID for none.
 
     CARRIED never decides, unless nothing above it explains what it carries.
     """
-    found, excused = [], False
+    deciding, explained = [], False
     for verdict in verdicts:
-        if verdict != "CARRIED" or not excused:
-            found.append(verdict)
-        excused |= verdict in _EXCUSES
-    if not found:
+        if verdict != "CARRIED" or not explained:
+            deciding.append(verdict)
+        explained |= verdict in _EXPLAINING
+    if not deciding:
         return "INVALID"
-    top = max(found, key=SEVERITY.index)
-    return "CARRIED" if "CARRIED" in found and top not in FAILING else top
+    top = max(deciding, key=SEVERITY.index)
+    return "CARRIED" if "CARRIED" in deciding and top not in FAILING else top
 
 
 def exit_code(verdicts: Iterable[str], allow: Collection[str] = ()) -> int:
     """0 aligned, 1 not aligned, 2 nothing to compare.  `allow` may hold "PRECISION"."""
-    excused, code = False, 2
+    explained, code = False, 2
     for verdict in verdicts:
-        orphan = verdict == "CARRIED" and not excused
+        orphan = verdict == "CARRIED" and not explained
         bad = orphan or verdict in FAILING and verdict not in allow
         code = 1 if bad or code == 1 else 0
-        excused |= verdict in _EXCUSES
+        explained |= verdict in _EXPLAINING
     return code
+
+
+def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | None:
+    """The first row that is not aligned, CARRIED only where nothing else is; None where all are."""
+    if exit_code((row.verdict for row in rows), allow) == 0:
+        return None
+    bad = [row for row in rows if exit_code([row.verdict], allow)]
+    return next((row for row in bad if row.verdict != "CARRIED"), bad[0] if bad else None)
+
+
+def worst_row(rows: Iterable[Row]) -> Row | None:
+    """The row that used most of what it was allowed; None where nothing was measured."""
+    return max((row for row in rows if share(row) is not None), key=share, default=None)
+
+
+def share(row: Row) -> float | None:
+    """What part of what was allowed a row used; None where nothing was measured."""
+    return row.gap / row.allowed if row.gap is not None and row.allowed else None
 
 
 def count_verdicts(rows: Iterable[Row]) -> Mapping[str, int]:

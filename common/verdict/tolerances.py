@@ -73,7 +73,7 @@ TOLERANCES = {
         "what is new has the weight 1 - m",
         "6e-8 / (1 - m): 2.4e-7 for 0.9, 9.5e-7 for 0.99, 1.3e-5 for 0.999",
     ),
-    "gauge": Tolerance(
+    "zero_gradient": Tolerance(
         4.0,
         "times float32's noise: how far two sides' weights may part where their gradient is zero "
         "in exact arithmetic and Adam makes full steps of its noise",

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.logs.result_folder import ResultFolder
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
@@ -197,7 +198,7 @@ def describe(
         folder / "request.json",
         on_progress,
     )
-    return load_owners(folder / "owners.json")
+    return load_owners(ResultFolder(folder).owners())
 
 
 def run_side(side: str, python: str, request: RunRequest, path: Path, on_progress=None) -> None:

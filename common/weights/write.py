@@ -31,7 +31,7 @@ def write(path: Path, checkpoint: Checkpoint, pythons: Mapping[str, str], work: 
     """Write the checkpoint's state to `path`.
 
     pythons  side -> the Python that runs it
-    work     a folder for what the side that writes is given
+    work     a folder for what the process that writes reads
     Raises UserError in that side's own words where it fails.
     """
     state, owners = checkpoint.state, checkpoint.owners["torch"]
@@ -55,11 +55,11 @@ def _safetensors(path: Path, state: Mapping[str, np.ndarray], owners: Mapping[st
 
 
 def _by_side(side, path: Path, state, owners: Mapping[str, Owner], pythons, work: Path) -> None:
-    """Hand the state to a side's process: the arrays once each, and which name is which."""
-    given = work / f"to_write_{side}.npz"
+    """Let a side's process write the state: it reads each array once, and the names of each."""
+    stored = work / f"to_write_{side}.npz"
     names = {key: owners[key].same_as for key in state}
-    save_state(given, {key: state[key] for key in dict.fromkeys(names.values())})
-    write_json(given.with_suffix(".json"), names)
-    request = RunRequest(weights=str(given.absolute()), save=str(path.absolute()))
+    save_state(stored, {key: state[key] for key in dict.fromkeys(names.values())})
+    write_json(stored.with_suffix(".json"), names)
+    request = RunRequest(weights=str(stored.absolute()), save=str(path.absolute()))
     run_side(side, pythons[side], request, work / f"to_write_{side}" / "request.json")
-    given.unlink()
+    stored.unlink()

@@ -236,7 +236,7 @@ FAULTS = [
         what="the checkpoint is never put into the model",
         model="fastformer",
         step=1,
-        file="common/sides/twin.py",
+        file="common/sides/run.py",
         old=LOAD,
         new=f"if self.side.NAME == 'torch':\n            {LOAD}",
         origin="main/word_embedding",
@@ -247,7 +247,7 @@ FAULTS = [
         what="another case's checkpoint loaded",
         model="fastformer",
         step=1,
-        file="common/sides/twin.py",
+        file="common/sides/run.py",
         old=LOAD,
         new="other = weights.load_state(self.folder / 'weights' / 'padding.npz')\n"
         "        values = values if self.side.NAME == 'torch' else layout.to_paddle(other)\n"
@@ -260,7 +260,7 @@ FAULTS = [
         what="two layers of the same shape loaded into each other",
         model="fastformer",
         step=1,
-        file="common/sides/twin.py",
+        file="common/sides/run.py",
         old=LOAD,
         new="path = 'fastformer_model.encoders.0.attention.self.{}.weight'\n"
         "        first, second = path.format('query'), path.format('key')\n"

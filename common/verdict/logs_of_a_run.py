@@ -1,0 +1,163 @@
+"""The logs of one judgement, and which of their keys are not judged.
+
+NumPy only.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from common.logs.key import Key
+from common.logs.reader import read_log
+from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, read_sidecar
+from common.verdict.independence import transplanted
+
+LOGS = {
+    "ref32": "torch's float32 log",
+    "cand32": "paddle's float32 log",
+    "ref64": "torch's float64 log",
+    "cand64": "paddle's float64 log",
+    "local64": "paddle's single-step log",
+}
+_FLOAT32 = ("ref32", "cand32")
+
+
+class Logs:
+    """The logs of one judgement by name, those that there are, with their sidecars."""
+
+    def __init__(self, stack: ExitStack, sources: Mapping[str, str | os.PathLike | Mapping | None]):
+        self._logs: dict[str, Mapping[str, np.ndarray]] = {}
+        self.sidecars = dict.fromkeys(LOGS, Sidecar())  # one that says nothing: none is there
+        for name, source in sources.items():
+            if isinstance(source, Mapping):
+                self._logs[name] = source
+            elif source is not None:
+                self._logs[name] = stack.enter_context(read_log(source))
+                self.sidecars[name] = read_sidecar(source) or Sidecar()
+        self.cases = tuple(self.sidecars["ref32"].batches)
+
+    def __getitem__(self, name: str) -> Mapping[str, np.ndarray]:
+        return self._logs[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._logs
+
+    def names(self) -> list[str]:
+        """Which logs there are."""
+        return list(self._logs)
+
+    def leave_out(self, name: str) -> None:
+        """Go on without a log."""
+        self._logs.pop(name, None)
+
+    def get(self, name: str, key: object) -> np.ndarray | None:
+        """A log's value of a key; None where there is none."""
+        log = self._logs.get(name)
+        return log[str(key)] if log is not None and str(key) in log else None
+
+    def classes_of(self, key: object) -> list[str]:
+        """The class of what a key belongs to, on either side; empty texts where none is known."""
+        return [self.sidecars[name].classes.get(str(key), "") for name in _FLOAT32]
+
+    def keys(self) -> list[str]:
+        """The reference's keys in their order; those of the candidate alone where it made them."""
+        ref, cand = (self._logs[name] for name in _FLOAT32)
+        behind: dict[str | None, list[str]] = {}
+        last = None
+        for key in cand:
+            if key in ref:
+                last = key
+            else:
+                behind.setdefault(last, []).append(key)
+        return [*behind.get(None, []), *(k for key in ref for k in (key, *behind.get(key, [])))]
+
+    def missing(self, key: object) -> str:
+        """Which logs lack the key that others of their precision have; empty where none does."""
+        key = str(key)
+        lacking = [name for name in _FLOAT32 if key not in self._logs[name]]
+        if "ref64" in self and (key in self._logs["ref64"]) != (key in self._logs["cand64"]):
+            lacking += [name for name in ("ref64", "cand64") if key not in self._logs[name]]
+        if lacking == ["cand32"] or lacking == ["cand32", "cand64"]:
+            return "missing on the paddle side"
+        if lacking == ["ref32"] or lacking == ["ref32", "ref64"]:
+            return "missing on the torch side"
+        return "missing in " + " and ".join(LOGS[name] for name in lacking) if lacking else ""
+
+    def transplanted(self) -> bool:
+        """True where one framework computed operators of the other side."""
+        return transplanted(self.sidecars.values())
+
+
+def not_judged(keys: Sequence[Key], logs: Logs) -> tuple[set[Key], list[str]]:
+    """The keys that are passed over, and a note for each reason."""
+    lacking = [key for key in keys if logs.missing(key)]
+    unlike = {key for key in keys if _is_another_choice(key, logs)}
+    alone = [key for key in lacking if _is_own_module(key, logs) or _is_left_out(key, logs)]
+    called = [key for key in lacking if key not in alone and _is_called_otherwise(key, logs)]
+    notes = []
+    if unlike:
+        notes.append(
+            f"{len(unlike)} values of choices (argmax, topk, sort) that have another shape on the "
+            f"other side were passed over, such as {min(map(str, unlike))}; their results are "
+            "judged"
+        )
+    if alone:
+        notes.append(
+            f"{len(alone)} values of modules that one side alone has were passed over, such as "
+            f"{alone[0]}"
+        )
+    if called:
+        notes.append(
+            f"{len(called)} inputs that one side alone gives to a module, or gives by place and "
+            f"not by keyword, were passed over, such as {called[0]}"
+        )
+    return {*unlike, *alone, *called}, notes
+
+
+def _is_own_module(key: Key, logs: Logs) -> bool:
+    """True for a value of a module that is the model's own, not the framework's."""
+    return any(name.startswith(f"{OWN} ") for name in logs.classes_of(key))
+
+
+def _is_left_out(key: Key, logs: Logs) -> bool:
+    """True for a value of a layer without parameters that only one side's model has at all.
+
+    A port may call F.relu where the reference has a ReLU: that layer is then no probe there.
+    Nor are layers that the other side has in one, where case.py's convert fuses their weights.
+    """
+    sides = [logs.sidecars[name].modules for name in _FLOAT32]
+    if not all(sides) or key.kind not in ("", "grad_of"):
+        return False
+    name = key.module(sides[0].keys() | sides[1].keys(), key.prefix)
+    parameters = [modules[name] for modules in sides if name in modules]
+    converted = logs.sidecars["cand32"].converted
+    return len(parameters) == 1 and (parameters[0] == 0 or name in converted)
+
+
+def _is_another_choice(key: Key, logs: Logs) -> bool:
+    """True for a model's own argmax, topk or sort whose scores the other side has not.
+
+    Only the two calls' names say that they are one choice (common/sides/torch_choices.py).
+    """
+    if CHOICE not in logs.classes_of(key) or logs.missing(key):
+        return False
+    parts = (key.of_choice(""), key.of_choice("scores"))
+    shapes = [[np.shape(logs.get(side, part)) for part in parts] for side in _FLOAT32]
+    return shapes[0] != shapes[1]
+
+
+def _is_called_otherwise(key: Key, logs: Logs) -> bool:
+    """True for an input of a module whose outputs both sides have: those are what it did.
+
+    A gradient that one side alone has is a fault, unless a module there works in place.
+    """
+    if not key.is_input:
+        return False
+    if key.kind == "grad_of" and not logs.missing(key.value):
+        if not any(name.endswith(IN_PLACE) for name in logs.classes_of(key.value)):
+            return False
+    output = key.output
+    sides = [logs[name] for name in _FLOAT32]
+    return all(output in log or any(k.startswith(f"{output}/") for k in log) for log in sides)

@@ -1,0 +1,125 @@
+"""What the rule measures of a tensor, and where its worst element is.
+
+NumPy only; tensors are passed over in blocks, so that no float64 copy of one is held.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.verdict.row import Row
+
+BLOCK = 1 << 15  # elements that are worked on at a time: a few float64 buffers stay in the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Sizes of a tensor's four differences, measured in several ways: an entry for each way.
+
+    First the root mean square over the whole tensor, then its maximum; of a batch each sample's
+    root mean square and then each sample's maximum as well.
+    """
+
+    gap: np.ndarray  # |t64 - p64|
+    noise_ref: np.ndarray  # |t32 - t64|
+    noise_cand: np.ndarray  # |p32 - p64|
+    scale: np.ndarray  # |t64|
+    cand_scale: np.ndarray  # |p64|
+    counts: np.ndarray  # how many values each entry is measured over
+    samples: int  # how many samples there are; 1 where they are not told apart
+
+    def name_of(self, entry: int) -> str:
+        """How an entry was measured: `rms` or `max`."""
+        return "rms" if entry == 0 or 2 <= entry < 2 + self.samples else "max"
+
+    def sample_of(self, entry: int) -> int | None:
+        """The sample that an entry was measured over; None for the whole tensor."""
+        return (entry - 2) % self.samples if entry >= 2 else None
+
+
+def measure(arrays: list[np.ndarray], samples: int, least_scale: float = 0.0) -> Measures:
+    """Measure t32, p32, t64 and p64: finite floats of one shape, samples along the first axis.
+
+    least_scale  the least that counts as the tensor's scale
+    """
+    rms, maximum = _gather(arrays, samples)
+    largest = float(maximum.max())
+    if largest > 0.0 and not 1e-130 < largest < 1e130:
+        # Squares would leave float64's range.  Powers of two change no digit.
+        factor = 2.0 ** -int(np.log2(largest))
+        rms, maximum = _gather([array.astype(np.float64) * factor for array in arrays], samples)
+        rms, maximum = rms / factor, maximum / factor
+    whole_rms = np.sqrt(np.mean(np.square(rms / (largest or 1.0)), axis=1)) * largest
+    columns = [whole_rms, maximum.max(axis=1)]
+    counts = [arrays[0].size] * 2
+    if samples > 1:
+        columns += [*rms.T, *maximum.T]
+        counts += [arrays[0].size // samples] * 2 * samples
+    gap, noise_ref, noise_cand, scale, cand_scale = np.array(columns).T
+    scale = np.maximum(scale, least_scale)
+    return Measures(gap, noise_ref, noise_cand, scale, cand_scale, np.array(counts), samples)
+
+
+def _gather(arrays: list[np.ndarray], samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Root mean squares and maxima, (5, samples) each, in one pass over four arrays.
+
+    The five are gap, torch's noise, paddle's noise, |t64| and |p64|.
+    """
+    t32, p32, t64, p64 = (array.reshape(samples, -1) for array in arrays)
+    width = t32.shape[1]
+    rows, columns = max(1, BLOCK // width), min(width, BLOCK)
+    buffer = np.empty((rows, columns))
+    squares, maximum = np.zeros((5, samples)), np.zeros((5, samples))
+    differences = ((t64, p64), (t32, t64), (p32, p64), (t64, None), (p64, None))
+    for top in range(0, samples, rows):
+        for left in range(0, width, columns):
+            part = np.s_[top : top + rows, left : left + columns]
+            here = slice(top, top + rows)
+            for i, (a, b) in enumerate(differences):
+                block = buffer[: len(a[part]), : a[part].shape[1]]
+                if b is None:
+                    np.abs(a[part], out=block)
+                else:
+                    np.subtract(a[part], b[part], out=block, dtype=np.float64)
+                    np.abs(block, out=block)
+                squares[i, here] += np.einsum("ij,ij->i", block, block)
+                np.maximum(maximum[i, here], block.max(axis=1), out=maximum[i, here])
+    return np.sqrt(squares / width), maximum
+
+
+def rms(values: np.ndarray) -> float:
+    """Root of the mean square in float64, safe for squares that float64 cannot hold."""
+    values = values.astype(np.float64)
+    largest = float(np.abs(values).max())
+    if largest == 0.0:
+        return 0.0
+    return largest * float(np.sqrt(np.mean(np.square(values / largest))))
+
+
+def largest_scale(arrays: Iterable[np.ndarray]) -> float:
+    """S of a kind: the largest root mean square among its tensors; 0 for none."""
+    scales = [0.0]
+    for array in arrays:
+        if array.size and array.dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                scale = rms(array)
+            scales.append(scale if np.isfinite(scale) else 0.0)
+    return max(scales)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """True for arrays of one shape and dtype whose bits are the same, signs of zeros included."""
+    kind = f"u{a.dtype.itemsize}"
+    return np.array_equal(a.reshape(-1).view(kind), b.reshape(-1).view(kind))
+
+
+def locate(row: Row, difference: np.ndarray, ref: np.ndarray, cand: np.ndarray) -> None:
+    """How many elements are beyond what was allowed, and which is worst (in the sample, if any)."""
+    first = ()
+    if row.sample is not None:
+        first, difference = (row.sample,), difference[row.sample]
+    row.beyond = int(np.count_nonzero(~(difference <= row.allowed)))
+    index = np.unravel_index(np.argmax(difference), difference.shape)
+    row.worst_index = first + tuple(int(i) for i in index)
+    row.worst_ref, row.worst_cand = float(ref[row.worst_index]), float(cand[row.worst_index])

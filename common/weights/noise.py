@@ -1,0 +1,69 @@
+"""Initial weights with noise added: `stirred` and `trained-like`, two words of --weights.
+
+As initialised, biases are 0, gains 1 and activations small, and many faults do not show.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from common.pair.pairs import STIRRED, TRAINED_LIKE
+from common.pair.tape import Tape
+from common.weights.layers import Owner
+
+_MEAN, _VARIANCE = "running_mean", "running_var"
+
+
+def perturbed(
+    kind: str,
+    state: Mapping[str, np.ndarray],
+    owners: Mapping[str, Owner],
+    seed: int,
+    gain: float = 1.0,
+) -> dict[str, np.ndarray]:
+    """The initial state with noise from the tape; ties stay tied, other buffers as they are.
+
+    kind
+    stirred        no bias stays 0 and no gain 1, so that losing or swapping one would show:
+                   0.1 N(0, 1) is added to vectors, 0.5 N(0, 1) / sqrt(last axis) to weights
+    trained-like   heavy rows and large gains, as training makes them, and with them large
+                   activations: a matrix's rows are scaled by `gain` exp(0.8 N(0, 1)), a norm's
+                   gains by exp(0.6 N(0, 1)), and 0.3 N(0, 1) is added to other vectors
+    Both move running statistics away from 0 and 1.  A padding row, which no gradient reaches, stays
+    as it is: Paddle's Embedding gives zeros for it whatever it holds.
+    """
+    draw = {STIRRED: _stirred, TRAINED_LIKE: partial(_trained_like, gain=gain)}[kind]
+    tape = Tape(seed)
+    noisy = {}
+    for key, values in state.items():
+        owner = owners[key]
+        statistic = owner.local in (_MEAN, _VARIANCE) and bool(owner.kind)
+        if values.dtype.kind != "f" or not (owner.parameter or statistic):
+            noisy[key] = values
+        elif owner.same_as != key:
+            noisy[key] = noisy[owner.same_as]
+        else:
+            noisy[key] = draw(tape, key, values, owner)
+            if owner.padding is not None:
+                noisy[key][owner.padding] = values[owner.padding]
+    return noisy
+
+
+def _stirred(tape: Tape, key: str, values: np.ndarray, owner: Owner) -> np.ndarray:
+    noise = tape.normal(f"stir/{key}", 0, values.shape)
+    if owner.local == _VARIANCE:
+        return (values * np.exp(0.3 * noise)).astype(values.dtype)
+    size = 0.1 if values.ndim == 1 else 0.5 / np.sqrt(values.shape[-1] if values.ndim else 1)
+    return values + (size * noise).astype(values.dtype)
+
+
+def _trained_like(
+    tape: Tape, key: str, values: np.ndarray, owner: Owner, gain: float
+) -> np.ndarray:
+    noise = tape.normal(f"trained-like/{key}", 0, values.shape[:1] + (1,) * (values.ndim - 1))
+    if values.ndim > 1:
+        return (values * np.exp(0.8 * noise)).astype(values.dtype) * values.dtype.type(gain)
+    if owner.local == _VARIANCE or ("Norm" in owner.kind and owner.local == "weight"):
+        return (values * np.exp(0.6 * noise)).astype(values.dtype)
+    return (values + 0.3 * noise).astype(values.dtype)

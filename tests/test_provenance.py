@@ -1,0 +1,146 @@
+"""What a log depends on of the workbench itself: neither too little nor too much is hashed.
+
+Too little, and --reuse and --resume trust stale results; too much, and a new colour in a table
+refuses them.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.pair import provenance
+from common.pair.pairs import load_pair
+from common.system.checkout import ROOT
+from common.system.frameworks import SIDES
+
+STEPS = sorted(path.name for path in ROOT.glob("step*_*"))
+# Step -> what its twin scripts import beside common/.
+READ_BY_TWINS = {
+    "step1_forward": (),
+    "step2_metric": ("step2_metric/hard_texts.py",),
+    "step3_loss": (),
+    "step4_backward": ("step4_backward/setups.py",),
+    "step5_train": (
+        "step4_backward/setups.py",
+        *(f"step5_train/{name}.py" for name in ("training", "initial", "generation")),
+    ),
+}
+ROOMS = ("system", "logs", "pair", "weights", "transplant", "sides")
+RUNS = [(side, step) for side in SIDES for step in STEPS]
+
+
+def may_change_a_log(file: Path, side: str, step: str) -> bool:
+    """Whether a change of a file, relative to the checkout, may change a side's logs of a step."""
+    if file.name.startswith(f"{SIDES[1 - SIDES.index(side)]}_"):
+        return False
+    if file.parts[0] == "common":
+        ours = ("__init__.py", f"{side}_side.py", "models")
+        return file.parts[1] in (*ROOMS, *ours)
+    of_step = file.parent == Path(step, side) or file.as_posix() in READ_BY_TWINS[step]
+    return of_step or file.name == "fastformer.npz"
+
+
+def all_files() -> list[Path]:
+    """The workbench's own, but for the built-in models, which model_sources hashes."""
+    folders = [ROOT / name for name in ("common", "fake_data", "tools", "faults", *STEPS)]
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    files += (ROOT / "fake_data").glob("*.npz")
+    files = [path.relative_to(ROOT) for path in files]
+    return [f for f in files if f.parts[:2] != ("common", "models") or len(f.parts) == 3]
+
+
+def mistakes() -> list[str]:
+    """Files whose change is forgotten, or feared, each with the run."""
+    pair, found = load_pair("fastformer"), []
+    for run in RUNS:
+        hashed = {path.relative_to(ROOT) for path in provenance.workbench_files(pair, *run)}
+        for file in all_files():
+            if (file in hashed) != may_change_a_log(file, *run):
+                found.append(f"{'feared' if file in hashed else 'forgotten'}: {file} {run}")
+    return found
+
+
+def test_what_may_change_a_log_is_hashed_and_nothing_else():
+    assert mistakes() == []
+
+
+@pytest.mark.parametrize("rooms", [(), ("system", "logs", "pair", "weights", "transplant")])
+def test_a_room_that_is_forgotten_is_found(monkeypatch, rooms):
+    """Plants what a glob of common/*.py became when the files moved into rooms."""
+    monkeypatch.setattr(provenance, "_ROOMS_OF_A_LOG", rooms)
+    assert any("forgotten: common/sides/session.py" in text for text in mistakes())
+
+
+def test_a_room_that_is_feared_is_found(monkeypatch):
+    monkeypatch.setattr(provenance, "_ROOMS_OF_A_LOG", (*ROOMS, "report"))
+    assert any("feared: common/report/terminal.py" in text for text in mistakes())
+
+
+def test_a_hash_changes_with_every_one_of_its_files_and_with_no_other(tmp_path, monkeypatch):
+    """Files of a copy are touched one by one, among them the colours of a table."""
+    run = ("torch", "step5_train")
+    for name in ("common", "fake_data", *STEPS):
+        ignored = shutil.ignore_patterns("__pycache__", "log")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    monkeypatch.setattr(provenance, "FAKE_DATA", tmp_path / "fake_data")
+    pair = load_pair("fastformer")
+    clean = provenance.workbench_sha256(pair, *run)
+    files = [Path("common/report/terminal.py"), Path("common/check/result.py")]
+    files += [Path("step5_train/curves.py"), Path("step5_train/check_step5.py")]
+    files += [path.relative_to(tmp_path) for path in provenance.workbench_files(pair, *run)]
+    for file in files:
+        path = tmp_path / file
+        content = path.read_bytes()
+        path.write_bytes(content + b"\n")
+        changed = provenance.workbench_sha256(pair, *run) != clean
+        assert changed == may_change_a_log(file, *run), file
+        path.write_bytes(content)
+
+
+LIST_MODULES = """
+import atexit, json, sys
+def told():
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    open({target!r}, "w").write(json.dumps([file for file in files if file]))
+atexit.register(told)
+"""
+
+
+def own_files(files) -> set[Path]:
+    """Of the workbench, of these."""
+    roots = [ROOT / name for name in ("common", *STEPS)]
+    return {Path(file) for file in files if any(Path(file).is_relative_to(r) for r in roots)}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_every_file_that_a_real_twin_loads_is_hashed(tmp_path, side):
+    """A pair's own model file lists what its process had loaded when it ended."""
+    pair, target = tmp_path / "lister", tmp_path / f"{side}.json"
+    shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)
+    file = pair / f"{side}_model.py"
+    file.write_text(file.read_text() + LIST_MODULES.format(target=str(target)))
+    check = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", str(pair)]
+    options = ["--transplant", "tanh", "--no-report", "--out", str(tmp_path / "out")]
+    subprocess.run([*check, *options], check=True, capture_output=True)
+    loaded = own_files(json.loads(target.read_text()))
+    hashed = provenance.workbench_files(load_pair(str(pair)), side, "step1_forward")
+    assert len(loaded) > 30 and loaded <= set(hashed)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("step", STEPS)
+def test_every_file_that_a_step_imports_is_hashed(side, step):
+    scripts = [path.stem for path in (ROOT / step / side).glob("*.py")]
+    modules = ", ".join(f"{step}.{side}.{script}" for script in scripts)
+    lines = [f"import {modules}, json, sys", "modules = list(sys.modules.values())"]
+    lines += ["print(json.dumps([getattr(m, '__file__', None) or '' for m in modules]))"]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    loaded = own_files(json.loads(done.stdout.splitlines()[-1]))
+    hashed = provenance.workbench_files(load_pair("fastformer"), side, step)
+    assert loaded and loaded <= set(hashed)
