@@ -191,7 +191,7 @@ def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress
 def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> dict[str, Failure]:
     """Run step 1 of a side for some pairs; model -> why it failed."""
     for pair in pairs:
-        twin.ask(replace(run, model=pair.given), work / pair.name / "request.json")
+        twin.ask(replace(run, model=pair.model), work / pair.name / "request.json")
     failures = {pair.name: twin.failure() for pair in pairs}
     return {name: failure for name, failure in failures.items() if failure is not None}
 

@@ -7,11 +7,11 @@ will do.  With both float64 logs every row gets the full verdict, without them n
 CLOSE.  Exit status: 0 aligned, 1 not aligned, 2 could not be compared.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from common.check.flags import Parser
 from common.check.guard import guarded
 from common.logs.sidecar import read_sidecar
 from common.report import terminal as report
@@ -28,22 +28,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return guarded(options.debug, lambda: _compare(options))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m common.compare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser(__doc__, "python -m common.compare")
     parser.add_argument("ref", type=Path, metavar="REF.npy", help="the reference's float32 log")
     parser.add_argument("cand", type=Path, metavar="CAND.npy", help="the candidate's float32 log")
-    parser.add_argument("--ref64", type=Path, metavar="A.npy", help="the reference's float64 log")
-    parser.add_argument("--cand64", type=Path, metavar="B.npy", help="the candidate's float64 log")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every row as JSON")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
-    return parser
+    parser.add_argument(
+        "--ref64", type=Path, metavar="A.npy", help="the reference's float64 log: --ref64 a64.npy"
+    )
+    parser.add_argument(
+        "--cand64", type=Path, metavar="B.npy", help="the candidate's float64 log: --cand64 b64.npy"
+    )
+    return parser.take("json", "debug")
 
 
-def _compare(options: argparse.Namespace) -> int:
+def _compare(options) -> int:
     if (options.ref64 is None) != (options.cand64 is None):
         raise UserError("--ref64 and --cand64 are given together or not at all")
     judgement = judge_logs(options.ref, options.cand, options.ref64, options.cand64, step=0)
@@ -68,7 +66,7 @@ def _who_made_them(ref: Path, cand: Path) -> list[str]:
     return check_independence(ref, cand, *sidecars)
 
 
-def _show(judgement: Judgement, options: argparse.Namespace) -> None:
+def _show(judgement: Judgement, options) -> None:
     """Print the verdict, the notes, the first row that is not aligned, and the worst rows."""
     names = f"{options.ref.name} (torch) against {options.cand.name} (paddle)"
     report.say(f"{names}: {judgement.verdict}")

@@ -66,7 +66,7 @@ def test_paddles_pickles(protocol, tmp_path):
             return tuple, (self.pair,)
 
     path = tmp_path / "x.pdparams"
-    table = {"StructuredToParameterName": {key: f"{key}_0" for key in STATE}}
+    table = {"StructuredToParameterName@@": {key: f"{key}_0" for key in STATE}}
     for state in (STATE | table, {key: Spelled(key, values) for key, values in STATE.items()}):
         path.write_bytes(pickle.dumps(state, protocol=protocol))
         found = read(find(str(path)))

@@ -60,11 +60,7 @@ def test_reprod_logs_own_report_unpickles_nothing(folder, tmp_path):
     shutil.copy(sides[1].with_suffix(".json"), target.with_suffix(".json"))
     spoil(target, gadgets(f"touch '{canary}'")["value, protocol 4"])
     bad.begin(sides[0], target, 1e-6, folder / "bad_diff.log")
-    try:
-        assert good.wait() is True and bad.wait() is None
-    finally:
-        good.stop()
-        bad.stop()
+    assert good.wait() is True and bad.wait() is None
     assert not canary.exists() and not (folder / "bad_diff.log").exists()
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
+from common.logs.pickle_machine import escaped
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
@@ -101,6 +102,11 @@ class Result:
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
 
 
+def overall_exit(results: Sequence[Result]) -> int:
+    """The worst exit status of all results; nothing compared is 2."""
+    return max((result.exit_code for result in results), default=2)
+
+
 def refuse_unfit(
     step: Step, pair: Pair, folder: Path, cases: Sequence[str], fresh: Sequence[str], made_now: bool
 ) -> None:
@@ -157,7 +163,7 @@ def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
 def _named_cases(cases: Sequence[str]) -> str:
     if not cases:
         return "all cases of its preset"
-    return f"the case{'s' if len(cases) > 1 else ''} {', '.join(cases)} alone"
+    return f"the case{'s' if len(cases) > 1 else ''} {escaped(', '.join(cases))} alone"
 
 
 def _sidecars(folder: Path, step: Step, side: str) -> list[Sidecar]:

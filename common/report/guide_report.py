@@ -16,7 +16,7 @@ from common.system.processes import Child, environment
 # reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
 # here, tensor by tensor, and compared and reported on by reprod_log.
 _REPORT = """
-import json, sys
+import json, os, sys
 from common.logs.reader import read_log
 from common.system.processes import watch
 watch()
@@ -28,13 +28,14 @@ class Common(dict):
 
 line = sys.stdin.readline()
 if not line:
-    sys.exit(1)
+    os._exit(1)
 reference, candidate, threshold, target = json.loads(line)
 helper = ReprodDiffHelper()
 logs = [read_log(path) for path in (reference, candidate)]
 common = [key for key in logs[0] if key in logs[1]]
 helper.compare_info(*(Common.fromkeys(common, log) for log in logs))
 helper.report(diff_method="mean", diff_threshold=threshold, path=target)
+os._exit(0)  # Paddle's modules need not be taken down one by one
 """
 
 

@@ -6,7 +6,7 @@ other name that a file asks for is refused, and the refusal says which.
     torch   {name: tensor}, each tensor some elements of a storage whose bytes are elsewhere in the
             file; OrderedDict, Parameter and a state dict's _metadata are known
     Paddle  {name: ndarray}, {name: (parameter's name, ndarray)} and the table
-            StructuredToParameterName
+            StructuredToParameterName@@
 """
 
 import io
@@ -37,7 +37,7 @@ _TORCH = {
     ("torch._utils", "_rebuild_parameter"): "parameter",
 } | {("torch", name): f"storage {code}" for name, code in STORAGES.items()}
 _PADDLE = {("builtins", "tuple"): "tuple", ("__builtin__", "tuple"): "tuple"}
-NAME_TABLE = "StructuredToParameterName"
+NAME_TABLE = "StructuredToParameterName@@"
 _MAX_AXES = 32
 
 

@@ -1,0 +1,186 @@
+"""What a side is told (RunRequest), the process that answers, and what each command takes."""
+
+import json
+import re
+import shutil
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from checkout import ROOT, Checkout, change
+
+from common.check.flags import OF_CASES, OF_DATA, OF_TRAINING, Parser
+from common.check_all import all_steps
+from common.pair.request import RunRequest
+from common.system.errors import UserError
+
+PAIR = Path(__file__).parent / "pairs" / "small_cnn"
+LOGS = ("forward_torch", "forward_torch_fp64", "forward_paddle", "forward_paddle_fp64")
+SINGLE_STEP = "forward_paddle_fp64_single_step"
+
+
+# ---- the file -----------------------------------------------------------------------------------
+
+
+def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
+    request = RunRequest("reformer", seed=3, cases=("lm", "qa"), epochs=2, train=True)
+    request.write(tmp_path / "request.json")
+    assert RunRequest.read(tmp_path / "request.json") == request
+    source = (ROOT / "common" / "pair" / "request.py").read_text()
+    for field in fields(RunRequest):
+        assert re.search(rf"\n    # [A-Z][^\n]*\.\n    {field.name}: ", source), field.name
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        ("{", "no proper JSON"),
+        ("[]", "not a JSON object"),
+        ("{}", "this request names no model"),
+        ('{"model": "reformer", "sed": 1}', "a request has no field 'sed'; it has model, preset"),
+        ('{"model": 1}', "model is 1; allowed: a text"),
+        ('{"model": "reformer", "seed": "0"}', "seed is '0'; allowed: a whole number from 0"),
+        ('{"model": "reformer", "seed": true}', "seed is True; allowed: a whole number from 0"),
+        ('{"model": "reformer", "epochs": 0}', "epochs is 0; allowed: a whole number from 1"),
+        ('{"model": "reformer", "train": 1}', "train is 1; allowed: true or false"),
+        ('{"model": "reformer", "cases": "lm"}', "cases is 'lm'; allowed: a list of texts"),
+        ('{"model": "reformer", "phase": "last"}', "phase is 'last'; allowed: first or full or"),
+        ('{"model": "reformer", "device": ["cpu"]}', "device is ['cpu']; allowed: cpu or gpu"),
+    ],
+)
+def test_what_is_no_request_is_one_sentence(tmp_path, content, said):
+    path = tmp_path / "request.json"
+    path.write_text(content)
+    with pytest.raises(UserError) as error:
+        RunRequest.read(path)
+    assert said in str(error.value) and str(path) in str(error.value)
+
+
+# ---- the command line ---------------------------------------------------------------------------
+
+
+def test_a_check_takes_its_own_options_and_no_other():
+    takes = {step.number: set(step.takes) for step in all_steps()}
+    for number in (1, 3, 4):
+        assert set(OF_CASES) <= takes[number]
+        assert not takes[number] & {*OF_DATA, *OF_TRAINING}
+    assert set(OF_DATA) <= takes[2] and not takes[2] & {*OF_CASES, *OF_TRAINING}
+    assert {*OF_DATA, *OF_TRAINING} <= takes[5] and not takes[5] & set(OF_CASES)
+    for step in all_steps():
+        parser = Parser("").take(*step.takes)
+        for action in parser._actions:
+            option = action.option_strings[-1]
+            assert option == "--help" or f": {option}" in action.help, f"{option} has no example"
+
+
+def test_no_option_is_declared_twice():
+    declared: dict[str, list[str]] = {}
+    sources = [*(ROOT / "common").rglob("*.py"), *ROOT.glob("step*/*.py")]
+    for path in sources:
+        text = path.read_text()
+        names = re.findall(r"add_argument\(\s*\"--([a-z0-9-]+)\"", text)
+        if path.name == "flags.py":
+            names += re.findall(r'^    "([a-z-]+)": \{$', text, re.MULTILINE)
+        for name in names:
+            declared.setdefault(name, []).append(path.name)
+    assert len(declared) > 30, "the search for options finds none"
+    assert {name: files for name, files in declared.items() if len(files) > 1} == {}
+
+
+# ---- the process --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy that has judged the tests' pair with a planted fault, so with a single-step run."""
+    copy = Checkout(tmp_path_factory.mktemp("requests"))
+    copy.pair = Path(shutil.copytree(PAIR, copy.elsewhere / "small_cnn"))
+    change(copy.pair / "paddle_model.py", "epsilon=1e-12", "epsilon=1e-3")
+    done = copy.check(1, "--model", str(copy.pair), "--no-report")
+    assert done.returncode == 1, done.stdout + done.stderr
+    return copy
+
+
+def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
+    """The single-step log, too: a process of its own writes what the waiting one wrote."""
+    made = checkout.logs(1, "small_cnn")
+    for name in ("request_torch", "request_paddle", "request_paddle_single_step"):
+        shutil.copy(made / f"{name}.json", tmp_path)
+    for name in ("torch", "paddle", "paddle_single_step"):
+        side = name.partition("_")[0]
+        request = str(tmp_path / f"request_{name}.json")
+        done = checkout.module(f"step1_forward.{side}.forward", request)
+        assert done.returncode == 0, done.stderr
+    for log in (*LOGS, SINGLE_STEP):
+        assert (tmp_path / f"{log}.npy").read_bytes() == (made / f"{log}.npy").read_bytes(), log
+        one, other = (json.loads((p / f"{log}.json").read_text()) for p in (tmp_path, made))
+        for entry in set(one) | set(other):
+            if entry not in ("time", "elapsed_s"):
+                assert one.get(entry) == other.get(entry), f"{log}: {entry}"
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [(None, "cannot be opened"), ('{"sed": 0}', "no field 'sed'"), ("{}", "names no model")],
+)
+def test_a_side_without_a_proper_request_ends_with_2(checkout, tmp_path, content, said):
+    path = tmp_path / "request.json"
+    if content is not None:
+        path.write_text(content)
+    done = checkout.module("step1_forward.torch.forward", str(path))
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == ([] if content is None else [path])
+
+
+def test_a_model_that_reads_and_prints_does_not_disturb_the_answers(checkout, tmp_path):
+    pair = Path(shutil.copytree(PAIR, tmp_path / "chatty"))
+    for side in ("torch", "paddle"):
+        path = pair / f"{side}_model.py"
+        noise = (
+            "import sys\nassert sys.stdin.read() == ''\nprint('@progress half a line', end='')\n"
+        )
+        path.write_text(path.read_text() + noise)
+    done = checkout.check(1, "--model", str(pair), "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_side_that_dies_leaves_no_model_waiting(checkout, tmp_path):
+    """Those that were asked for after it have its last words too; those before it keep theirs."""
+    pairs = [Path(shutil.copytree(PAIR, tmp_path / name)) for name in ("before", "dies", "after")]
+    with open(pairs[1] / "paddle_model.py", "a") as file:
+        file.write("\nimport os, sys\nprint('ValueError: no more', file=sys.stderr, flush=True)\n")
+        file.write("os._exit(3)\n")
+    models = [option for pair in pairs for option in ("--model", str(pair))]
+    done, report = checkout.rows(1, *models, "--no-report")
+    assert done.returncode == 2
+    assert {row["model"] for row in report["rows"]} == {"before"}
+    for name in ("dies", "after"):
+        assert "the paddle twin ended with status 3: ValueError: no more" in report["errors"][name]
+
+
+# ---- --case -------------------------------------------------------------------------------------
+
+
+def test_one_case_is_what_it_is_in_the_whole(checkout):
+    model = ("--model", str(PAIR), "--no-report", "--out", str(checkout.elsewhere / "cases"))
+    _, whole = checkout.rows(1, *model)
+    done, part = checkout.rows(1, *model, "--case", "stirred")
+    assert done.returncode == 0 and "this ran the case stirred alone" in done.stdout
+    rows = [row for row in whole["rows"] if row["key"].startswith("stirred/")]
+    assert part["rows"] == rows and 0 < len(rows) < len(whole["rows"])
+
+
+def test_a_part_is_not_taken_for_the_whole(checkout):
+    model = ("--model", str(PAIR), "--no-report", "--out", str(checkout.elsewhere / "parts"))
+    done = checkout.check(1, *model, "--case", "main")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = checkout.check(1, *model, "--case", "main", "--compare-only")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for other in ([], ["--case", "stirred"]):
+        done = checkout.check(1, *model, *other, "--compare-only")
+        assert done.returncode == 2 and "holds the case main alone" in done.stderr
+    done = checkout.check(1, *model, "--reuse", "torch")
+    assert done.returncode == 0 and "run again: changed since: configuration" in done.stdout
+    done = checkout.check(1, *model, "--case", "nosuch")
+    assert done.returncode == 2
+    assert "--case nosuch: there is no such case; there are main, stirred" in done.stderr
