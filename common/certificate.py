@@ -40,8 +40,8 @@ from common.system.errors import UserError
 from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
-from common.verdict.judge import HARMLESS, judge_logs
-from common.verdict.row import Row, exit_code, worst
+from common.verdict.folder import judge_folder
+from common.verdict.row import HARMLESS, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 
 NOT_REACHED = "not reached"
@@ -191,14 +191,14 @@ def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress
 def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> dict[str, Failure]:
     """Run step 1 of a side for some pairs; model -> why it failed."""
     for pair in pairs:
-        twin.ask(replace(run, model=pair.given), work / pair.name / "request.json")
+        twin.ask(replace(run, model=pair.model), work / pair.name / "request.json")
     failures = {pair.name: twin.failure() for pair in pairs}
     return {name: failure for name, failure in failures.items() if failure is not None}
 
 
 def _judged(folder: Path) -> list[Row]:
     """The rows of step 1's logs in a folder."""
-    return judge_logs(**ResultFolder(folder).judged_logs("forward")).rows
+    return judge_folder(folder, ["forward"])["forward"].rows
 
 
 # ---- reading what the twins left ----------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
 
-Every row is in log/report.json (or FILE) and the table in log/report.txt beside it; the logs are in
-stepN_*/log (or DIR).
+Every row is in log/report.json, in short where it agrees, or in full in FILE; the table is in
+log/report.txt beside it, and the logs are in stepN_*/log (or DIR).
 """
 
 import importlib
@@ -14,7 +14,6 @@ from pathlib import Path
 if __name__ == "__main__":  # till all is imported, and nothing begun, Ctrl-C ends it without a word
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from common.check.command_line import overall_exit, write_json  # noqa: E402
 from common.check.flags import (  # noqa: E402
     OF_DATA,
     OF_EVERY_CHECK,
@@ -24,6 +23,8 @@ from common.check.flags import (  # noqa: E402
 )
 from common.check.guard import guarded  # noqa: E402
 from common.check.options import CheckOptions  # noqa: E402
+from common.check.report_json import write_report  # noqa: E402
+from common.check.result import overall_exit  # noqa: E402
 from common.check.runner import run_step  # noqa: E402
 from common.check.steps import Step  # noqa: E402
 from common.report import terminal as report  # noqa: E402
@@ -55,7 +56,7 @@ def _check_all(options: CheckOptions, json_path: Path | None) -> int:
             results += run_step(step, options.taken_by(step.takes), on_progress)
     table = report.show_all(steps, results)
     written = json_path or (options.out or ROOT / "log") / "report.json"
-    write_json(written, results)
+    write_report(written, results, short=json_path is None)
     write_text(written.with_suffix(".txt"), table)
     return overall_exit(results)
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from common.check.flags import Parser, natural
 from common.check.guard import guarded
-from common.check.result import judge_stem
 from common.check.steps import Step
 from common.check_all import all_steps
 from common.logs.pickle_machine import printable
@@ -25,6 +24,7 @@ from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.report.terminal import describe, place_of
 from common.system.errors import UserError
+from common.verdict.folder import judge_folder
 from common.verdict.row import Row
 
 # Column -> side and run of its log, reference first.
@@ -162,9 +162,10 @@ def shown(place: Place, key: str, around: int) -> list[str]:
     with ExitStack() as stack:
         logs = {c: stack.enter_context(read_log(path)) for c, path in place.paths().items()}
         arrays = {column: log[key] for column, log in logs.items() if key in log}
-    rows = (
-        judge_stem(place.step, place.model, place.folder, place.stem).rows if _both(place) else []
-    )
+    rows = []
+    if _both(place):
+        judged = judge_folder(place.folder, [place.stem], place.step.number, place.model)
+        rows = judged[place.stem].rows
     at = next((i for i, row in enumerate(rows) if row.key == key), None)
     row = rows[at] if at is not None else None
     verdict = row.verdict if row is not None else "passed over" if rows else "not judged"

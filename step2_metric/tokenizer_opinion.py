@@ -1,6 +1,7 @@
-"""A third opinion on tokenizers: the rules of both sides', derived once more in another way.
+"""A third opinion on tokenizers: what they must make of the hard texts, derived in another way.
 
-The check's process alone.  Bytes come from Python's own encoder, words from a walk over the marks
+Both sides use one file (common/pair/tokenizers.py), so that only this can find it wrong.  It runs
+in the check's process.  Bytes come from Python's own encoder, words from a walk over the marks
 of a text (str.isalnum and str.isspace, no regular expression), pieces from the library's plain
 `encode`, whose ids must decode to the text again and whose spans must hold the pieces.
 """
@@ -36,8 +37,8 @@ def tokenizer_opinion(folder: Path, model: Path) -> tuple[list[Row], list[str]]:
         with read_log(ResultFolder(folder).log("metric", side)) as log:
             names = [name for name in rules if f"tokenizer/{name}/input_ids" in log]
             for name in names:
-                found = [rules[name](text) for text in HARD_TEXTS]
-                rows += compared(name, side, found, log)
+                tokens = [rules[name](text) for text in HARD_TEXTS]
+                rows += compared(name, side, tokens, log)
             if "tokenizer/sentencepiece/input_ids" in log:
                 if model.is_file():
                     rows += pieces_opinion(side, load_processor(model), log)
@@ -46,39 +47,39 @@ def tokenizer_opinion(folder: Path, model: Path) -> tuple[list[Row], list[str]]:
     return rows, list(dict.fromkeys(notes))
 
 
-def compared(name: str, side: str, found: list[Tokens], log) -> list[Row]:
-    """Each of a tokenizer's arrays in a side's log against those of the tokens found here."""
+def compared(name: str, side: str, tokens: list[Tokens], log) -> list[Row]:
+    """Each of a tokenizer's arrays in a side's log against those of the tokens derived here."""
     logged = {key: log[f"tokenizer/{name}/{key}"] for key in KEYS}
     ids = logged["input_ids"]
     width = ids.shape[1] if ids.ndim == 2 else 1
     rows = []
-    for key, values in arrays_of(found, width).items():
+    for key, values in arrays_of(tokens, width).items():
         same = values.shape == logged[key].shape
         wrong = int(np.count_nonzero(values != logged[key])) if same else values.size
         first = ""
         if wrong and same:
             text = HARD_TEXTS[int(np.argwhere(values != logged[key])[0][0])]
             first = f", first in the text {ascii(text[:40])}"
-        told = f"{wrong} of {values.size} values are not as derived a third way{first}"
-        rows.append(claim(f"third/{name}/{key}/{side}", wrong, 0.0, told))
+        sentence = f"{wrong} of {values.size} values are not as derived a third way{first}"
+        rows.append(claim(f"third/{name}/{key}/{side}", wrong, 0.0, sentence))
     return rows
 
 
 KEYS = ("lengths", "input_ids", "attention_mask", "offsets", "all_ids", "all_offsets")
 
 
-def arrays_of(found: list[Tokens], width: int) -> dict[str, np.ndarray]:
+def arrays_of(tokens: list[Tokens], width: int) -> dict[str, np.ndarray]:
     """What a side logs of these tokens, cut and padded on the right to `width`."""
-    rows = [(ids[:width], spans[:width]) for ids, spans in found]
+    rows = [(ids[:width], spans[:width]) for ids, spans in tokens]
     fill = [width - len(ids) for ids, _ in rows]
     cells = list(zip(rows, fill, strict=True))
     return {
-        "lengths": np.array([len(ids) for ids, _ in found]),
+        "lengths": np.array([len(ids) for ids, _ in tokens]),
         "input_ids": np.array([ids + [PADDING] * n for (ids, _), n in cells]),
         "attention_mask": np.array([[1] * len(ids) + [0] * n for (ids, _), n in cells]),
         "offsets": np.array([spans + [(0, 0)] * n for (_, spans), n in cells]),
-        "all_ids": np.array([_digest(ids) for ids, _ in found]),
-        "all_offsets": np.array([_digest(spans) for _, spans in found]),
+        "all_ids": np.array([_digest(ids) for ids, _ in tokens]),
+        "all_offsets": np.array([_digest(spans) for _, spans in tokens]),
     }
 
 
@@ -105,9 +106,9 @@ def word_rule(texts, lower: bool = False) -> Callable[[str], Tokens]:
             known.setdefault(word, len(known) + 1)
 
     def rule(text: str) -> Tokens:
-        found = list(_words(text, lower))
-        ids = [known.get(word, len(known) + 1) for word, _, _ in found]
-        return ids, [(start, end) for _, start, end in found]
+        words = list(_words(text, lower))
+        ids = [known.get(word, len(known) + 1) for word, _, _ in words]
+        return ids, [(start, end) for _, start, end in words]
 
     return rule
 
@@ -134,8 +135,8 @@ def pieces_opinion(side: str, processor, log) -> list[Row]:
     name = "tokenizer/sentencepiece"
     expected = [list(processor.encode(text)) for text in HARD_TEXTS]
     wrong = int(np.sum(log[f"{name}/all_ids"] != np.array([_digest(ids) for ids in expected])))
-    told = f"{wrong} of {len(expected)} texts have other ids than the library's own encode"
-    rows = [claim(f"third/sentencepiece/all_ids/{side}", wrong, 0.0, told)]
+    sentence = f"{wrong} of {len(expected)} texts have other ids than the library's own encode"
+    rows = [claim(f"third/sentencepiece/all_ids/{side}", wrong, 0.0, sentence)]
     ids, mask, offsets = (log[f"{name}/{k}"] for k in ("input_ids", "attention_mask", "offsets"))
     if not ids.shape == mask.shape == offsets.shape[:-1] or len(ids) != len(HARD_TEXTS):
         raise UserError(f"{name}: {side}'s ids, mask and offsets have shapes that do not fit")
@@ -160,6 +161,6 @@ def pieces_opinion(side: str, processor, log) -> list[Row]:
         ("spans", elsewhere, "have spans that do not hold their pieces"),
     ):
         first = f": {ascii(texts[0][:40])}" if texts else ""
-        told = f"{len(texts)} of {len(ids)} texts {what}{first}"
-        rows.append(claim(f"third/sentencepiece/{key}/{side}", len(texts), 0.0, told))
+        sentence = f"{len(texts)} of {len(ids)} texts {what}{first}"
+        rows.append(claim(f"third/sentencepiece/{key}/{side}", len(texts), 0.0, sentence))
     return rows

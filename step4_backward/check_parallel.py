@@ -33,10 +33,10 @@ def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:
     for side in SIDES:
         files = ResultFolder(folder)
         logs = [files.log(stem, side, run) for run in (FLOAT32, FLOAT64) for stem in _STEMS]
-        found = judge_logs(*logs, step=4, model=pair.name).rows
-        for row in found:
+        own = judge_logs(*logs, step=4, model=pair.name).rows
+        for row in own:
             row.key = f"{side}/{row.key}"
-        rows += [row for row in found if not row.key.endswith("/spread")]
+        rows += [row for row in own if not row.key.endswith("/spread")]
         with read_log(files.log("several", side)) as log:
             apart = float(log["spread"].max())
         note = "all processes hold the same weights after the last step"
@@ -61,9 +61,9 @@ STEP = Step(
 
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    given = Parser(__doc__).take(*STEP.takes, "processes").parse_args()
-    options = CheckOptions.of(given)
-    return guarded(given.debug, lambda: check(for_processes(given.processes), options, given.json))
+    arguments = Parser(__doc__).take(*STEP.takes, "processes").parse_args()
+    options, step = CheckOptions.of(arguments), for_processes(arguments.processes)
+    return guarded(arguments.debug, lambda: check(step, options, arguments.json))
 
 
 def for_processes(count: int) -> Step:

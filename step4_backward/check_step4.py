@@ -13,9 +13,11 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from common.check.command_line import check_main  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
+from common.logs.pickle_machine import printable  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
 from common.logs.result_folder import FLOAT64, ResultFolder  # noqa: E402
-from common.logs.sidecar import Sidecar, read_sidecar  # noqa: E402
+from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path  # noqa: E402
+from common.system.errors import UserError  # noqa: E402
 from common.verdict.row import Row, claim, exit_code  # noqa: E402
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
@@ -44,8 +46,13 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
         with read_log(path) as log:
             for case, bias in sidecar.last_bias.items():
                 prefix = "" if case == "main" and f"grad/{bias}" in log else f"{case}/"
-                if bias is not None:
-                    rows.append(_bias_sum(case, side, log[f"{prefix}grad/{bias}"], bias))
+                if bias is None:
+                    continue
+                key = f"{prefix}grad/{bias}"
+                if key not in log:
+                    name, key = sidecar_path(path).name, printable(key)
+                    raise UserError(f"{name}: its last_bias names {key}, which is not in the log")
+                rows.append(_bias_sum(case, side, log[key], bias))
     unfit = {
         row.key.removesuffix("torch"): row.note
         for row in rows

@@ -19,10 +19,11 @@ import numpy as np
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.check.command_line import overall_exit, write_json  # noqa: E402
 from common.check.flags import OF_EVERY_CHECK, Parser  # noqa: E402
 from common.check.guard import guarded  # noqa: E402
 from common.check.options import CheckOptions  # noqa: E402
+from common.check.report_json import write_report  # noqa: E402
+from common.check.result import overall_exit  # noqa: E402
 from common.check.runner import run_step  # noqa: E402
 from common.check.steps import Launch, Step  # noqa: E402
 from common.logs.reader import read_log  # noqa: E402
@@ -71,8 +72,10 @@ def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
         read_log(files.log("generate", "paddle", FLOAT64)) as paddle_log,
     ):
         number = first - torch_log["prompt"].size
-        told = [str(ids[first]) if first < ids.size else "none" for ids in (torch_ids, paddle_ids)]
-        sentence = f"token {number} differs first: torch {told[0]}, paddle {told[1]}"
+        tokens = [
+            str(ids[first]) if first < ids.size else "none" for ids in (torch_ids, paddle_ids)
+        ]
+        sentence = f"token {number} differs first: torch {tokens[0]}, paddle {tokens[1]}"
         if not np.array_equal(torch_log["ids"][:first], torch_ids[:first]):
             return f"{sentence}; torch's float64 text is another even before it"
         key = f"token_{number}/logits"
@@ -122,35 +125,35 @@ def main() -> int:
     parser.add_argument(
         "--no-cache", action="store_true", help="read the whole text each time: --no-cache"
     )
-    given = parser.parse_args()
-    given.model = given.model or ["reformer"]
-    return guarded(given.debug, lambda: check(given, CheckOptions.of(given)))
+    arguments = parser.parse_args()
+    arguments.model = arguments.model or ["reformer"]
+    return guarded(arguments.debug, lambda: check(arguments, CheckOptions.of(arguments)))
 
 
-def check(given, options: CheckOptions) -> int:
+def check(arguments, options: CheckOptions) -> int:
     """Run both sides, show their texts and judge; returns the exit status.
 
-    given   the parsed command line: what to generate
+    arguments   the parsed command line: what to generate
     """
     coder = prompts.tokenizer(options.tokenizer, options.run.weights)
     with tempfile.TemporaryDirectory(prefix="generate-") as name:
         if not options.compare_only:
-            content = prompt_of(given)
+            content = prompt_of(arguments)
             for pair in load_pairs(options.models):
                 if options.run.weights and options.run.weights not in WORDS:
                     pair, _ = configured(pair, options.run.weights, options.run.preset, train=False)
-                request_of(given, pair.config(options.run.preset), coder, content).save(
+                request_of(arguments, pair.config(options.run.preset), coder, content).save(
                     Path(name) / pair.name
                 )
         step = replace(STEP, launches=(Launch({"data": name}, single_step=False),))
         with report.progress() as on_progress:
             results = run_step(step, options, on_progress)
     texts = {result.model: texts_of(result.folder, coder) for result in results if not result.error}
-    for model, found in texts.items():
-        show_texts(model, found)
+    for model, written in texts.items():
+        show_texts(model, written)
     report.show_step(step, results)
-    if given.json:
-        write_json(given.json, results, texts=texts)
+    if arguments.json:
+        write_report(arguments.json, results, texts=texts)
     return overall_exit(results)
 
 
@@ -171,9 +174,9 @@ def request_of(options, config, coder, content: bytes) -> Request:
     if not options.sample and (options.temperature is not None or options.top_k is not None):
         raise UserError("--temperature and --top-k say how to draw: give --sample too")
     for name in ("tokens", "top_k"):
-        given = getattr(options, name)
-        if given is not None and given < 1:
-            raise UserError(f"--{name.replace('_', '-')} {given}: allowed: a number from 1")
+        number = getattr(options, name)
+        if number is not None and number < 1:
+            raise UserError(f"--{name.replace('_', '-')} {number}: allowed: a number from 1")
     if not (math.isfinite(temperature) and temperature > 0.0):
         raise UserError(f"--temperature {temperature}: allowed: a number above 0")
     if config.get("head", "lm") != "lm":
@@ -214,10 +217,10 @@ def request_of(options, config, coder, content: bytes) -> Request:
 
 def positions(config) -> float:
     """How many tokens a model has positions for; infinity where its configuration does not say."""
-    found = config.get("max_position_embeddings", math.inf)
+    count = config.get("max_position_embeddings", math.inf)
     if config.get("axial_pos_embds", False):
-        found = min(found, math.prod(config.get("axial_pos_shape", [found])))
-    return found
+        count = min(count, math.prod(config.get("axial_pos_shape", [count])))
+    return count
 
 
 def texts_of(folder: Path, coder) -> dict[str, str | bool]:

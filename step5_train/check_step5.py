@@ -78,8 +78,8 @@ def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
             scores[side] = _final_scores(log)
             samples = int(log["test_samples"])
     kind = training(pair, pair.config(preset), preset)["best"][0]
-    found = reached(target, scores, kind, samples)
-    return {"targets": found}, list(dict.fromkeys(map(sentence, found)))
+    answers = reached(target, scores, kind, samples)
+    return {"targets": answers}, list(dict.fromkeys(map(sentence, answers)))
 
 
 def _final_scores(log) -> dict[str, list[float]]:
@@ -96,7 +96,7 @@ def _final_scores(log) -> dict[str, list[float]]:
 def _seeds(torch_log, paddle_log) -> list[Row]:
     """Every seed's order and learning rates, then each score over the seeds."""
     scores = [_final_scores(log) for log in (torch_log, paddle_log)]
-    count = min(len(values) for found in scores for values in found.values())
+    count = min(len(values) for side in scores for values in side.values())
     rows = []
     for seed in range(1, count):
         for judge, name in ((_order, "order"), (_lr, "lr")):

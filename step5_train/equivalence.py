@@ -55,31 +55,32 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
     """
     key = f"seeds/{name}"
     if len(torch) != len(paddle) or not np.isfinite([*torch, *paddle]).all():
-        told = f"torch {list(torch)}, paddle {list(paddle)}"
-        return Row(key, "INVALID", note=f"not the same seeds, or no numbers: {told}", origin=True)
+        scores = f"torch {list(torch)}, paddle {list(paddle)}"
+        return Row(key, "INVALID", note=f"not the same seeds, or no numbers: {scores}", origin=True)
     difference = np.subtract(torch, paddle)
-    found = interval(difference)
+    gap = interval(difference)
     wide = interval(difference, DIFFERENT_LEVEL)
     deviation = float(np.std(torch, ddof=1))
     margin = max(MARGIN * deviation, GUIDE)
-    off = max(abs(found.low), abs(found.high))
+    off = max(abs(gap.low), abs(gap.high))
     row = Row(key, "CLOSE", gap=off, allowed=margin, size=len(torch))
     row.measure = "claim"
     word = f"{len(torch)} seeds do not decide it: take more"
     if off <= margin:
         row.verdict, word = "ROUNDING" if off else "IDENTICAL", "alike"
-    elif not wide.low <= 0.0 <= wide.high and abs(found.mean) > GUIDE:
+    elif not wide.low <= 0.0 <= wide.high and abs(gap.mean) > GUIDE:
         row.verdict, word, row.origin = "DIVERGED", "not alike", True
     row.note = (
-        f"{word}; torch {_told(torch)}, paddle {_told(paddle)}; torch − paddle {found.mean:+.5f}, "
-        f"95 % interval {found.low:+.5f} to {found.high:+.5f}, allowed ±{margin:.5f} "
+        f"{word}; torch {_spread(torch)}, paddle {_spread(paddle)}; "
+        f"torch − paddle {gap.mean:+.5f}, 95 % interval {gap.low:+.5f} to {gap.high:+.5f}, "
+        f"allowed ±{margin:.5f} "
         f"({MARGIN:g} standard deviations of torch's seeds, at least the guide's {GUIDE}); the "
-        f"guide's rule on the means {'passes' if abs(found.mean) < GUIDE else 'FAILs'}"
+        f"guide's rule on the means {'passes' if abs(gap.mean) < GUIDE else 'FAILs'}"
     )
     return row
 
 
-def _told(values: Sequence[float]) -> str:
+def _spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.5f} ± {np.std(values, ddof=1):.5f}"
 
 
@@ -98,22 +99,22 @@ def reached(
     test_samples  of these trainings; with another number than the target's, `reached` is None
     """
     comparable = target["test_samples"] == test_samples
-    found = []
+    answers = []
     for name, (value, deviation) in target["scores"].items():
-        for side, given in scores.items():
-            if name not in given:
+        for side, values in scores.items():
+            if name not in values:
                 continue
-            mean = float(np.mean(given[name]))
+            mean = float(np.mean(values[name]))
             better = mean - value if kind == "largest" else value - mean
-            ends = interval(given[name]) if len(given[name]) > 1 else None
-            found.append(
+            ends = interval(values[name]) if len(values[name]) > 1 else None
+            answers.append(
                 {
                     "score": name,
                     "side": side,
                     "published": value,
                     "deviation": deviation,
                     "source": target["source"],
-                    "seeds": len(given[name]),
+                    "seeds": len(values[name]),
                     "mean": mean,
                     "interval": None if ends is None else [ends.low, ends.high],
                     "test_samples": test_samples,
@@ -121,21 +122,21 @@ def reached(
                     "reached": bool(better >= -deviation) if comparable else None,
                 }
             )
-    return found
+    return answers
 
 
-def sentence(found: Mapping[str, object]) -> str:
+def sentence(answer: Mapping[str, object]) -> str:
     """One answer of `reached` in words."""
-    word = {True: "reached", False: "not reached"}.get(found["reached"])
+    word = {True: "reached", False: "not reached"}.get(answer["reached"])
+    goal = f"{answer['source']}: {answer['score']} {answer['published']:.4f}"
     if word is None:
         return (
-            f"{found['source']}: {found['score']} {found['published']:.4f}: nothing to compare it "
-            f"with: {found['test_samples']:,} test samples here, "
-            f"{found['published_test_samples']:,} there"
+            f"{goal}: nothing to compare it with: {answer['test_samples']:,} test samples here, "
+            f"{answer['published_test_samples']:,} there"
         )
-    ends = found["interval"]
-    told = f" (95 % interval {ends[0]:.4f} to {ends[1]:.4f})" if ends else " (one seed)"
+    ends = answer["interval"]
+    seeds = f" (95 % interval {ends[0]:.4f} to {ends[1]:.4f})" if ends else " (one seed)"
     return (
-        f"{found['source']}: {found['score']} {found['published']:.4f} ± {found['deviation']:.4f} "
-        f"{word} by {found['side']}: {found['mean']:.4f}{told}"
+        f"{goal} ± {answer['deviation']:.4f} {word} by {answer['side']}: "
+        f"{answer['mean']:.4f}{seeds}"
     )

@@ -25,26 +25,26 @@ def initial_weights(run) -> dict[str, np.ndarray]:
         run.side.set_up(run.dtype, run.request.device, FIRST_SEED + k)
         with using(Session(FIRST_SEED + k)):
             model = run.module.build(dict(run.case.config))
-        found = ((name, run.side.array(value)) for name, value in run.parameters(model))
-        for name, values in run.as_reference(found):
+        weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
+        for name, values in run.as_reference(weights):
             if k == 0:
                 drawn[name] = _first(run, name, values)
             kept = drawn[name]
             kept["values"].append(values.reshape(-1)[kept["chosen"]])
             kept["same"] &= values == kept["first"]
     run.side.set_up(run.dtype, run.request.device, run.request.seed)
-    found = {}
+    log = {}
     for name, kept in drawn.items():
         first = kept["first"]
         rows = first.reshape([first.shape[0] if first.ndim else 1, -1]).astype(np.float64)
-        found[f"{name}:values"] = np.stack(kept["values"])
-        found[f"{name}:constant"] = kept["same"].reshape(rows.shape).all(axis=1).astype(np.int64)
-        found[f"{name}:rows"] = rows.mean(axis=1)
-    return found
+        log[f"{name}:values"] = np.stack(kept["values"])
+        log[f"{name}:constant"] = kept["same"].reshape(rows.shape).all(axis=1).astype(np.int64)
+        log[f"{name}:rows"] = rows.mean(axis=1)
+    return log
 
 
 def _first(run, name: str, values: np.ndarray) -> dict:
-    """What is kept of a parameter from its first draw on."""
+    """What is recorded of a parameter, begun with its first draw."""
     count = MAX_VALUES // SEEDS
     chosen = np.arange(values.size)
     if values.size > count:

@@ -13,10 +13,10 @@ import numpy as np
 
 from common.verdict.row import Row, claim
 
-LEVEL = 1e-4  # that a right port is called wrong, over all its parameters together
+LEVEL = 1e-4  # probability that a right port is called wrong, over all its parameters together
 # A constant that a framework computes, such as a table of sines, may round elsewhere.
 CONSTANT_ALLOWED = 1e-6
-EXACT_UP_TO = 500  # values: above it the test's limit distribution is as good, and fast
+EXACT_UP_TO = 500  # values; for more, the test's limit distribution is as good, and fast
 
 
 def judge_initial(
@@ -40,20 +40,20 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
     values = [log[f"{name}:values"].astype(np.float64) for log in logs.values()]
     constant = [log[f"{name}:constant"].astype(bool) for log in logs.values()]
     rows = [log[f"{name}:rows"] for log in logs.values()]
-    told = ", ".join(
+    spreads = ", ".join(
         f"{side} std {v.std():.4g} mean {v.mean():.2g}{' (constant)' if c.all() else ''}"
         for side, v, c in zip(logs, values, constant, strict=True)
     )
     if values[0].shape != values[1].shape or constant[0].shape != constant[1].shape:
-        return Row(key, "INVALID", note=f"other shapes: {told}", origin=True)
+        return Row(key, "INVALID", note=f"other shapes: {spreads}", origin=True)
     if not all(np.isfinite(v).all() for v in values):
-        return Row(key, "INVALID", note=f"NaN or infinite: {told}", origin=True)
+        return Row(key, "INVALID", note=f"NaN or infinite: {spreads}", origin=True)
     wrong = np.flatnonzero(constant[0] != constant[1])
     if wrong.size:
         which = "all of it" if wrong.size == constant[0].size else f"row {wrong[0]}"
         fixed = "torch" if constant[0][wrong[0]] else "paddle"
         more = f" and {wrong.size - 1} more" if which != "all of it" and wrong.size > 1 else ""
-        note = f"{which}{more} is a constant on the {fixed} side alone: {told}"
+        note = f"{which}{more} is a constant on the {fixed} side alone: {spreads}"
         return claim(key, float(wrong.size), 0.0, note)
     off = np.abs(rows[0] - rows[1])[constant[0]].max(initial=0.0)
     if constant[0].all():
@@ -61,9 +61,9 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
     allowed = CONSTANT_ALLOWED * float(np.abs(values[0]).max())
     if constant[0].all() or not off <= allowed:
         where = "" if constant[0].all() else "in its constant rows: "
-        return claim(key, off, allowed, where + told)
+        return claim(key, off, allowed, where + spreads)
     p = same_distribution(values[0].reshape(-1), values[1].reshape(-1))
-    note = f"{told}; p = {p:.1e} over {values[0].size} values of each side, level {level:.0e}"
+    note = f"{spreads}; p = {p:.1e} over {values[0].size} values of each side, level {level:.0e}"
     return claim(key, level / max(p, 1e-300), 1.0, note)
 
 

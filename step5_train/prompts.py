@@ -58,15 +58,15 @@ class SentencePiece:
         return self._processor.decode(ids.tolist())
 
 
-def tokenizer(given: Path | None, weights: str | None = None) -> Bytes | SentencePiece:
+def tokenizer(option: Path | None, weights: str | None = None) -> Bytes | SentencePiece:
     """The tokenizer of --tokenizer; without it the one beside the weights, or bytes.
 
     Raises UserError where there is none of that name.
     """
     beside = Path(weights or "") / MODEL
-    if given is None and weights and beside.is_file():
-        given = beside
-    return Bytes() if given is None or str(given) == BYTES else SentencePiece(find_model(given))
+    if option is None and weights and beside.is_file():
+        option = beside
+    return Bytes() if option is None or str(option) == BYTES else SentencePiece(find_model(option))
 
 
 def shown(text: str) -> str:

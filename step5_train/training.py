@@ -37,10 +37,10 @@ _CURVES = ("losses", "rates", "orders")
 
 
 class Training:
-    """Where a training stands: the step, the curves so far, and the best epoch's score.
+    """The state of a training: the step, the curves so far, and the best epoch's score.
 
-    Goes on from a checkpoint where --resume says so and there is one; raises UserError where that
-    belongs to another training, or is none.
+    With --resume it goes on from its checkpoint, where there is one; raises UserError where that
+    file belongs to another training, or is no checkpoint.
     """
 
     def __init__(self, run, model, optimizer, settings: Mapping, per_epoch: int, steps: int):
@@ -53,11 +53,11 @@ class Training:
         self.steps = steps
         self.losses: list[float] = []  # of each step
         self.rates: list[float] = []
-        self.orders: list[int] = []  # of each epoch: what tells which samples it saw, and when
+        self.orders: list[int] = []  # of each epoch: a hash of its samples in their order
         self.scores: list[dict[str, float]] = []  # of each epoch
         self.best: float | None = None
         self.step_of_epoch = 0  # how many steps of the epoch were taken
-        self._digest = b""  # of its samples so far
+        self._digest = b""  # of the epoch's samples so far
         name = f"{run.side.NAME}-{run.request.phase}-{run.case.seed}"
         base = Path(run.request.checkpoints or run.folder / "checkpoints")
         self.folder = base / run.pair.name / name
@@ -87,7 +87,7 @@ class Training:
         return self.epoch == self._epochs()
 
     def took(self, batch: Mapping, rate: float, loss: float, reading_s: float, all_s: float):
-        """Note one step: its samples, learning rate and loss, and how long it read and took."""
+        """Record a step: its samples, learning rate and loss, seconds of reading and in all."""
         digest = hashlib.sha256(self._digest)
         for values in batch.values():
             digest.update(np.ascontiguousarray(values).tobytes())
@@ -105,12 +105,11 @@ class Training:
             self.save()
 
     def end_epoch(self, scores: Mapping[str, float]) -> None:
-        """Note an epoch's scores; keep its weights where they are the best so far, and save."""
+        """Record an epoch's scores; keep its weights if they are the best so far, and save."""
         self.orders.append(int.from_bytes(self._digest[:7], "little"))
         self._digest, self.step_of_epoch = b"", 0
         self.scores.append(dict(scores))
-        told = ", ".join(f"{name}: {value:.5f}" for name, value in scores.items())
-        self._say(f"[Eval][Epoch {len(self.scores)}/{self._epochs()}]{told}")
+        self._say(f"[Eval][Epoch {len(self.scores)}/{self._epochs()}]{_listed(scores)}")
         kind, name = self.settings["best"]
         value = scores.get(name, next(iter(scores.values())))
         better = self.best is None or (
@@ -123,14 +122,13 @@ class Training:
         self.run.progress(f"epoch {len(self.scores)}/{self._epochs()}")
 
     def take_best(self) -> None:
-        """Give the model the weights of the best epoch, where one had a score that is a number."""
+        """Load the weights of the best epoch into the model, if any epoch had a finite score."""
         if self.best is not None:
             self.run.load(self.model, load_state(self.folder / "best" / "weights.npz"))
 
     def finish(self, scores: Mapping[str, float]) -> None:
         """Log the final scores; put the log and the best weights beside the logs of the step."""
-        told = ", ".join(f"{name}: {value:.5f}" for name, value in scores.items())
-        self._say(f"[Test]{told}")
+        self._say(f"[Test]{_listed(scores)}")
         if self.run.request.phase != "full":
             return
         files, side, seed = ResultFolder(self.run.folder), self.run.side.NAME, self.run.case.seed
@@ -142,7 +140,7 @@ class Training:
     # ---- checkpoints ----------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write the checkpoint; the former one stays until it is whole."""
+        """Write the checkpoint; the former one stays until the new one is complete."""
         arrays = {
             _KEY: np.array(self._key),
             _SCORES: np.array(json.dumps(self.scores)),
@@ -192,7 +190,7 @@ class Training:
         self._say(f"goes on from step {self.step} of {self.steps}")
 
     def _depends_on(self) -> dict[str, object]:
-        """What must be the same for a checkpoint to be gone on from, each part under its name."""
+        """What must be unchanged for a checkpoint to be used, each part under its name."""
         run, request = self.run, self.run.request
         settings = {key: os.environ.get(key) for key in SETTINGS}
         return {
@@ -206,13 +204,13 @@ class Training:
         }
 
     def _keep_best(self) -> None:
-        made = self.folder / f".best-{os.getpid()}"
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir()
-        save_state(made / "weights.npz", self.run.torch_state(self.model))
-        write_json(made / "config.json", self.run.case.config)
+        new = self.folder / f".best-{os.getpid()}"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        save_state(new / "weights.npz", self.run.torch_state(self.model))
+        write_json(new / "config.json", self.run.case.config)
         shutil.rmtree(self.folder / "best", ignore_errors=True)
-        os.replace(made, self.folder / "best")
+        os.replace(new, self.folder / "best")
 
     # ---- the log --------------------------------------------------------------------------------
 
@@ -242,3 +240,7 @@ class Training:
             print(line, end="", flush=True)
         else:
             self.run.progress(text.partition(", batch_cost")[0])
+
+
+def _listed(scores: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}: {value:.5f}" for name, value in scores.items())

@@ -518,7 +518,8 @@ def test_internal_errors_are_a_sentence_unless_debug(tmp_path, capsys, monkeypat
 
     monkeypatch.setattr("common.compare.judge_logs", broken)
     assert main([good, good]) == 2
-    assert "internal error: ZeroDivisionError: planted; --debug" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "internal error at " in error and "ZeroDivisionError: planted; --debug" in error
     with pytest.raises(ZeroDivisionError):
         main([good, good, "--debug"])
     assert issubclass(UserError, Exception)

@@ -125,6 +125,7 @@ def test_weights_that_noise_moves(logs):
     row = steps(logs, moved=1e-3, drift=5e-6)
     assert row.verdict in ("IDENTICAL", "ROUNDING"), row
     assert "3 values moved by the noise of a zero gradient" in row.note
+    assert row.excuse.startswith("zero gradient")
 
 
 @pytest.mark.parametrize(("moved", "drift"), [(0.0, 5e-6), (1e-3, 0.1)])

@@ -57,6 +57,7 @@ def test_what_an_intel_processor_showed(batch):
     row = judged(arrays, batch)
     assert row.verdict == "ROUNDING", row.note
     assert "1 vector along the last axis carries it" in row.note
+    assert row.excuse == "few vectors"
 
 
 @pytest.mark.parametrize("bits", [11, 8], ids=["TF32 or half", "bfloat16"])
@@ -151,6 +152,7 @@ def test_what_is_computed_from_it_is_as_noisy():
     assert judged(spread(50)).verdict == "PRECISION"
     row = judged(spread(50), inherited=remembered())
     assert row.verdict == "ROUNDING" and "so is what it was computed from" in row.note
+    assert row.excuse == "inherited noise"
     # In that sample alone.
     assert judged(spread(50, sample=2), inherited=remembered()).verdict == "PRECISION"
     # Gradients and batches laid out otherwise have no samples.

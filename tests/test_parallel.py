@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from common.pair.tape import PartOfTape, Tape
+from common.pair.tape import Tape
+from step4_backward.part_of_tape import PartOfTape
 
 CHECK = "step4_backward/check_parallel.py"
 
@@ -53,7 +54,7 @@ def test_two_processes_have_one_process_gradients_on_both_sides(checkout):
         ),
         # Every process drops the same, the first rows' dropout.
         (
-            "common/pair/tape.py",
+            "step4_backward/part_of_tape.py",
             "return whole[self._rank * self._rows :][: self._rows]",
             "return whole[: self._rows]",
             {"torch/0/grad", "paddle/0/grad"},

@@ -117,30 +117,31 @@ def own_files(files) -> set[Path]:
     return {Path(file) for file in files if any(Path(file).is_relative_to(r) for r in roots)}
 
 
-@pytest.mark.parametrize("side", SIDES)
-def test_every_file_that_a_real_twin_loads_is_hashed(tmp_path, side):
-    """A pair's own model file lists what its process had loaded when it ended."""
-    pair, target = tmp_path / "lister", tmp_path / f"{side}.json"
-    shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)
-    file = pair / f"{side}_model.py"
-    file.write_text(file.read_text() + LIST_MODULES.format(target=str(target)))
-    check = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", str(pair)]
+def test_every_file_that_a_real_twin_loads_is_hashed(tmp_path):
+    """A pair's own model files list what their processes had loaded when they ended."""
+    folder = tmp_path / "lister"
+    shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", folder)
+    for side in SIDES:
+        file = folder / f"{side}_model.py"
+        listing = LIST_MODULES.format(target=str(tmp_path / f"{side}.json"))
+        file.write_text(file.read_text() + listing)
+    check = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", str(folder)]
     options = ["--transplant", "tanh", "--no-report", "--out", str(tmp_path / "out")]
     subprocess.run([*check, *options], check=True, capture_output=True)
-    loaded = own_files(json.loads(target.read_text()))
-    hashed = provenance.workbench_files(load_pair(str(pair)), side, "step1_forward")
-    assert len(loaded) > 30 and loaded <= set(hashed)
+    for side in SIDES:
+        loaded = own_files(json.loads((tmp_path / f"{side}.json").read_text()))
+        hashed = provenance.workbench_files(load_pair(str(folder)), side, "step1_forward")
+        assert len(loaded) > 30 and loaded <= set(hashed)
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("step", STEPS)
-def test_every_file_that_a_step_imports_is_hashed(side, step):
-    scripts = [path.stem for path in (ROOT / step / side).glob("*.py")]
-    modules = ", ".join(f"{step}.{side}.{script}" for script in scripts)
-    lines = [f"import {modules}, json, sys", "modules = list(sys.modules.values())"]
+def test_every_file_that_the_steps_import_is_hashed(side):
+    scripts = [path for step in STEPS for path in (ROOT / step / side).glob("*.py")]
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in scripts]
+    lines = [f"import {', '.join(modules)}, json, sys", "modules = list(sys.modules.values())"]
     lines += ["print(json.dumps([getattr(m, '__file__', None) or '' for m in modules]))"]
     command = [sys.executable, "-c", "\n".join(lines)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
-    loaded = own_files(json.loads(done.stdout.splitlines()[-1]))
-    hashed = provenance.workbench_files(load_pair("fastformer"), side, step)
-    assert loaded and loaded <= set(hashed)
+    loaded, pair = own_files(json.loads(done.stdout.splitlines()[-1])), load_pair("fastformer")
+    hashed = [provenance.workbench_files(pair, side, step) for step in STEPS]
+    assert loaded and loaded <= set().union(*hashed)

@@ -15,7 +15,7 @@ from tools.readme import fill, main, results_table
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A copy in which `make check` has been run, with one epoch in step 5."""
-    made = Checkout(tmp_path_factory.mktemp("readme"))
+    made = Checkout(tmp_path_factory.mktemp("readme"), pairs=("examples/text_classifier",))
     arguments = ("-m", "common.check_all", "--epochs", "1")
     made.everything = subprocess.run(
         [*made.interpreter, *arguments], cwd=made.root, capture_output=True, text=True, timeout=900

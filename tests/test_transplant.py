@@ -66,7 +66,7 @@ for name, text in calls.items():
     transplant = Transplant([name])
     transplant.install()
     taken = run(text)
-    tally = transplant.told()[name]
+    tally = transplant.take_counts()[name]
     off = max(float(np.abs(a - b).max()) for a, b in zip(own[name], taken))
     found[name] = {"off": off, **tally}
 print(json.dumps(found))

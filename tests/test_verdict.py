@@ -10,7 +10,7 @@ from common.verdict.causes import note_gradient
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.context import Context
 from common.verdict.judge import judge_logs
-from common.verdict.row import FAILING, SEVERITY, claim, count_verdicts, exit_code, worst
+from common.verdict.row import AGREEING, FAILING, SEVERITY, claim, count_verdicts, exit_code, worst
 from common.verdict.tolerances import TOLERANCES
 
 EPSILON32 = 6e-8  # relative rounding noise of a float32 run, as drawn below
@@ -59,7 +59,7 @@ VALUES = normal(8, 32, 16, seed=999)
 @pytest.mark.parametrize("scale", [1e-30, 1e-8, 1.0, 1e8, 1e30])
 def test_rounding(seed, scale):
     row = judge_tensor("k", *four(VALUES * scale, seed), batch=8)
-    assert row.verdict == "ROUNDING"
+    assert (row.verdict, row.excuse) == ("ROUNDING", "")
     assert row.gap <= 1e-8 * row.noise_ref and row.gap <= row.allowed
     assert row.noise_ref == pytest.approx(EPSILON32 * scale, rel=0.2)
     assert row.scale == pytest.approx(scale, rel=0.1)
@@ -456,6 +456,76 @@ def test_nothing_but_infinities_is_invalid():
     assert judge_tensor("k", *arrays, may_be_masked=True).verdict == "INVALID"
 
 
+# ---- excuses ------------------------------------------------------------------------------------
+
+
+def tail(fed):
+    t64, zero = 2e-14 * np.ones(30), np.zeros(30, np.float32)
+    return judge_tensor("k", zero, zero, t64, t64 + 3e-17 * normal(30), fed_scale=fed)
+
+
+def noisy(noise, **known):
+    t32, _, t64, p64 = four(100_000 * np.ones(40))
+    p32 = (p64 * (1 + noise * normal(40))).astype(np.float32)
+    return judge_tensor("k", t32, p32, t64, p64, **known)
+
+
+def gap(size, noise, **known):
+    """A gap of that part of the values, and noise that both sides have in float32."""
+    t64 = normal(40)
+    p64 = t64 * (1 + size * normal(40, seed=1))
+    t32 = (t64 * (1 + noise * normal(40, seed=2))).astype(np.float32)
+    p32 = (p64 * (1 + noise * normal(40, seed=3))).astype(np.float32)
+    return judge_tensor("k", t32, p32, t64, p64, **known)
+
+
+def zero_on_one_side(**noise):
+    arrays = gauge(**noise)
+    arrays[0], arrays[2] = 0 * arrays[0], 0 * arrays[2]
+    return judge_tensor("grad/k.bias", *arrays, kind_scale=1e-2)
+
+
+EXCUSED = {
+    "": lambda: gap(1e-13, 1e-7),
+    "constant": lambda: gap(1e-8, 1e-7),
+    "epsilons of float32 noise": lambda: gap(1e-8, 0.5),
+    "kind floor": lambda: zero_on_one_side(noise32=0.0),
+    "kind floor, zero gradient": zero_on_one_side,
+    "fed floor": lambda: tail(8.0),
+    "long sum": lambda: noisy(3e-5, longest_sum=200_000),
+    "optimizer": lambda: noisy(4e-6, optimizer="weight"),
+    "optimizer, moment2": lambda: noisy(4.5e-5, optimizer="moment2"),
+    "few values": lambda: judge_tensor(
+        "k", *(np.array([v], t) for v, t in ((1, "f4"), (1 + 4e-6, "f4"), (1, "f8"), (1, "f8")))
+    ),
+    "underflow": lambda: judge_tensor(
+        "k", np.zeros(30, "f4"), np.full(30, 3e-38, "f4"), np.full(30, 1e-73), np.full(30, 1e-73)
+    ),
+}
+
+
+@pytest.mark.parametrize("excuse", EXCUSED)
+def test_a_row_names_the_excuse_without_which_it_would_fail(excuse):
+    row = EXCUSED[excuse]()
+    assert row.verdict in (["CONSTANT"] if excuse == "constant" else AGREEING), row
+    assert row.excuse == excuse and row.as_json()["excuse"] == excuse
+
+
+def test_excuses_that_are_needed_together_are_all_named():
+    row = gap(1e-8, 1e-4, optimizer="weight")
+    assert row.verdict == "CONSTANT" and row.excuse == "constant"
+    values = four(100_000 * np.ones(40))
+    values[1] = (values[3] * (1 + 3e-6 * normal(40))).astype(np.float32)
+    values[3] = values[3] * (1 + 1e-8)
+    row = judge_tensor("k", *values, optimizer="weight")
+    assert row.excuse == "constant, optimizer"
+
+
+def test_what_fails_has_no_excuse():
+    assert gap(1e-5, 1e-7).verdict == "DIVERGED" and gap(1e-5, 1e-7).excuse == ""
+    assert noisy(3e-5).verdict == "PRECISION" and noisy(3e-5, longest_sum=4096).excuse == ""
+
+
 # ---- no float64 path ----------------------------------------------------------------------------
 
 
@@ -555,6 +625,7 @@ def test_a_flip_below_the_noise():
         choice_of(scores),
     )
     assert (row.verdict, row.beyond, row.worst_index) == ("FLIP", 1, (0,))
+    assert row.excuse == "near tie"
     assert row.gap == pytest.approx(1e-8, rel=0.1) and row.allowed > row.gap
     assert "paddle float32: 1 of 20 the other way" in row.note
     assert row.mean_abs == pytest.approx(3 / 20)

@@ -74,6 +74,12 @@ def _rows(path: Path) -> list[dict]:
     return json.loads(path.read_text())["rows"]
 
 
+def _share(row: dict) -> float:
+    """How much of what a row is allowed it takes; 0 where that says nothing."""
+    gap, allowed = row.get("gap"), row.get("allowed")
+    return gap / allowed if gap and allowed else 0.0
+
+
 def fill(text: str, parts: dict[str, str]) -> str:
     """The text with each generated part replaced; a part without its one place is an error."""
     return fill_pages({"": text}, parts)[""]
@@ -106,8 +112,8 @@ def results_table(rows: list[dict]) -> str:
         cells = []
         for model in models:
             own = [r for r in rows if r["step"] == step and r["model"] == model]
-            shares = [r["gap"] / r["allowed"] for r in own if r["gap"] and r["allowed"]]
-            guides = [r["guide_passed"] for r in own if r["guide_passed"] is not None]
+            shares = [_share(row) for row in own if _share(row)]
+            guides = [r["guide_passed"] for r in own if r.get("guide_passed") is not None]
             failed = sum(not passed for passed in guides)
             guide = f"guide: {failed} of {len(guides)} rows FAIL" if failed else "guide: passed"
             if step == 5:
@@ -129,7 +135,7 @@ def results_table(rows: list[dict]) -> str:
 def accuracies(rows: list[dict]) -> str:
     """What step 5 says of the final predictions, a line a model."""
     final = [row for row in rows if row["key"] == "train/final_predictions"]
-    return "\n".join(f"* `{row['model']}`: {row['note']}" for row in final)
+    return "\n".join(f"* `{row['model']}`: {row.get('note', '')}" for row in final)
 
 
 def draw_verdicts(rows: list[dict], faulty: list[dict], target: Path) -> None:
@@ -140,8 +146,8 @@ def draw_verdicts(rows: list[dict], faulty: list[dict], target: Path) -> None:
     from matplotlib import pyplot
 
     def points(chosen):
-        chosen = [r for r in chosen if r["max_abs"] and r["gap"] and r["allowed"]]
-        return [r["mean_abs"] for r in chosen], [r["gap"] / r["allowed"] for r in chosen]
+        chosen = [row for row in chosen if row["max_abs"] and _share(row)]
+        return [row["mean_abs"] for row in chosen], [_share(row) for row in chosen]
 
     figure, axes = pyplot.subplots(figsize=(8, 4.2))
     axes.scatter(*points(rows), s=4, c="tab:green", alpha=0.3, label="correct twins, every tensor")

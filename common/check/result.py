@@ -1,11 +1,12 @@
 """What one step found for one model: its logs trusted or refused, judged, and put in words."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
+from common.logs.pickle_machine import escaped
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
@@ -13,9 +14,10 @@ from common.pair.provenance import changed_sources
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
+from common.verdict.folder import guide_passed
 from common.verdict.independence import folder_problems, two_environments
-from common.verdict.judge import Judgement, judge_logs
-from common.verdict.row import Row, exit_code, worst
+from common.verdict.judge import Judgement
+from common.verdict.row import Row, exit_code, first_bad_row, worst
 
 
 @dataclass
@@ -52,13 +54,12 @@ class Result:
     @property
     def first_diverged(self) -> Row | None:
         """The first row that is not aligned."""
-        bad = [r for r in self.rows if exit_code([r.verdict], self.allow) != 0]
-        return next((r for r in bad if r.verdict != "CARRIED"), bad[0] if bad else None)
+        return first_bad_row(self.rows, self.allow)
 
-    def take(self, judgements: Sequence[Judgement], folder: Path, pair: Pair) -> None:
-        """Take over what the judge found, and what the step itself has to add."""
+    def take(self, judgements: Mapping[str, Judgement], folder: Path, pair: Pair) -> None:
+        """Take over what the judge found (stem -> judgement), and what the step itself adds."""
         step = self.step
-        for judgement in judgements:
+        for judgement in judgements.values():
             self.rows += judgement.rows
             self.notes += judgement.notes
         self.notes += transplant_notes(folder, step.judged, self.rows)
@@ -87,7 +88,8 @@ class Result:
         cases = sidecars["torch"][0].cases
         if cases:
             self.notes.append(f"of its preset this ran {_named_cases(cases)}")
-        self.guide_passed = _guide_passed(step, judgements, folder)
+        threshold = step.guide_threshold
+        self.guide_passed = guide_passed(folder, step.guide_stem, threshold, judgements)
 
     def take_report(self, passed: bool | None, report: Path) -> None:
         """Take over what reprod_log says of the guide's logs; None: it could not be asked."""
@@ -98,6 +100,11 @@ class Result:
         if passed != self.guide_passed:
             said = "passed" if passed else "failed"
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
+
+
+def overall_exit(results: Sequence[Result]) -> int:
+    """The worst exit status of all results; nothing compared is 2."""
+    return max((result.exit_code for result in results), default=2)
 
 
 def refuse_unfit(
@@ -156,32 +163,7 @@ def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
 def _named_cases(cases: Sequence[str]) -> str:
     if not cases:
         return "all cases of its preset"
-    return f"the case{'s' if len(cases) > 1 else ''} {', '.join(cases)} alone"
-
-
-def judge_steps_logs(
-    step: Step, model: str, folder: Path, until_off: bool = False
-) -> list[Judgement]:
-    """The verdicts of every judged log of a step."""
-    return [judge_stem(step, model, folder, stem, until_off) for stem in step.judged]
-
-
-def judge_stem(
-    step: Step, model: str, folder: Path, stem: str, until_off: bool = False
-) -> Judgement:
-    """The verdicts of a folder's logs of one stem; raises LogError for a file that is none."""
-
-    logs = ResultFolder(folder).judged_logs(stem)
-    return judge_logs(**logs, step=step.number, model=model, until_off=until_off)
-
-
-def _guide_passed(step: Step, judgements, folder: Path) -> bool | None:
-    """The guide's rule on the guide's own log."""
-    if step.guide_stem in step.judged:
-        return judgements[step.judged.index(step.guide_stem)].guide_passed
-    judgement = judge_logs(*(ResultFolder(folder).log(step.guide_stem, side) for side in SIDES))
-    means = [row.mean_abs for row in judgement.rows]
-    return bool(means) and all(m is not None and m < step.guide_threshold for m in means)
+    return f"the case{'s' if len(cases) > 1 else ''} {escaped(', '.join(cases))} alone"
 
 
 def _sidecars(folder: Path, step: Step, side: str) -> list[Sidecar]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
-from common.check.result import Result, judge_steps_logs, refuse_unfit, shown
+from common.check.result import Result, refuse_unfit, shown
 from common.check.steps import Step
 from common.check.twins import Twins
 from common.check.unfinished import Unfinished
@@ -28,7 +28,7 @@ from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
 from common.transplant.operators import SMALLEST, chosen
 from common.transplant.search import Search
-from common.verdict.judge import HARMLESS
+from common.verdict.folder import judge_folder
 
 
 def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
@@ -140,15 +140,15 @@ def judge_model(
         if guide is not None:
             logs = [files.log(step.guide_stem, side) for side in SIDES]
             guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
-        judgements = judge_steps_logs(step, pair.name, folder, until_off=twins is not None)
-        rows = [row for judgement in judgements for row in judgement.rows]
-        if twins and not all(row.verdict in HARMLESS for row in rows):
+        judged = (folder, step.judged, step.number, pair.name)
+        judgements = judge_folder(*judged, until_off=twins is not None)
+        if twins and not all(judgement.harmless for judgement in judgements.values()):
             failed = twins.single_step(pair)
             if failed:
                 result.notes.append(
                     f"only the first origin is sure, single-step mode failed: {failed}"
                 )
-            judgements = judge_steps_logs(step, pair.name, folder)
+            judgements = judge_folder(*judged)
         result.take(judgements, folder, pair)
         if guide is not None:
             result.take_report(guide.wait(), guide.target)

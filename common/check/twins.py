@@ -118,7 +118,7 @@ class Twins:
 
     def _request(self, side: str, pair: Pair, launch: Launch, **more: object) -> RunRequest:
         inputs, run = self.inputs, self.options.run
-        told: dict[str, object] = {"model": pair.given, "progress": True}
+        told: dict[str, object] = {"model": pair.model, "progress": True}
         if side == "torch" or run.transplant == SMALLEST:
             told["transplant"] = None
         if inputs.published:

@@ -467,7 +467,11 @@ def _opcode_name(code: bytes) -> str:
 
 def printable(text: str) -> str:
     """Text from a file, shortened and without control characters, for a message."""
-    text = text if len(text) <= 80 else f"{text[:77]}..."
+    return escaped(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+def escaped(text: str) -> str:
+    """Text from a file without control characters, which may be commands to a terminal."""
     return text if text.isprintable() else ascii(text)
 
 

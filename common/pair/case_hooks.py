@@ -185,7 +185,7 @@ def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
 
 
 def call_hook(pair: Pair, name: str, function, *arguments):
-    """What a function of case.py returns; whatever it raises becomes a sentence with its line."""
+    """What a function of case.py returns; an exception of it becomes a sentence with its line."""
     try:
         return function(*arguments)
     except UserError:

@@ -23,7 +23,7 @@ case.py, NumPy only:
                  schedule (constant, linear, cosine), warmup_steps, weight_decay, clip_norm, best
                  ("largest" or "smallest", the score that the best epoch has); by default Adam at
                  1e-3, constant, 3 epochs of batches of 32, the largest accuracy
-    TRAIN        {preset: such a dict}, which goes before `optimizer`
+    TRAIN        {preset: such a dict}, which is used instead of `optimizer`
     TARGETS      {preset: {"source": text, "test_samples": number, "scores": {name: (value,
                  deviation)}}}: published numbers
     DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset; one that has an entry
@@ -93,8 +93,8 @@ class Pair:
         return self.folder.parent == MODELS
 
     @property
-    def given(self) -> str:
-        """What --model must say to mean this pair."""
+    def model(self) -> str:
+        """What --model takes for this pair: a built-in name, or the path of its folder."""
         return self.name if self.built_in else str(self.folder)
 
     def config(self, preset: str) -> dict:

@@ -1,5 +1,7 @@
-"""Texts to ids: bytes, words, SentencePiece.  torch_tokenizers.py and paddle_tokenizers.py are
-twins; neither needs its framework.
+"""Texts to ids: bytes, words, SentencePiece.  Both sides use this file, which needs no framework.
+
+That both log the same tokens therefore says nothing of the tokenizers.  What checks them is the
+third opinion (step2_metric/tokenizer_opinion.py), which derives the tokens in another way.
 
     encode(Bytes(), texts, max_length=64)
     {"input_ids": (N, T), "attention_mask": (N, T), "offsets": (N, T, 2), "lengths": (N,)}, int64
@@ -62,8 +64,8 @@ class Words:
         if self.lower:
             places = [i for i, mark in enumerate(text) for _ in mark.lower()]
             text = text.lower()
-        for found in re.finditer(r"\w+|[^\w\s]+", text):
-            yield found.group(), places[found.start()], places[found.end() - 1] + 1
+        for word in re.finditer(r"\w+|[^\w\s]+", text):
+            yield word.group(), places[word.start()], places[word.end() - 1] + 1
 
     def tokens(self, text):
         """Raises ValueError for a word that the vocabulary lacks, where nothing stands for it."""
@@ -90,8 +92,8 @@ class SentencePiece:
     def tokens(self, text):
         """Spans are characters of the text as it was before the model normalised it."""
         if hasattr(self.processor, "EncodeAsOffsetMapping"):
-            found = self.processor.EncodeAsOffsetMapping(text)
-            return list(found["ids"]), [tuple(span) for span in found["offsets"]]
+            mapping = self.processor.EncodeAsOffsetMapping(text)
+            return list(mapping["ids"]), [tuple(span) for span in mapping["offsets"]]
         pieces = self.processor.encode(text, out_type="immutable_proto").pieces  # before 0.2.2
         return [piece.id for piece in pieces], [(piece.begin, piece.end) for piece in pieces]
 

@@ -169,6 +169,6 @@ def _written(folder: Path, side: str) -> Failure | None:
 
 def _how_it_ended(process: Process, module: str, python: str) -> Failure:
     """What is to be said of a process that ended without a word of its own."""
-    told = how_it_ended(process.wait(), process.stderr)
+    end = how_it_ended(process.wait(), process.stderr)
     by = f" (run by {python})" if python != sys.executable else ""
-    return Failure(f"the {_side(module)} twin {told}{by}", "\n".join(process.stderr))
+    return Failure(f"the {_side(module)} twin {end}{by}", "\n".join(process.stderr))

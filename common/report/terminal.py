@@ -7,13 +7,16 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from common.logs.key import Key, parent_of
+from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
 COLOURS = {
     "IDENTICAL": "green",
@@ -27,6 +30,9 @@ COLOURS = {
     "INVALID": "red",
 }
 WIDTH_OF_AN_END = 24  # characters of a shortened key
+SHOWN_ROWS = 10  # of a table of rows: the worst
+SHOWN_ORIGINS = 5
+SHOWN_NOTES = 5
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
 
@@ -73,10 +79,9 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield lambda text: bar.update(task, description=escape(text))
 
 
-def worst_row(rows):
-    """The row that used most of what it was allowed; None where nothing was measured."""
-    measured = [r for r in rows if r.gap is not None and r.allowed]
-    return max(measured, key=lambda r: r.gap / r.allowed, default=None)
+def visible(text: str) -> str:
+    """Anybody's text without what would drive a terminal."""
+    return text if text.isprintable() else ascii(text)
 
 
 def number(value: float | None) -> str:
@@ -87,6 +92,11 @@ def number(value: float | None) -> str:
 def guide_word(passed: bool | None) -> str:
     """The guide's verdict in its own words."""
     return {True: "passed", False: "FAIL", None: "–"}[passed]
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """How many rows have each verdict, worst first."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(rows).items())
 
 
 def show_step(step, results) -> None:
@@ -109,7 +119,7 @@ def show_step(step, results) -> None:
             result.model,
             _coloured(result.verdict),
             str(len(result.rows)),
-            escape(row.key) if row else "–",
+            escape(visible(row.key)) if row else "–",
             f"{number(row.gap)} / {number(row.allowed)}" if row else "–",
             guide_word(result.guide_passed),
             f"{result.elapsed_s:.1f}",
@@ -118,13 +128,35 @@ def show_step(step, results) -> None:
     show_details(results)
 
 
+def show_rows(rows: Sequence[Row]) -> None:
+    """The table of rows: the worst, by verdict and then by the part of what was allowed."""
+
+    def badness(row: Row) -> tuple[int, float]:
+        return SEVERITY.index(row.verdict), share(row) or 0.0
+
+    table = Table()
+    table.add_column("tensor", overflow="fold")
+    headings = ("verdict", "gap", "allowed", "torch", "paddle", "size", "mean", "max")
+    for heading in headings:
+        table.add_column(heading, no_wrap=True)
+    for row in sorted(rows, key=badness, reverse=True)[:SHOWN_ROWS]:
+        numbers = (row.gap, row.allowed, row.noise_ref, row.noise_cand, row.scale)
+        numbers += (row.mean_abs, row.max_abs)
+        table.add_row(
+            escape(visible(row.key)), _coloured(row.verdict), *(number(value) for value in numbers)
+        )
+    show_table(table)
+    if len(rows) > SHOWN_ROWS:
+        say(f"and {len(rows) - SHOWN_ROWS} rows that are no worse")
+
+
 def show_all(steps, results) -> str:
     """The table of every step (rows) and model (columns), then the details of what is red.
 
     Returns the table as plain text.
     """
     models = list(dict.fromkeys(result.model for result in results))
-    found = {(result.step.number, result.model): result for result in results}
+    cells = {(result.step.number, result.model): _cell(result) for result in results}
     table = Table(
         title="verdict · worst tensor · guide's verdict · seconds of both sides",
         title_justify="left",
@@ -135,7 +167,7 @@ def show_all(steps, results) -> str:
     for step in steps:
         table.add_row(
             f"{step.number} {step.title}",
-            *(_cell(found[step.number, model]) for model in models),
+            *(cells[step.number, model] for model in models),
             end_section=True,
         )
     _console().print(table)
@@ -147,21 +179,19 @@ def show_all(steps, results) -> str:
 
 def _cell(result) -> str:
     row = result.first_diverged or worst_row(result.rows)
-    share = ""
-    if row is not None and row.gap is not None and row.allowed:
-        share = f"{row.gap / row.allowed:.0e} of what is allowed:"
+    used = "" if row is None or share(row) is None else f"{share(row):.0e} of what is allowed:"
     return "\n".join(
         [
             f"{_coloured(result.verdict)} in {len(result.rows):,} rows",
-            *filter(None, [share, escape(short(row.key)) if row else escape(result.error)]),
+            *filter(None, [used, escape(short(row.key) if row else result.error)]),
             f"guide {guide_word(result.guide_passed)} · {result.elapsed_s:.1f} s",
         ]
     )
 
 
 def short(key: str) -> str:
-    """A key for a narrow column: its case and the end of its path."""
-    head, _, tail = key.partition("/")
+    """A key for a narrow column: its first folder and the end of its path."""
+    head, _, tail = visible(key).partition("/")
     parts = re.split(r"(?=[./])", tail or head)
     end = parts.pop()
     while parts and len(parts[-1] + end) <= WIDTH_OF_AN_END:
@@ -187,14 +217,7 @@ def show_details(results) -> None:
             if result.exit_code == 0 and note.endswith("capped"):
                 continue  # explains a red row, and nothing where all is green
             console.print(f"{name}: {escape(note)}", soft_wrap=True)
-        told = [row for row in result.rows if row.verdict in ("CONSTANT", "FLIP")]
-        for row in told[:SHOWN_NOTES]:
-            text = f"{name}: {row.verdict} {row.key}: {row.note}"
-            console.print(escape(text), soft_wrap=True)
-        if len(told) > SHOWN_NOTES:
-            console.print(
-                f"{name}: and {len(told) - SHOWN_NOTES} further such rows, in --json FILE"
-            )
+        show_excused(result.rows, f"{name}: ")
         if result.exit_code == 1:
             _show_origins(console, name, result)
         if result.guide_passed is False and result.exit_code == 0:
@@ -204,29 +227,31 @@ def show_details(results) -> None:
             )
 
 
+def show_excused(rows: Sequence[Row], start: str = "") -> None:
+    """Why rows pass that are not plain rounding, a line each."""
+    excused = [row for row in rows if row.verdict in ("CONSTANT", "FLIP")]
+    for row in excused[:SHOWN_NOTES]:
+        say(f"{start}{row.verdict} {visible(row.key)}: {row.note}")
+    if len(excused) > SHOWN_NOTES:
+        say(f"{start}and {len(excused) - SHOWN_NOTES} further such rows, in --json FILE")
+
+
 def _report(result) -> str:
     return f" ({result.folder / result.guide_report})" if result.guide_report else ""
 
 
-SHOWN_ORIGINS = 5
-SHOWN_NOTES = 5
-
-
 def _show_origins(console: Console, name: str, result) -> None:
     """Where it starts: how many, how much, where, how much was allowed, and what to run next."""
-    origins = [r for r in result.rows if r.origin and r.verdict not in ("IDENTICAL", "ROUNDING")]
+    origins = [row for row in result.rows if row.origin and row.verdict not in AGREEING]
     first = result.first_diverged
     others = [r for r in origins if r is not first and r.verdict != "CARRIED"]
-    # A witness that fails needs no other side to say so: it is told early.
+    # A witness that fails needs no other side to say so: it comes early.
     origins = [first] + sorted(others, key=lambda row: row.measure != "claim")
-    counts = {}
-    for row in result.rows:
-        counts[row.verdict] = counts.get(row.verdict, 0) + 1
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    console.print(f"\n[red]{name}[/red]: {told}", soft_wrap=True)
+    console.print(f"\n[red]{name}[/red]: {counted(result.rows)}", soft_wrap=True)
     for i, row in enumerate(origins[:SHOWN_ORIGINS]):
         word = "first" if i == 0 else "also"
-        console.print(f"  {word}: {_coloured(row.verdict)} {escape(row.key)}", soft_wrap=True)
+        where = f"{_coloured(row.verdict)} {escape(visible(row.key))}"
+        console.print(f"  {word}: {where}", soft_wrap=True)
         for line in describe(row):
             console.print(f"    {escape(line)}", soft_wrap=True)
         for side in ("torch", "paddle") if row.measure != "claim" else ():
@@ -253,7 +278,7 @@ def look(result, key: str) -> str:
     return shlex.join(command)
 
 
-def describe(row) -> list[str]:
+def describe(row: Row) -> list[str]:
     """The four facts of a mismatch: how many, how much, where, how much was allowed."""
     lines = []
     if row.gap is not None:
@@ -262,10 +287,11 @@ def describe(row) -> list[str]:
             f"{number(row.noise_ref)}, paddle {number(row.noise_cand)}; size {number(row.scale)}"
         )
     if row.beyond:
+        limit = "" if row.gap is not None else f" {number(row.allowed)}"
         where = f" at {list(row.worst_index)}" if row.worst_index is not None else ""
         sample = f" (sample {row.sample})" if row.sample is not None else ""
         lines.append(
-            f"{row.beyond} of {row.size} elements beyond; worst{where}{sample}: torch "
+            f"{row.beyond} of {row.size} elements beyond{limit}; worst{where}{sample}: torch "
             f"{row.worst_ref!r}, paddle {row.worst_cand!r}"
         )
     lines.append(
@@ -277,15 +303,13 @@ def describe(row) -> list[str]:
     return lines
 
 
-def place_of(places: dict[str, str], key: str) -> str:
+def place_of(places: Mapping[str, str], key: str) -> str:
     """The line that computed a row; for a parameter's row, a line that uses its module."""
-    if key in places and "/" in places[key]:
-        own = places[key]
-        if "/torch/" not in own and "/paddle/" not in own:
-            return own
-    head, _, tail = key.partition("grad/")
-    if tail:
-        module = head + tail.rpartition(".")[0]
-        if module in places:
-            return f"{places[module]} (where {tail.rpartition('.')[0]} is used)"
+    own = places.get(key, "")
+    if "/" in own and "/torch/" not in own and "/paddle/" not in own:
+        return own
+    parts = Key.parse(key)
+    module = parent_of(parts.site)
+    if parts.kind == "grad" and f"{parts.prefix}{module}" in places:
+        return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
     return places.get(key, "no line known")

@@ -69,7 +69,7 @@ def write_log(
         notes["cases"] = list(request.cases)
     if job.transplant:
         notes["transplanted"] = job.transplant.names
-        notes["operators"] = job.transplant.told()
+        notes["operators"] = job.transplant.take_counts()
     sidecar = Sidecar(
         schema=SCHEMA,
         step=LogName.parse(path.name).stem,

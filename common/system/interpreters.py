@@ -20,7 +20,7 @@ from common.system.processes import environment, set_variables
 OLDEST_PYTHON = (3, 11)
 PATIENCE_S = 60.0  # a cold disk, a wrapper that starts a container
 
-# Runs under whatever Python was named, a very old one too: hence the plain words.  Python's zlib
+# Runs under any Python that was named, even a very old one: hence its plain syntax.  Python's zlib
 # is loaded to see which library it uses (see Interpreter.variables).
 _QUESTION = """
 import json, sys

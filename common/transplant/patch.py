@@ -65,7 +65,7 @@ class Transplant:
                     setattr(holder, attribute, instead)
                     _replace_in_layers(own, instead)
 
-    def told(self) -> dict[str, dict]:
+    def take_counts(self) -> dict[str, dict]:
         """Operator -> its tally since the last call of this; for the sidecar."""
         counts = {name: asdict(tally) for name, tally in self.tally.items()}
         self.tally.clear()

@@ -9,14 +9,14 @@ the whole difference.  Where it is red, the goal is green: the operators found a
 
 import functools
 import itertools
-import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
@@ -96,7 +96,7 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
 
 def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
     """Why a tensor still differs although torch computed the operators."""
-    if _OF_OPTIMIZER.search(key):
+    if Key.parse(key).is_step:
         return "the optimizers are each framework's own, and no operators"
     for stem in stems:
         orders = _orders_of_parts(folder, stem, key)
@@ -108,7 +108,6 @@ def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
     return "an operator there was not transplanted, or the two models call different ones"
 
 
-_OF_OPTIMIZER = re.compile(r"/\d{3}/")
 _MOST_PARTS = 5
 
 
@@ -119,20 +118,21 @@ def _orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | Non
     unless the parts have the same bits on both sides, and their sums in two different orders are
     what the two sides logged.
     """
-    module, is_input, _ = key.partition(":in/")
-    if "grad_of/" not in key or not is_input:
+    whole = Key.parse(key)
+    if whole.kind != "grad_of" or not whole.is_input:
         return None
     orders = []
     with ExitStack() as stack:
         paths = (ResultFolder(folder).log(stem, side) for side in SIDES)
         logs = [stack.enter_context(read_log(path)) for path in paths]
-        inside = re.compile(re.escape(module) + r"\.([^.:#]+):in/0$")
-        parts = {m[1]: m[0] for m in map(inside.match, logs[0]) if m and m[0] in logs[1]}
+        inputs = {text: Key.parse(text) for text in logs[0] if text in logs[1]}
         parts = {
-            name: part
-            for name, part in parts.items()
-            if logs[0].shape(part) == logs[0].shape(key)
-            and np.array_equal(logs[0][part], logs[1][part])
+            part.site.removeprefix(f"{whole.site}."): text
+            for text, part in inputs.items()
+            if part == replace(whole, site=part.site, local="in/0", call="")
+            and parent_of(part.site) == whole.site
+            and logs[0].shape(text) == logs[0].shape(key)
+            and np.array_equal(logs[0][text], logs[1][text])
         }
         if not 3 <= len(parts) <= _MOST_PARTS:
             return None

@@ -79,6 +79,7 @@ def judge_choice(
         worse = bad.any() and row.verdict != "DIVERGED"
         if worse or row.verdict == "IDENTICAL":
             row.verdict = "DIVERGED" if bad.any() else "FLIP"
+            row.excuse = "" if bad.any() else "near tie"
             row.beyond, row.worst_index = count, index
             row.gap = float(lost[index])
             row.allowed = 2.0 * float(noise[index])

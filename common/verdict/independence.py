@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from common.logs.pickle_machine import escaped
 from common.logs.reader import read_log
 from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -60,9 +61,10 @@ def _misplaced(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -
     for path, name in logs.items():
         sidecar = sidecars[path]
         if sidecar.step not in (None, name.stem):
-            problems.append(f"{path.name} is a log of {sidecar.step}, not of {name.stem}")
+            problems.append(f"{path.name} is a log of {escaped(sidecar.step)}, not of {name.stem}")
         if sidecar.dtype not in (None, name.dtype):
-            problems.append(f"{path.name} holds a {sidecar.dtype} run, not a {name.dtype} one")
+            other = escaped(sidecar.dtype)
+            problems.append(f"{path.name} holds a {other} run, not a {name.dtype} one")
         if bool(sidecar.single_step) != name.single_step:
             fed = "not fed" if name.single_step else "fed"
             problems.append(f"{path.name} comes from a run that was {fed} the reference's values")
@@ -106,7 +108,7 @@ def check_independence(
                 shown = "" if entry.endswith("sha256") else f": {values[0]!r} and {values[1]!r}"
                 problems.append(f"the two logs are from different {name}{shown}")
         if ref.framework_file and ref.framework_file == cand.framework_file:
-            problems.append(f"both logs were made by {ref.framework_file}")
+            problems.append(f"both logs were made by {escaped(ref.framework_file)}")
     if not transplanted((ref, cand)) and same_content(ref_path, cand_path):
         problems.append(
             f"{Path(ref_path).name} and {Path(cand_path).name} hold the same bits: one side's log "
@@ -128,11 +130,12 @@ def own_problems(
     if sidecar in (None, Sidecar()):
         return [f"{path.name} has no sidecar: nobody knows what made it"]
     if sidecar.framework != side:
-        return [f"{path.name} was made by {sidecar.framework}, not {side}"]
+        return [f"{path.name} was made by {escaped(str(sidecar.framework))}, not {side}"]
     if not sidecar.framework_file:
         problems.append(f"{path.name}: its sidecar names no file that {side} was imported from")
     elif side not in Path(sidecar.framework_file).parts:
-        problems.append(f"{path.name}: its {side} was imported from {sidecar.framework_file}")
+        file = escaped(sidecar.framework_file)
+        problems.append(f"{path.name}: its {side} was imported from {file}")
     if sidecar.torch_is_paddle:
         return [
             f"{path.name}: in its process `import torch` gave Paddle; remove paddle.enable_compat()"
@@ -141,7 +144,7 @@ def own_problems(
     if side not in loaded:
         problems.append(f"{path.name}: its process had not loaded {side}")
     elif len(loaded) > 1 and not sidecar.transplanted:
-        problems.append(f"{path.name}: its process had loaded {' and '.join(loaded)}")
+        problems.append(f"{path.name}: its process had loaded {escaped(' and '.join(loaded))}")
     if side not in fresh and sidecar.log_sha256 != file_sha256(path):
         problems.append(f"{path.name} is not the file that its sidecar describes: run it again")
     return problems
@@ -156,7 +159,7 @@ def two_environments(ref: Sidecar, cand: Sidecar) -> list[str]:
         f"NumPy {one.environment.get('numpy')}"
         for one in (ref, cand)
     ]
-    return [f"two environments: {'; '.join(sides)}"]
+    return [f"two environments: {escaped('; '.join(sides))}"]
 
 
 def same_content(ref_path: str | os.PathLike, cand_path: str | os.PathLike) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from common.logs.key import Key
+from common.logs.pickle_machine import escaped
 from common.verdict.causes import NOISE_ONLY, STATISTICS, explain, note_gradient
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.context import Context, InheritedNoise, LongestSum, ZeroGradients
@@ -47,6 +48,11 @@ class Judgement:
     def exit_code(self) -> int:
         """0 aligned, 1 not aligned, 2 nothing was compared."""
         return exit_code(row.verdict for row in self.rows)
+
+    @property
+    def harmless(self) -> bool:
+        """True where no row is to be traced to where it starts."""
+        return all(row.verdict in HARMLESS for row in self.rows)
 
     @property
     def guide_passed(self) -> bool | None:
@@ -106,7 +112,7 @@ def judge_logs(
         for name, side in (("ref32", "torch"), ("cand32", "paddle")):
             reason = logs.sidecars[name].no_float64
             if reason:
-                judgement.notes.append(f"the {side} side has no float64 path: {reason}")
+                judgement.notes.append(f"the {side} side has no float64 path: {escaped(reason)}")
         if batch is None:
             batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
         keys = [Key.parse(key, logs.cases) for key in logs.keys()]

@@ -90,7 +90,7 @@ class Answer:
 
     allowed: np.ndarray  # how much is allowed, all excuses included
     passed: np.ndarray  # whether no more than that was measured
-    excuse: str  # names of the excuses without which a measure would not have passed
+    excuses: tuple[str, ...]  # those without which a measure would not have passed
     note: str = ""
     noisiness: np.ndarray | None = None  # of judge_precision: what later tensors may inherit
 
@@ -107,7 +107,7 @@ def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray], note: str = "")
         if more.any():
             needed.append(excuse)
             reached |= more
-    return Answer(allowed, passed, ", ".join(needed), note)
+    return Answer(allowed, passed, tuple(needed), note)
 
 
 def _judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
@@ -123,13 +123,14 @@ def _judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     worst = int(level.max())
     if precision.noisiness is not None and worst < 2:
         context.inherited.remember(measures.samples, precision.noisiness)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    decided = 0  # the whole tensor's root mean square, where nothing is off
+    if worst:
+        off, allowed = measures.gap, rounding.allowed
         if worst == 2:
-            excess = measures.noise_cand / precision.allowed
-        else:
-            excess = measures.gap / rounding.allowed
-    excess = np.where(level == worst, np.nan_to_num(excess, nan=0.0), -1.0)
-    decided = int(np.argmax(excess)) if worst else 0
+            off, allowed = measures.noise_cand, precision.allowed
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = np.nan_to_num(off / allowed, nan=0.0)
+        decided = int(np.argmax(np.where(level == worst, excess, -1.0)))
 
     row.gap, row.noise_ref, row.noise_cand, row.scale = (
         float(getattr(measures, name)[decided])
@@ -142,7 +143,7 @@ def _judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     t32, p32, t64, p64 = arrays
     if worst < 2:
         gap = constant if worst else rounding
-        row.excuse = ", ".join(filter(None, (gap.excuse, precision.excuse)))
+        row.excuse = ", ".join(dict.fromkeys(gap.excuses + precision.excuses))
         row.note = precision.note
         if worst == 0 and row.max_abs == 0.0 and same_bits(t32, p32):
             row.verdict = "IDENTICAL"

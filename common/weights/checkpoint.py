@@ -4,8 +4,8 @@
     work/.published/MODEL.npz    torch's names and layout
 
 The check's process reads the checkpoint (common/weights/read.py); a twin needs NumPy and its
-framework to read these.  Which names a model has, what is tied and who owns what, one short process
-a side says: it builds the model and writes its owners.
+framework to read these.  Which entries a model has, what is tied and which layers own them is asked
+of one short process a side: it builds the model and writes its owners.
 """
 
 import dataclasses
@@ -194,7 +194,7 @@ def describe(
     run_side(
         side,
         python,
-        RunRequest(pair.given, preset, published=str(work / FOLDER), describe=True),
+        RunRequest(pair.model, preset, published=str(work / FOLDER), describe=True),
         folder / "request.json",
         on_progress,
     )

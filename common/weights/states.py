@@ -21,7 +21,7 @@ from common.weights.layers import Owner
 def save_state(
     path: Path, state: Mapping[str, np.ndarray], owners: Mapping[str, Owner] | None = None
 ) -> None:
-    """Write a torch-named state dict as .npz, and beside it who owns what as .json.
+    """Write a torch-named state dict as .npz, and the owners of its entries beside it as .json.
 
     Both appear whole or not at all, since another process reads them.
     """
@@ -32,12 +32,12 @@ def save_state(
 
 
 def save_owners(path: Path, owners: Mapping[str, Owner]) -> None:
-    """Write who owns what, for `load_owners`."""
+    """Write the owners of a model's entries, for `load_owners`."""
     write_json(path, {key: list(owner) for key, owner in owners.items()})
 
 
 def load_owners(path: Path) -> dict[str, Owner]:
-    """The owners that `save_state` wrote beside a state dict; UserError for anything else."""
+    """The owners that `save_owners` wrote; UserError for any other file."""
     path = path.with_suffix(".json")
     owners = {}
     for key, row in load_json(path).items():

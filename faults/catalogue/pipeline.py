@@ -8,6 +8,7 @@ from pathlib import Path
 from faults.fault import MODELS, Fault
 
 LOADER = "common/sides/paddle_loader.py"
+# Both sides read this file: the first that can see it wrong is the third opinion on torch's log.
 TOKENIZERS = "common/pair/tokenizers.py"
 METRIC = "step2_metric/paddle/metric.py"
 
@@ -151,21 +152,21 @@ FAULTS = [
         what="words not put into lower case",
         old="text = text.lower()",
         new="text = str(text)",
-        origin="words/vocabulary",
+        origin="third/words_lower/lengths/torch",
     ),
     words(
         id="vocabulary-sorted",
         what="vocabulary in alphabetical order",
         old="for word, _, _ in self.words(text):",
         new="for word, _, _ in sorted(self.words(text)):",
-        origin="words/vocabulary",
+        origin="third/words/input_ids/torch",
     ),
     words(
         id="punctuation-glued",
         what="words split at blanks alone, marks left on them",
         old=r'r"\w+|[^\w\s]+"',
         new=r'r"\S+"',
-        origin="words/vocabulary",
+        origin="third/words/lengths/torch",
     ),
     words(
         id="unknown-dropped",
@@ -173,28 +174,28 @@ FAULTS = [
         old="            ids.append(self.ids.get(word, self.unknown_id))",
         new="            if word not in self.ids:\n                continue\n"
         "            ids.append(self.ids[word])",
-        origin="words/lengths",
+        origin="third/words/lengths/torch",
     ),
     words(
         id="marks-one-by-one",
         what="a run of punctuation taken apart",
         old=r"[^\w\s]+",
         new=r"[^\w\s]",
-        origin="words/vocabulary",
+        origin="third/words/lengths/torch",
     ),
     words(
         id="vocabulary-from-0",
         what="the first word has padding's id",
         old="PADDING + 1 + len(self.ids))",
         new="PADDING + len(self.ids))",
-        origin="words/ids",
+        origin="third/words/input_ids/torch",
     ),
     words(
         id="offsets-of-bytes",
         what="offsets count bytes instead of characters",
         old="spans.append((place, place + 1))",
         new="spans.append((len(spans), len(spans) + 1))",
-        origin="tokenizer/bytes/offsets",
+        origin="third/bytes/offsets/torch",
     ),
     # ---- scores
     score(

@@ -72,18 +72,18 @@ def tokenizers(run):
     """Log what each tokenizer makes of the hard texts: rows of ids, and all ids as hashes."""
     half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
     known = {"words": Words(half), "words_lower": Words(half, lower=True)}
-    made = {"bytes": Bytes(), **known}
+    tokenizers = {"bytes": Bytes(), **known}
     model = run.data_file(MODEL)
     if model is not None:
-        made["sentencepiece"] = SentencePiece(model)
+        tokenizers["sentencepiece"] = SentencePiece(model)
         run.log("tokenizer/sentencepiece/model", digest(model.read_bytes()))
-    for name, tokenizer in made.items():
-        found = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH)
+    for name, tokenizer in tokenizers.items():
+        encoded = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH)
         if tokenizer.eos_id is not None:
             ended = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH, eos=True)
             run.log(f"tokenizer/{name}/ids_with_eos", ended["input_ids"])
         for key in ("lengths", "input_ids", "attention_mask", "offsets"):
-            run.log(f"tokenizer/{name}/{key}", found[key])
+            run.log(f"tokenizer/{name}/{key}", encoded[key])
         everything = [tokenizer.tokens(text) for text in HARD_TEXTS]
         for i, key in enumerate(("all_ids", "all_offsets")):
             hashes = [digest(np.array(row[i], dtype=np.int64).tobytes()) for row in everything]

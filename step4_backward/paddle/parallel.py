@@ -14,10 +14,10 @@ import numpy as np
 
 from common.pair.case_hooks import data_cases, training
 from common.pair.schedules import constant
-from common.pair.tape import PartOfTape
 from common.sides import paddle_side as side
 from common.sides.paddle_loader import Samples, batches, count
 from common.sides.twin import main
+from step4_backward.part_of_tape import PartOfTape
 from step4_backward.paddle.process_group import averaged, join_group, mean, replicate, spread
 
 STEPS = 3
@@ -49,16 +49,16 @@ def parallel(run):
         run.session.record = record
         run.log(f"{step}/loss", mean(loss, PROCESSES))
         if step == 0:
-            found = ((name, side.gradient(value)) for name, value in run.parameters(model))
-            for name, values in run.as_reference(found):
+            gradients = ((name, side.gradient(value)) for name, value in run.parameters(model))
+            for name, values in run.as_reference(gradients):
                 run.log(f"{step}/grad/{name}", values)
         rule.step()
         side.clear_gradients(model)
         run.progress(f"step {step + 1}/{STEPS}")
     apart = [spread(value, PROCESSES) for _, value in run.parameters(model)]
     run.log("spread", np.array([float(value) for value in apart]))
-    found = ((name, side.array(value)) for name, value in run.parameters(model))
-    for name, values in run.as_reference(found):
+    weights = ((name, side.array(value)) for name, value in run.parameters(model))
+    for name, values in run.as_reference(weights):
         run.log(f"weight/{name}", values)
 
 

@@ -44,9 +44,9 @@ def gradients(run):
         run.log("loss", loss)
         loss.backward()
     run.session.gradients = False
-    found = ((name, side.gradient(value)) for name, value in reversed(run.parameters(model)))
+    gradients = ((name, side.gradient(value)) for name, value in reversed(run.parameters(model)))
     shapes = {}
-    for name, values in run.as_reference(found):
+    for name, values in run.as_reference(gradients):
         run.log(f"grad/{name}", values)
         shapes[name] = values.shape
     for key, value in tensors.items():
@@ -60,7 +60,7 @@ def gradients(run):
 
 def witnesses(run):
     """What checks the gradient by two other ways: one SGD step, and a finite difference."""
-    session = Session(run.session.tape.seed, forced=run.session.choices)
+    session = Session(run.session.tape.seed, reference=run.session.choices)
     session.rename = run.session.rename
     model = run.build()
     tensors = run.tensors()
@@ -146,22 +146,22 @@ def optimizer_steps(run, setup):
         loss.backward()
         run.log(f"{path}/loss", loss)
         run.log(f"{path}/lr", optimizer.lr())
-        found = ((name, side.gradient(value)) for name, value in parameters)
-        for name, values in run.as_reference(found):
+        gradients = ((name, side.gradient(value)) for name, value in parameters)
+        for name, values in run.as_reference(gradients):
             run.log(f"{path}/grad/{name}", values)
         for name, value in parameters:
-            given = run.reference_parameter(f"{path}/grad", name)
+            reference = run.reference_parameter(f"{path}/grad", name)
             # No gradient at all is not a gradient of zeros: weight decay tells them apart.
-            if given is not None and (value.grad is not None or given.any()):
-                side.assign_gradient(value, given)
+            if reference is not None and (value.grad is not None or reference.any()):
+                side.assign_gradient(value, reference)
         optimizer.step()
-        found = ((name, side.array(value)) for name, value in parameters)
-        for name, values in run.as_reference(found):
+        weights = ((name, side.array(value)) for name, value in parameters)
+        for name, values in run.as_reference(weights):
             run.log(f"{path}/weight/{name}", values)
         for name, value in parameters:
-            given = run.reference_parameter(f"{path}/weight", name)
-            if given is not None:
-                side.assign(value, given)
+            reference = run.reference_parameter(f"{path}/weight", name)
+            if reference is not None:
+                side.assign(value, reference)
         for kind in ("velocity", "moment1", "moment2"):
             for name, values in run.as_reference(optimizer.moments(kind)):
                 run.log(f"{path}/{kind}/{name}", values)

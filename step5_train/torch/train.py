@@ -97,9 +97,9 @@ def one_epoch(run, model, optimizer, samples, settings, progress):
 def scored(run, model, samples, settings):
     """Name -> score of the model on the samples in eval mode, and its outputs."""
     model.eval()
-    found = evaluate(run, model, samples, settings["batch_size"])
+    scores_and_outputs = evaluate(run, model, samples, settings["batch_size"])
     model.train()
-    return found
+    return scores_and_outputs
 
 
 def first_steps(run, model, optimizer, samples, settings):
@@ -109,8 +109,8 @@ def first_steps(run, model, optimizer, samples, settings):
         run.log(f"train/{step:03d}/lr", optimizer.lr())
         run.log(f"train/{step:03d}/loss", one_step(run, model, optimizer, batch))
     run.session.begin(prefix=run.prefix)
-    found = ((name, side.array(value)) for name, value in run.parameters(model))
-    for name, values in run.as_reference(found):
+    weights = ((name, side.array(value)) for name, value in run.parameters(model))
+    for name, values in run.as_reference(weights):
         run.log(f"trained/weight/{name}", values)
 
 

@@ -1,0 +1,57 @@
+"""--json: every row of a check, and what they come to.
+
+A row takes one line.  `make check`, whom nobody asked for a file, leaves a short one in log/: rows
+that agree have there only what tables are made of.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.check.result import Result, overall_exit
+from common.system.files import write_text
+from common.verdict.row import AGREEING, Row, worst
+
+# What every row has, in this order; users rely on it.
+PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")
+# What an agreeing row has beside that in a short report, where it says something.
+_OF_TABLES = ("gap", "allowed", "guide_passed", "noise_only", "capped", "excuse", "note")
+_DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}
+
+
+def write_report(
+    path: Path, results: Sequence[Result], short: bool = False, **more: object
+) -> None:
+    """Write every row, what they come to and what else is given as JSON; all or nothing.
+
+    short  leave out of rows that agree what neither is promised nor goes into a table
+    """
+    first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
+    guides = [r.guide_passed for r in results if r.guide_passed is not None]
+    reports = [r.reprod_log for r in results if r.reprod_log is not None]
+    document = {
+        "verdict": worst([r.verdict for r in results]),
+        "exit_code": overall_exit(results),
+        "guide_passed": all(guides) if guides else None,
+        "reprod_log": all(reports) if reports else None,
+        "first_diverged": first.key if first is not None else None,
+        "answers": {r.model: r.answers for r in results if r.answers},
+        "errors": {r.model: r.error for r in results if r.error},
+        **more,
+    }
+    head = json.dumps(document, indent=1, allow_nan=False).removesuffix("\n}")
+    rows = [_line(row, short) for result in results for row in result.rows]
+    write_text(path, f'{head},\n "rows": [\n' + ",\n".join(rows) + "\n ]\n}\n")
+
+
+def _line(row: Row, short: bool) -> str:
+    values = row.as_json()
+    if short and row.verdict in AGREEING:
+        more = {name: values[name] for name in _OF_TABLES if values[name] not in (None, "", False)}
+        if values["guide_passed"] is False:
+            more["guide_passed"] = False
+        values = {name: values[name] for name in PROMISED} | more
+        for name, digits in _DIGITS.items():
+            if values.get(name) is not None:
+                values[name] = float(f"{values[name]:.{digits}g}")
+    return json.dumps(values, separators=(",", ":"), allow_nan=False)

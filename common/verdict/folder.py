@@ -1,0 +1,42 @@
+"""Judge a result folder: its judged logs by the rule, the guide's own log by the guide's rule."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from common.logs.result_folder import ResultFolder
+from common.system.frameworks import SIDES
+from common.verdict.judge import Judgement, judge_logs
+
+
+def judge_folder(
+    folder: Path,
+    stems: Sequence[str],
+    step: object = "",
+    model: str = "",
+    until_off: bool = False,
+) -> dict[str, Judgement]:
+    """Stem -> the verdicts of its logs; the torch and paddle float32 logs of each must be there.
+
+    until_off  as for judge_logs
+    Raises LogError for a file that is no log.
+    """
+    return {
+        stem: judge_logs(
+            **ResultFolder(folder).judged_logs(stem), step=step, model=model, until_off=until_off
+        )
+        for stem in stems
+    }
+
+
+def guide_passed(
+    folder: Path, stem: str, threshold: float, judgements: Mapping[str, Judgement]
+) -> bool | None:
+    """The guide's rule on the log that it is meant for; None where nothing was compared.
+
+    judgements  of this folder: the log may be among them
+    """
+    if stem in judgements:
+        return judgements[stem].guide_passed
+    logs = [ResultFolder(folder).log(stem, side) for side in SIDES]
+    means = [row.mean_abs for row in judge_logs(*logs).rows]
+    return bool(means) and all(mean is not None and mean < threshold for mean in means)

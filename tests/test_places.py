@@ -1,0 +1,81 @@
+"""Which lines of code a check names: the user's, wherever their folders are called like ours."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+from mutant import mutant
+
+from common.sides import places
+from common.system.checkout import ROOT
+
+LAYERS = '''"""Layers that the Paddle side of a pair keeps in a folder of its own."""
+
+from paddle import nn
+
+
+class Body(nn.Sequential):
+    def forward(self, x):
+        for layer in self:
+            x = layer(x * 1.001)
+        return x
+'''
+LINE = 1 + LAYERS.splitlines().index("            x = layer(x * 1.001)")
+LOAD = """
+import importlib.util
+from pathlib import Path
+
+spec = importlib.util.spec_from_file_location("layers", Path(__file__).parent / "common/layers.py")
+layers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(layers)
+"""
+
+
+# file -> whether it is an instrument: no user wants to be sent there
+FILES = {
+    f"{ROOT}/common/sides/torch_side.py": True,
+    f"{ROOT}/common/sides/session.py": True,
+    f"{ROOT}/common/pair/tape.py": True,
+    f"{ROOT}/common/torch_side.py": True,
+    "<string>": True,
+    "/usr/lib/python3/site-packages/torch/nn/functional.py": True,
+    "/usr/lib/python3/dist-packages/paddle/nn/layer/common.py": True,
+    f"{ROOT}/common/models/reformer/torch_model.py": False,
+    f"{ROOT}/step4_backward/torch/backward.py": False,
+    f"{ROOT}/my_pair/common/layers.py": False,
+    "/home/user/my_pair/common/layers.py": False,
+    "/home/user/common/models/layers.py": False,
+    "/home/user/common/paddle_model.py": False,
+    "C:\\pairs\\common\\layers.py": False,
+    "/usr/lib/python3/site-packages/transformers/models/reformer/modeling_reformer.py": False,
+}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_is_an_instrument(file):
+    assert places.is_instrument(file) == FILES[file]
+
+
+def test_the_rule_that_took_any_common_for_ours_would_be_found():
+    """Plants the fault that these tests are for."""
+    wrong = mutant(places, "path.startswith(_COMMON)", '"/common/" in path')
+    taken = [file for file in FILES if wrong.is_instrument(file) != FILES[file]]
+    assert "/home/user/my_pair/common/layers.py" in taken
+
+
+def test_a_users_folder_called_common_is_named(tmp_path):
+    """A fault in my_pair/common/layers.py is shown there, and not at the line that calls it."""
+    pair = tmp_path / "my_pair"
+    shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)
+    (pair / "common").mkdir()
+    (pair / "common" / "layers.py").write_text(LAYERS)
+    model = pair / "paddle_model.py"
+    text = model.read_text().replace("import paddle\n", f"import paddle\n{LOAD}", 1)
+    model.write_text(text.replace("self.body = nn.Sequential(", "self.body = layers.Body("))
+    command = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py")]
+    options = ["--model", str(pair), "--out", str(tmp_path / "out"), "--no-report"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "DIVERGED" in done.stdout
+    assert f"my_pair/common/layers.py:{LINE}" in done.stdout

@@ -1,0 +1,59 @@
+"""--json and the report of `make check`: all that is promised, and small enough to be opened."""
+
+import json
+
+import pytest
+
+from common.check.report_json import PROMISED, write_report
+from common.check.result import Result
+from common.check_all import all_steps
+from common.verdict.row import Row
+
+COUNT = 1000
+
+
+def result() -> Result:
+    """Rows like those of a step, one of them wrong."""
+    rows = []
+    for i in range(COUNT):
+        row = Row(
+            f"main/encoder.layers.{i:04d}.attention.output:in/0", "ROUNDING", i / 3e9, i / 3e8
+        )
+        row.guide_passed, row.gap, row.allowed = True, i / 3e17, i / 3e14
+        row.noise_ref, row.noise_cand, row.scale = i / 3e8, i / 7e8, i / 7
+        row.measure, row.size, row.shape = "rms", 1152, (3, 2, 4, 48)
+        row.step, row.model = 1, "reformer"
+        rows.append(row)
+    rows[7].verdict, rows[7].origin, rows[7].worst_index = "DIVERGED", True, (0, 1)
+    rows[8].mean_abs = float("nan")
+    return Result(all_steps()[0], "reformer", rows=rows)
+
+
+@pytest.mark.parametrize("short, most", [(True, 170), (False, 500)])
+def test_a_row_is_a_line_of_few_bytes(tmp_path, short, most):
+    """The fault: 685 bytes a row, a line for each of its fields and for each axis of its shape."""
+    path = tmp_path / "report.json"
+    write_report(path, [result()], short=short)
+    text = path.read_text()
+    rows = json.loads(text)["rows"]
+    assert len(text.splitlines()) < COUNT + 20
+    keys = sum(len(row["key"]) for row in rows)
+    assert (len(text) - keys) / COUNT < most
+
+
+def test_a_short_report_has_what_is_promised_and_all_of_what_is_wrong(tmp_path):
+    documents = []
+    for short in (True, False):
+        write_report(tmp_path / "report.json", [result()], short=short, texts={"torch": "a"})
+        documents.append(json.loads((tmp_path / "report.json").read_text()))
+    brief, full = documents
+    assert brief["verdict"] == full["verdict"] == "DIVERGED" and brief["exit_code"] == 1
+    assert brief["first_diverged"] == full["rows"][7]["key"] and brief["texts"] == {"torch": "a"}
+    assert brief["rows"][7] == full["rows"][7]
+    for one, other in zip(brief["rows"], full["rows"], strict=True):
+        assert set(PROMISED) <= set(one)
+        for name in ("mean_abs", "max_abs"):
+            close = None if other[name] is None else pytest.approx(other[name], rel=1e-6)
+            assert one[name] == close
+    assert brief["rows"][8]["mean_abs"] is None
+    assert set(full["rows"][0]) == set(Row.__slots__)
