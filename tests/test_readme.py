@@ -71,9 +71,8 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
 
 
 # The README's first, then those of docs/ in the order of their names; each once.
-COMMANDS = list(
-    dict.fromkeys(c for page in [README, *DOCS] for c in run_commands(page.read_text()))
-)
+PAGES = [README, *DOCS]
+COMMANDS = list(dict.fromkeys(c for page in PAGES for c in run_commands(page.read_text())))
 PYTHON = [command for command in COMMANDS if command.startswith("python ")]
 
 
