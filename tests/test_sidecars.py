@@ -153,8 +153,9 @@ def mutants(value, place=()):
 def tried(results, entry, capsys):
     """All that goes wrong with one entry.
 
-    The reader gets every value.  The commands get a refused one once, all that may stand in the
-    entry itself, and one of each type that may stand deeper in it.
+    The reader gets every value.  All commands get a refused one, and one that a terminal might
+    obey; the command that reads most gets all others that may stand in the entry itself, and one
+    of each type that may stand deeper in it.
     """
     found, done = [], set()
     path = next(iter(results.sidecars))
@@ -171,7 +172,8 @@ def tried(results, entry, capsys):
         if kind not in done:
             done.add(kind)
             results.write(entry, value)
-            faults = results.broken(capsys, quick=bool(place) and kind != "refused")
+            whole = kind == "refused" or (not place and repr(ESCAPE)[1:-1] in repr(value))
+            faults = results.broken(capsys, quick=not whole)
             found += [f"{entry} = {str(value)[:80]}: {fault}" for fault in faults]
     return found
 

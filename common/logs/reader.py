@@ -94,8 +94,8 @@ class Log(Mapping):
             raise LogError(f"{self.path}: the file became shorter while it was read")
         return flat
 
-    def _error(self, key: str, found: str) -> LogError:
-        return LogError(f"{self.path}: {printable(key)}: {found}")
+    def _error(self, key: str, reason: str) -> LogError:
+        return LogError(f"{self.path}: {printable(key)}: {reason}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -149,15 +149,15 @@ def read_log(path: str | os.PathLike) -> Log:
                 _indexes[version] = arrays
         return Log(path, file, arrays)
     except (Refused, TypeError, ValueError, OSError, MemoryError) as error:
-        found = "a call with other arguments than NumPy's"
+        reason = "a call with other arguments than NumPy's"
         if isinstance(error, MemoryError):
-            found = "more values than fit into memory"
+            reason = "more values than fit into memory"
         elif not isinstance(error, TypeError | ValueError):
-            found = error
+            reason = error
         place = f" at byte {file.tell()}" if file.tell() < size else ""
         file.close()
         raise LogError(
-            f"{path}: refused: {found}{place}; a log holds only a dict of numeric arrays"
+            f"{path}: refused: {reason}{place}; a log holds only a dict of numeric arrays"
         ) from None
     except BaseException:
         file.close()

@@ -56,19 +56,19 @@ def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
 
 def _imported_of_steps(scripts: Iterable[Path]) -> set[Path]:
     """The scripts, and all files of the steps that they import, directly or not."""
-    found, waiting = set(), list(scripts)
+    imported, waiting = set(), list(scripts)
     while waiting:
         path = waiting.pop()
-        if path in found:
+        if path in imported:
             continue
-        found.add(path)
+        imported.add(path)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("step"):
                 package = ROOT.joinpath(*node.module.split("."))
                 names = [package / alias.name for alias in node.names]
                 files = [name.with_suffix(".py") for name in (package, *names)]
                 waiting += [file for file in files if file.is_file()]
-    return found
+    return imported
 
 
 def changed_sources(recorded: Mapping[str, str], pair: Pair, side: str) -> list[str]:
