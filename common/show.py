@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +41,8 @@ BEFORE = 2  # rows above, in the order in which they were computed
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a model's logs of one step are."""
+class StepLogs:
+    """The logs of one step of one model."""
 
     step: Step
     model: str
@@ -56,11 +57,11 @@ class Place:
 
     def keys(self) -> list[str]:
         """Every key of any of the logs, the reference's first."""
-        found: dict[str, None] = {}
+        keys: dict[str, None] = {}
         for path in self.paths().values():
             with read_log(path) as log:
-                found |= dict.fromkeys(log)
-        return list(found)
+                keys |= dict.fromkeys(log)
+        return list(keys)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,57 +91,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _show(options) -> int:
     steps = [step for step in all_steps() if options.step in (None, step.number)]
-    places = list(_places(steps, options.model, options.out))
-    if not places:
+    sources = list(_step_logs(steps, options.model, options.out))
+    if not sources:
         where = f" of {options.model}" if options.model else ""
         raise UserError(
             f"there are no logs{where} to show; run a check first, and give --out where it did"
         )
-    place, key = find(options.key, places)
-    print("\n".join(shown(place, key, options.around)))
+    source, key = find(options.key, sources)
+    print("\n".join(shown(source, key, options.around)))
     return 0
 
 
-def _places(steps: Sequence[Step], model: str | None, out: Path | None) -> Iterator[Place]:
+def _step_logs(steps: Sequence[Step], model: str | None, out: Path | None) -> Iterator[StepLogs]:
     wanted = Path(model).resolve().name if model else None
     for step in steps:
         base = out / step.name if out else step.folder / "log"
         for folder in sorted(base.glob("[!.]*")):
             for stem in step.judged if wanted in (None, folder.name) else ():
-                place = Place(step, folder.name, folder, stem)
-                if place.paths():
-                    yield place
+                source = StepLogs(step, folder.name, folder, stem)
+                if source.paths():
+                    yield source
 
 
-def find(wanted: str, places: Sequence[Place]) -> tuple[Place, str]:
-    """The place and the key that `wanted` means, of the first step that has it.
+def find(wanted: str, sources: Sequence[StepLogs]) -> tuple[StepLogs, str]:
+    """The source and the key that `wanted` means, of the first step that has it.
 
     Raises UserError, with the candidates, where it means none or more than one.
     """
-    keys = {place: place.keys() for place in places}
+    keys = {source: source.keys() for source in sources}
+    name = printable(wanted)
     for fits in (str.__eq__, _ends_with, str.endswith, str.__contains__):
-        found = [(place, key) for place in places for key in keys[place] if fits(key, wanted)]
-        if not found:
+        fitting = [(source, key) for source in sources for key in keys[source] if fits(key, wanted)]
+        if not fitting:
             continue
-        first = [(p, key) for p, key in found if p.step == found[0][0].step]
-        models = sorted({place.model for place, _ in first})
+        step = fitting[0][0].step
+        candidates = [(source, key) for source, key in fitting if source.step == step]
+        models = sorted({source.model for source, _ in candidates})
         if len(models) > 1:
-            told = ", ".join(models)
-            raise UserError(f"{printable(wanted)}: more than one model has it; --model: {told}")
-        if len(first) == 1:
-            return first[0]
-        listed = ", ".join(printable(key) for _, key in first[:CANDIDATES])
-        more = f" and {len(first) - CANDIDATES} more" if len(first) > CANDIDATES else ""
-        raise UserError(f"{printable(wanted)}: {len(first)} rows are called so: {listed}{more}")
-    every = [key for place in places for key in keys[place]]
-    near = _nearest(wanted, every)
+            raise UserError(f"{name}: more than one model has it; --model: {', '.join(models)}")
+        if len(candidates) == 1:
+            return candidates[0]
+        listed = ", ".join(printable(key) for _, key in candidates[:CANDIDATES])
+        left = len(candidates) - CANDIDATES
+        more = f" and {left} more" if left > 0 else ""
+        raise UserError(f"{name}: {len(candidates)} rows are called so: {listed}{more}")
+    every = [key for source in sources for key in keys[source]]
+    near = get_close_matches(wanted, dict.fromkeys(every), n=3)
     if wanted.startswith(("init/", "train/drift")) or "witness/" in wanted:
-        told = "such a row is a claim, of which the check says all there is"
+        hint = "such a row is a claim, of which the check says all there is"
     elif near:
-        told = f"did you mean {', '.join(printable(key) for key in near)}"
+        hint = f"did you mean {', '.join(printable(key) for key in near)}"
     else:
-        told = f"{len(every)} others are there"
-    raise UserError(f"{printable(wanted)}: no tensor of the logs is called so; {told}")
+        hint = f"{len(every)} others are there"
+    raise UserError(f"{name}: no tensor of the logs is called so; {hint}")
 
 
 def _ends_with(key: str, wanted: str) -> bool:
@@ -148,33 +151,27 @@ def _ends_with(key: str, wanted: str) -> bool:
     return key.endswith((f"/{wanted}", f".{wanted}"))
 
 
-def _nearest(wanted: str, keys: Sequence[str]) -> list[str]:
-    from difflib import get_close_matches
-
-    return get_close_matches(wanted, dict.fromkeys(keys), n=3)
-
-
 # ---- what is printed ----------------------------------------------------------------------------
 
 
-def shown(place: Place, key: str, around: int) -> list[str]:
+def shown(source: StepLogs, key: str, around: int) -> list[str]:
     """The lines on one tensor: its verdict, where it was computed, its values, the rows above."""
     with ExitStack() as stack:
-        logs = {c: stack.enter_context(read_log(path)) for c, path in place.paths().items()}
+        logs = {c: stack.enter_context(read_log(path)) for c, path in source.paths().items()}
         arrays = {column: log[key] for column, log in logs.items() if key in log}
     rows = []
-    if _both(place):
-        judged = judge_folder(place.folder, [place.stem], place.step.number, place.model)
-        rows = judged[place.stem].rows
+    if _both(source):
+        judged = judge_folder(source.folder, [source.stem], source.step.number, source.model)
+        rows = judged[source.stem].rows
     at = next((i for i, row in enumerate(rows) if row.key == key), None)
     row = rows[at] if at is not None else None
     verdict = row.verdict if row is not None else "passed over" if rows else "not judged"
-    title = f"step {place.step.number}, {place.model}: {printable(key)}: {verdict}"
+    title = f"step {source.step.number}, {source.model}: {printable(key)}: {verdict}"
     lines = [title, *(f"  {line}" for line in _shapes(arrays, logs))]
     if row is not None:
         lines += [f"  {line}" for line in describe(row)]
     for side in ("torch", "paddle"):
-        sidecar = read_sidecar(ResultFolder(place.folder).log(place.stem, side)) or Sidecar()
+        sidecar = read_sidecar(ResultFolder(source.folder).log(source.stem, side)) or Sidecar()
         lines.append(f"  {side:<7} {place_of(sidecar.places, key)}")
     lines += ["", *_values(arrays, row, around)]
     if at:
@@ -184,8 +181,8 @@ def shown(place: Place, key: str, around: int) -> list[str]:
     return lines
 
 
-def _both(place: Place) -> bool:
-    return {"torch32", "paddle32"} <= set(place.paths())
+def _both(source: StepLogs) -> bool:
+    return {"torch32", "paddle32"} <= set(source.paths())
 
 
 def _shapes(arrays: Mapping[str, np.ndarray], logs: Mapping) -> list[str]:

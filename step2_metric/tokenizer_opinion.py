@@ -1,6 +1,6 @@
 """A third opinion on tokenizers: what they must make of the hard texts, derived in another way.
 
-Both sides use one file (common/pair/tokenizers.py), so that only this can find it wrong.  It runs
+Both sides use one file (step2_metric/tokenizers.py), so that only this can find it wrong.  It runs
 in the check's process.  Bytes come from Python's own encoder, words from a walk over the marks
 of a text (str.isalnum and str.isspace, no regular expression), pieces from the library's plain
 `encode`, whose ids must decode to the text again and whose spans must hold the pieces.

@@ -1,8 +1,13 @@
 """What a side is told (RunRequest), the process that answers, and what each command takes."""
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -80,7 +85,7 @@ def test_no_option_is_declared_twice():
         text = path.read_text()
         names = re.findall(r"add_argument\(\s*\"--([a-z0-9-]+)\"", text)
         if path.name == "flags.py":
-            names += re.findall(r'^    "([a-z-]+)": \{$', text, re.MULTILINE)
+            names += re.findall(r'^    "([a-z-]+)": _flag\(', text, re.MULTILINE)
         for name in names:
             declared.setdefault(name, []).append(path.name)
     assert len(declared) > 30, "the search for options finds none"
@@ -130,6 +135,53 @@ def test_a_side_without_a_proper_request_ends_with_2(checkout, tmp_path, content
     done = checkout.module("step1_forward.torch.forward", str(path))
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == ([] if content is None else [path])
+
+
+def wrapper(path: Path, text: str) -> Path:
+    """A shell script that stands for a Python."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_one_process_answers_the_single_step_request_too(checkout, tmp_path):
+    starts = tmp_path / "starts"
+    python = wrapper(tmp_path / "python", f'echo "$*" >> "{starts}"\nexec "{sys.executable}" "$@"')
+    done = checkout.check(
+        1, "--model", str(checkout.pair), "--no-report", f"--paddle-python={python}"
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    twins = [line for line in starts.read_text().splitlines() if "-m step" in line]
+    assert twins == ["-W ignore -m step1_forward.paddle.forward -"]
+    assert (checkout.logs(1, "small_cnn") / f"{SINGLE_STEP}.npy").is_file()
+
+
+def test_a_python_that_hands_on_no_standard_input_does(checkout, tmp_path):
+    """As a wrapper may that runs it in a container: each request then has a process of its own."""
+    python = wrapper(tmp_path / "python", f'exec "{sys.executable}" "$@" < /dev/null')
+    done = checkout.check(1, "--model", str(PAIR), "--no-report", f"--paddle-python={python}")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_waiting_process_ends_with_the_one_that_started_it():
+    script = (
+        "import sys, time\nfrom common.pair.twin_process import TwinProcess\n"
+        "twin = TwinProcess(sys.executable, 'step1_forward.paddle.forward')\n"
+        "print(twin._process._process.pid, flush=True)\ntime.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    pid = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    for _ in range(600):
+        state = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
+        )
+        if state.stdout.strip()[:1] in ("", "Z"):
+            return
+        time.sleep(0.1)
+    os.killpg(pid, signal.SIGKILL)
+    pytest.fail("it waits for ever")
 
 
 def test_a_model_that_reads_and_prints_does_not_disturb_the_answers(checkout, tmp_path):

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from mutant import mutant
 
-from common.pair import tokenizers
 from common.pair.sentencepieces import find_model
 from common.system.errors import UserError
-from step2_metric import tokenizer_opinion
+from step2_metric import tokenizer_opinion, tokenizers
 from step2_metric.hard_texts import HARD_TEXTS, SENTENCE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -235,7 +234,7 @@ def test_pieces_are_those_of_the_reference_program(model):
 def test_the_library_is_asked_for_only_when_it_is_needed(tmp_path):
     script = (
         "import sys; sys.modules['sentencepiece'] = None\n"
-        "from common.pair.tokenizers import Bytes, SentencePiece, encode\n"
+        "from step2_metric.tokenizers import Bytes, SentencePiece, encode\n"
         "encode(Bytes(), ['a'])\n"
         "try: SentencePiece('x.model')\n"
         "except Exception as error: print(type(error).__name__, error)\n"

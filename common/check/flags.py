@@ -4,7 +4,6 @@ An option that a command does not take is an error there, and not in its --help.
 """
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -29,134 +28,89 @@ def several(text: str) -> int:
     return int(text)
 
 
+def _flag(help_text: str, **told: object) -> dict[str, object]:
+    return told | {"help": help_text}
+
+
 # Name -> what argparse is told of it; each help ends in an example.
-_FLAGS: dict[str, dict] = {
-    "model": {
-        "action": "append",
-        "metavar": "NAME|FOLDER",
-        "help": "a built-in model, your pair's folder, or all (default): --model reformer",
-    },
-    "preset": {
-        "default": "default",
-        "metavar": "NAME",
-        "help": "a configuration of the model's case.py: --preset enwik8",
-    },
-    "case": {
-        "action": "append",
-        "default": [],
-        "metavar": "NAME",
-        "help": "run this case of the preset alone; may be repeated: --case lm",
-    },
-    "device": {
-        "choices": ("cpu", "gpu"),
-        "default": "cpu",
-        "help": "where both sides compute: --device gpu",
-    },
-    "seed": {
-        "type": natural,
-        "default": 0,
-        "metavar": "N",
-        "help": "of inputs, weights and dropout: --seed 1",
-    },
-    "weights": {
-        "metavar": "PATH|WORD",
-        "help": "a checkpoint, or trained-like or stirred: --weights checkpoints/reformer",
-    },
-    "out": {
-        "type": Path,
-        "metavar": "DIR",
-        "help": "write logs to DIR/STEP/MODEL instead: --out /tmp/logs",
-    },
-    "train": {
-        "action": "store_true",
-        "help": "in train mode, with dropout from the tape: --train",
-    },
-    "transplant": {
-        "metavar": "OP,OP…|all|smallest",
-        "help": "operators that torch computes on the Paddle side, or a search for the fewest: "
-        "--transplant softmax,layer_norm",
-    },
-    "data": {
-        "type": Path,
-        "metavar": "PATH",
-        "help": "the file or folder to train on: --data reviews_Electronics_5.json.gz",
-    },
-    "tokenizer": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "a SentencePiece model: --tokenizer spiece.model",
-    },
-    "epochs": {
-        "type": positive,
-        "metavar": "N",
-        "help": "train so many, instead of the preset's number: --epochs 1",
-    },
-    "steps": {
-        "type": positive,
-        "metavar": "N",
-        "help": "end the whole training after so many steps: --steps 100",
-    },
-    "seeds": {
-        "type": positive,
-        "default": 1,
-        "metavar": "N",
-        "help": "train each side so often, from N seeds: --seeds 5",
-    },
-    "resume": {
-        "action": "store_true",
-        "help": "go on with a training that was stopped: --resume",
-    },
-    "checkpoint-every": {
-        "type": positive,
-        "metavar": "STEPS",
-        "help": "beside the one after each epoch; by default one a minute: --checkpoint-every 50",
-    },
-    "processes": {
-        "type": several,
-        "default": 2,
-        "metavar": "N",
-        "help": "of each side, 2 by default: --processes 4",
-    },
-    "reuse": {
-        "choices": ("torch",),
-        "help": "keep that side's logs while nothing that they need has changed: --reuse torch",
-    },
-    "reference": {
-        "type": Path,
-        "metavar": "DIR",
-        "help": "torch logs that somebody else sent: --reference their_logs",
-    },
-    "compare-only": {
-        "action": "store_true",
-        "help": "judge logs that are there, run nothing: --compare-only",
-    },
-    "allow": {
-        "action": "append",
-        "choices": ("precision",),
-        "default": [],
-        "help": "let rows of this verdict pass: --allow precision",
-    },
-    "torch-python": {
-        "metavar": "PATH",
-        "help": "the Python that runs that side: --torch-python ~/torch-env/bin/python",
-    },
-    "paddle-python": {
-        "metavar": "PATH",
-        "help": "likewise: --paddle-python ~/paddle-env/bin/python",
-    },
-    "json": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "write every row as JSON: --json rows.json",
-    },
-    "no-report": {
-        "action": "store_true",
-        "help": "leave out reprod_log's own report: --no-report",
-    },
-    "debug": {
-        "action": "store_true",
-        "help": "show tracebacks: --debug",
-    },
+_FLAGS = {
+    "model": _flag(
+        "a built-in model, your pair's folder, or all (default): --model reformer",
+        action="append",
+        metavar="NAME|FOLDER",
+    ),
+    "preset": _flag(
+        "a configuration of the model's case.py: --preset enwik8", default="default", metavar="NAME"
+    ),
+    "case": _flag(
+        "run this case of the preset alone; may be repeated: --case lm",
+        action="append",
+        default=[],
+        metavar="NAME",
+    ),
+    "device": _flag(
+        "where both sides compute: --device gpu", choices=("cpu", "gpu"), default="cpu"
+    ),
+    "seed": _flag("of inputs, weights and dropout: --seed 1", type=natural, default=0, metavar="N"),
+    "weights": _flag(
+        "a checkpoint, or trained-like or stirred: --weights checkpoints/reformer",
+        metavar="PATH|WORD",
+    ),
+    "out": _flag("write logs to DIR/STEP/MODEL instead: --out /tmp/logs", type=Path, metavar="DIR"),
+    "train": _flag("in train mode, with dropout from the tape: --train", action="store_true"),
+    "transplant": _flag(
+        "operators that torch computes on the Paddle side: --transplant softmax,gelu",
+        metavar="OP,OP…|all|smallest",
+    ),
+    "data": _flag(
+        "the file or folder to train on: --data reviews_Electronics_5.json.gz",
+        type=Path,
+        metavar="PATH",
+    ),
+    "tokenizer": _flag(
+        "a SentencePiece model: --tokenizer spiece.model", type=Path, metavar="FILE"
+    ),
+    "epochs": _flag(
+        "train so many, instead of the preset's number: --epochs 1", type=positive, metavar="N"
+    ),
+    "steps": _flag(
+        "end the whole training after so many steps: --steps 100", type=positive, metavar="N"
+    ),
+    "seeds": _flag(
+        "train each side so often, from N seeds: --seeds 5", type=positive, default=1, metavar="N"
+    ),
+    "resume": _flag("go on with a training that was stopped: --resume", action="store_true"),
+    "checkpoint-every": _flag(
+        "beside those after each epoch; else one a minute: --checkpoint-every 50",
+        type=positive,
+        metavar="STEPS",
+    ),
+    "processes": _flag(
+        "of each side, 2 by default: --processes 4", type=several, default=2, metavar="N"
+    ),
+    "reuse": _flag(
+        "keep that side's logs while nothing that they need has changed: --reuse torch",
+        choices=("torch",),
+    ),
+    "reference": _flag(
+        "torch logs that somebody else sent: --reference their_logs", type=Path, metavar="DIR"
+    ),
+    "compare-only": _flag(
+        "judge logs that are there, run nothing: --compare-only", action="store_true"
+    ),
+    "allow": _flag(
+        "let rows of this verdict pass: --allow precision",
+        action="append",
+        choices=("precision",),
+        default=[],
+    ),
+    "torch-python": _flag(
+        "the Python that runs that side: --torch-python ~/torch-env/bin/python", metavar="PATH"
+    ),
+    "paddle-python": _flag("likewise: --paddle-python ~/paddle-env/bin/python", metavar="PATH"),
+    "json": _flag("write every row as JSON: --json rows.json", type=Path, metavar="FILE"),
+    "no-report": _flag("leave out reprod_log's own report: --no-report", action="store_true"),
+    "debug": _flag("show tracebacks: --debug", action="store_true"),
 }
 
 # What each command takes, in the order of its --help.
@@ -190,8 +144,3 @@ class Parser(argparse.ArgumentParser):
         """Take an option of the table, in a meaning that differs in what is given."""
         self.add_argument(f"--{name}", **_FLAGS[name] | other)
         return self
-
-
-def dest(names: Sequence[str]) -> list[str]:
-    """Names of options as attributes."""
-    return [name.replace("-", "_") for name in names]

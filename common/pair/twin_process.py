@@ -10,7 +10,7 @@ importing it again.
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,27 +48,29 @@ class TwinProcess:
     ):
         self.python = python
         self.module = module
-        self._asked: deque[Path] = deque()  # folders of the requests that owe an answer
+        self._asked: deque[Path] = deque()  # the requests that owe an answer
+        self._told = on_progress or (lambda text: None), threads, device
         command = [python, "-W", "ignore", "-m", module, FROM_STDIN]
-        on_progress = on_progress or (lambda text: None)
-        self._process = Process(command, on_progress, threads, device, asks=True)
+        self._process = Process(command, *self._told, asks=True)
 
     def ask(self, request: RunRequest, path: Path) -> None:
         """Write a request to `path` and hand it over; what it makes goes into the same folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
         request.write(path)
-        self._asked.append(path.parent)
+        self._asked.append(path)
         self._process.ask(json.dumps(str(path)))
 
     def failure(self) -> Failure | None:
         """Wait for the oldest request that owes an answer; why it failed, None where it did not."""
-        folder = self._asked.popleft()
+        path = self._asked.popleft()
         status = self._process.answer()
         if status == 0:
             return None
-        failure = _written(folder, _side(self.module))
-        if failure is None:  # no word of its own: it died, or its disk is full
+        failure = _written(path.parent, _side(self.module))
+        if failure is None:
             self.end()
+            if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
+                return _run(self.python, self.module, [self.module], [path], *self._told)[0]
             failure = _how_it_ended(self._process, self.module, self.python)
         return failure
 
@@ -118,16 +120,24 @@ def run_group(
     for path, request in requests.items():
         request.write(path)
     count = next(iter(requests.values())).processes
-    command = [python, "-W", "ignore", "-m", *_launcher(module, count, logs), *map(str, requests)]
-    process = Process(command, on_progress, threads=1, device=device)
+    launcher = _launcher(module, count, logs)
+    return _run(python, module, launcher, list(requests), on_progress, 1, device)
+
+
+def _run(
+    python: str, module: str, script: list[str], paths: Sequence[Path], *told: object
+) -> list[Failure | None]:
+    """Run requests by a process that is given their paths, and wait for its end."""
+    command = [python, "-W", "ignore", "-m", *script, *map(str, paths)]
+    process = Process(command, *told)
     try:
         status = process.wait()
     except BaseException:
         process.stop()
         raise
-    failures = [_written(path.parent, _side(module)) for path in requests]
+    failures = [_written(path.parent, _side(module)) for path in paths]
     if status != 0 and not any(failures):
-        return [_how_it_ended(process, module, python)] * len(requests)
+        return [_how_it_ended(process, module, python)] * len(paths)
     return failures
 
 

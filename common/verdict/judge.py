@@ -6,7 +6,7 @@ prints nothing: logs in, rows out.  NumPy only.
 
 import os
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -375,9 +375,8 @@ def _kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[st
     return scales
 
 
-def _notes(rows: Iterable[Row], logs: Logs) -> list[str]:
+def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
     """What a reader must know beside the rows."""
-    rows = list(rows)
     notes = []
     if not rows:
         notes.append("nothing was compared: the logs have no key in common")

@@ -12,11 +12,11 @@ from common.pair.case_hooks import TEXT, data_cases
 from common.pair.data import BYTE_OFFSET, split_documents
 from common.pair.metrics import classification
 from common.pair.sentencepieces import MODEL
-from common.pair.tokenizers import Bytes, SentencePiece, Words, encode
 from common.sides import paddle_side as side
 from common.sides.paddle_loader import Documents, Samples, batches, count, evaluate
 from common.sides.twin import main
 from step2_metric.hard_texts import HARD_TEXTS
+from step2_metric.tokenizers import Bytes, SentencePiece, Words, encode
 
 SCORED_TOKENS = 1 << 13  # of a language model's test set: its logits are a vocabulary times more
 SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes

@@ -1,6 +1,6 @@
 """Words of texts as ids, for the sources of classified texts: NLTK's wordpunct rule.
 
-Not the tokenizers that step 2 checks (common/pair/tokenizers.py): the data are built once, in the
+Not the tokenizers that step 2 checks (step2_metric/tokenizers.py): the data are built once, in the
 check's process.
 """
 
