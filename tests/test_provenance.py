@@ -21,9 +21,9 @@ STEPS = sorted(path.name for path in ROOT.glob("step*_*"))
 # Step -> what its twin scripts import beside common/.
 READ_BY_TWINS = {
     "step1_forward": (),
-    "step2_metric": ("step2_metric/hard_texts.py",),
+    "step2_metric": ("step2_metric/hard_texts.py", "step2_metric/tokenizers.py"),
     "step3_loss": (),
-    "step4_backward": ("step4_backward/setups.py",),
+    "step4_backward": ("step4_backward/setups.py", "step4_backward/part_of_tape.py"),
     "step5_train": (
         "step4_backward/setups.py",
         *(f"step5_train/{name}.py" for name in ("training", "initial", "generation")),
