@@ -8,7 +8,8 @@ from checkout import ROOT
 
 from tools import rooms
 
-MOST_ROOMS, MOST_FLOORS, MOST_ARROWS, MOST_LINES = 26, 7, 100, 13_500
+MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 26, 7, 100
+MOST_LINES = 16_350  # measured on 2026-11-22: it may fall, towards 13,500, and not rise
 
 
 @pytest.fixture
