@@ -6,11 +6,17 @@ must be the one that it names (or, where the check must refuse, its sentence mus
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from common.pair.pairs import load_pair
+from common.system.checkout import ROOT
 
 MODELS = "common/models"
 SMALL_CNN = "tests/pairs/small_cnn"
 TEXT_CLASSIFIER = "examples/text_classifier"
+
+STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
 
 # What faults are about, in the order of the table and the picture.
 AREAS = (
@@ -76,6 +82,13 @@ class Fault:
         """The model's name, as the logs' folder has it."""
         return Path(self.model).name
 
+    @property
+    def case(self) -> str:
+        """The case that its origin is in, which is all that has to run; "" where more has to."""
+        case = self.origin.partition("/")[0]
+        one_will_do = self.step in STEPS_WITH_CASES and not self.refused
+        return case if one_will_do and case in _cases(self.model) else ""
+
     def planted(self, text: str) -> str:
         """The file's text with the fault; raises ValueError unless `old` occurs exactly once."""
         if text.count(self.old) != 1:
@@ -87,6 +100,13 @@ class Fault:
     def named(self, key: str) -> bool:
         """True if a key is the one where this fault starts."""
         return key == self.origin or key.endswith(f"/{self.origin}")
+
+
+@cache
+def _cases(model: str) -> frozenset[str]:
+    """The names of a model's cases."""
+    pair = load_pair(str(ROOT / model) if "/" in model else model)
+    return frozenset(case.name for case in pair.cases("default")) - {""}
 
 
 def in_model(model: str, step: int = 1):

@@ -40,7 +40,8 @@ class Check:
     @classmethod
     def of(cls, fault: Fault) -> "Check":
         """The check that must find a fault."""
-        return cls(fault.step, fault.model, fault.arguments)
+        case = ("--case", fault.case) if fault.case else ()
+        return cls(fault.step, fault.model, (*fault.arguments, *case))
 
     @property
     def name(self) -> str:

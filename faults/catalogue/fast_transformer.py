@@ -107,7 +107,7 @@ FAULTS = [
         "pooling weights summed over the channels' axis",
         "weights = weights / (weights.sum(axis=1, keepdim=True) + 1e-8)",
         "weights = weights / (weights.sum(axis=-1, keepdim=True) + 1e-8)",
-        "fastformer_model.pooler.pooling_weights",
+        "train/fastformer_model.pooler.pooling_weights",
         area="attention",
     ),
     forward(

@@ -17,7 +17,7 @@ FAULTS = [
         "LayerNorm's default epsilon, 1e-5 for 1e-12",
         "self.LayerNorm = nn.LayerNorm(out_size, epsilon=layer_norm_eps)",
         "self.LayerNorm = nn.LayerNorm(out_size)",
-        f"{ATTENTION}.output.LayerNorm",
+        f"main/{ATTENTION}.output.LayerNorm",
         area="norms",
     ),
     forward(
@@ -33,7 +33,7 @@ FAULTS = [
         "GELU's tanh form for the exact one",
         '"gelu": F.gelu',
         '"gelu": lambda x: F.gelu(x, approximate=True)',
-        f"{ENCODER}.encoders.0.intermediate",
+        f"main/{ENCODER}.encoders.0.intermediate",
         area="activations",
     ),
     forward(
@@ -41,7 +41,7 @@ FAULTS = [
         "LayerNorm before the residual is added",
         "return self.LayerNorm(x + residual)",
         "return self.LayerNorm(x) + residual",
-        f"{ATTENTION}.output.LayerNorm:in/0",
+        f"main/{ATTENTION}.output.LayerNorm:in/0",
         area="structure",
     ),
     forward(
@@ -57,7 +57,7 @@ FAULTS = [
         "tanh left out of the pooling",
         "logits = self.att_fc2(paddle.tanh(self.att_fc1(x)))",
         "logits = self.att_fc2(self.att_fc1(x))",
-        f"{POOLER}.att_fc2:in/0",
+        f"main/{POOLER}.att_fc2:in/0",
         area="activations",
     ),
     # ---- Linear
@@ -92,7 +92,7 @@ FAULTS = [
         "softmax over the heads instead of the tokens",
         "F.softmax(query_logits, axis=-1)",
         "F.softmax(query_logits, axis=1)",
-        f"{SELF}.query_weights",
+        f"main/{SELF}.query_weights",
         area="attention",
     ),
     forward(
@@ -100,7 +100,7 @@ FAULTS = [
         "heads and channels in the other order",
         "heads = x.reshape([batch, tokens, self.num_heads, self.head_size])",
         "heads = x.reshape([batch, tokens, self.head_size, self.num_heads]).swapaxes(2, 3)",
-        f"{SELF}.global_query",
+        f"main/{SELF}.global_query",
         area="attention",
     ),
     forward(
@@ -108,7 +108,7 @@ FAULTS = [
         "logits scaled by the hidden size, not the head's",
         "scale = self.head_size**0.5",
         "scale = (self.num_heads * self.head_size) ** 0.5",
-        f"{SELF}.query_logits",
+        f"main/{SELF}.query_logits",
         area="attention",
     ),
     forward(
@@ -116,7 +116,7 @@ FAULTS = [
         "global key summed over the plain keys",
         "self.pool(key_weights, key_mixed)",
         "self.pool(key_weights, key)",
-        f"{SELF}.global_key",
+        f"main/{SELF}.global_key",
         area="attention",
     ),
     # ---- masks, padding, positions
@@ -125,7 +125,7 @@ FAULTS = [
         "mask value -1e4 replaced by -1e9",
         "* -10000.0)",
         "* -1e9)",
-        f"{ENCODER}.mask_bias",
+        f"main/{ENCODER}.mask_bias",
         area="masks",
     ),
     forward(
@@ -133,7 +133,7 @@ FAULTS = [
         "mask the wrong way round",
         "(1.0 - mask.unsqueeze(1)) * -10000.0",
         "mask.unsqueeze(1) * -10000.0",
-        f"{ENCODER}.mask_bias",
+        f"main/{ENCODER}.mask_bias",
         area="masks",
     ),
     forward(
@@ -141,7 +141,7 @@ FAULTS = [
         "0 times minus infinity in the mask: NaN",
         "* -10000.0)",
         '* float("-inf"))',
-        f"{ENCODER}.mask_bias",
+        f"main/{ENCODER}.mask_bias",
         area="masks",
     ),
     forward(
