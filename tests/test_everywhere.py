@@ -109,7 +109,7 @@ def test_what_the_catalogue_says_turns_a_path_red(monkeypatch):
         control = {"step": 1, "model": "m", "first": "k", "exit_code": status}
         return {"faults": [found for _ in faults], "controls": [control]}
 
-    monkeypatch.setattr(hard, "run", lambda *given: [])
+    monkeypatch.setattr(hard, "run", lambda *given, **options: [])
     monkeypatch.setattr(everywhere, "CASTS", ())
     for more, passed in (({}, True), ({"caught": False}, False), ({"status": 1}, False)):
         monkeypatch.setattr(
@@ -120,7 +120,7 @@ def test_what_the_catalogue_says_turns_a_path_red(monkeypatch):
         assert len(outcome.lost) == (len(faults) if more.get("caught") is False else 0)
         assert len(outcome.alarms) == more.get("status", 0)
 
-    def broken(*given):
+    def broken(*given, **options):
         raise UserError("no report")
 
     monkeypatch.setattr(hard, "run", broken)

@@ -264,9 +264,13 @@ def logs_of(out):
         found[name] = path.read_bytes()
         if path.suffix == ".json" and path.name != "reference.json":
             content = json.loads(found[name])
-            if isinstance(content, dict) and "command" in content:
-                content = {k: v for k, v in content.items() if k not in VARIES}
-                content["command"] = re.sub(rf"{re.escape(str(out))}\S*", "", content["command"])
+            if isinstance(content, dict):
+                # Paths below the two results, whose working folders have names of their own.
+                content = {
+                    k: re.sub(rf"{re.escape(str(out))}\S*", "", v) if isinstance(v, str) else v
+                    for k, v in content.items()
+                    if k not in VARIES
+                }
             found[name] = content
     return found
 
