@@ -19,6 +19,7 @@ STEP = Step(
     launches=(Launch(),),
     judged=("forward",),
     guide_stem="forward",
+    decodes=True,
 )
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ class Inputs:
         pairs = self.bring_weights(pairs)
         run = self.options.run
         for pair in pairs if run.cases else ():
-            decode = self.step.number == 1
-            chosen_cases(pair.cases(run.preset, run.weights, run.train, decode), run.cases)
+            cases = pair.cases(run.preset, run.weights, run.train, self.step.decodes)
+            chosen_cases(cases, run.cases)
         for pair in pairs:
             if pair.name not in self.errors and self.make_data(pair):
                 self.bring_reference(pair, base / pair.name)

@@ -48,6 +48,7 @@ class Step:
     guide_threshold: float = 1e-6
     guide_failure: str = "both sides' float64 runs show that the difference is rounding"
     data: bool = False  # reads data sets
+    decodes: bool = False  # also runs the cases that decode with a cache
     trains: bool = False  # and can go on with a training that was stopped
     extra: Callable | None = None
     answer: Callable | None = None
