@@ -211,6 +211,21 @@ def test_a_swap_that_cannot_be_done_brings_the_former_result_back(tmp_path, monk
     assert os.listdir(tmp_path) == ["model"]
 
 
+def test_a_former_result_goes_though_another_check_swaps_at_that_moment(tmp_path, monkeypatch):
+    for name in ("model", "made"):
+        (tmp_path / name).mkdir()
+    replace = os.replace
+
+    def replace_and_be_overtaken(source, target):
+        replace(source, target)
+        if source == tmp_path / "made":
+            replace(target, tmp_path / "aside")
+
+    monkeypatch.setattr(os, "replace", replace_and_be_overtaken)
+    put_in_place(tmp_path / "made", tmp_path / "model")
+    assert os.listdir(tmp_path) == ["aside"]
+
+
 def test_a_result_does_not_take_the_place_of_a_link(tmp_path):
     for name in ("elsewhere", "made"):
         (tmp_path / name).mkdir()

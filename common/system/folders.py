@@ -98,10 +98,12 @@ def put_in_place(finished: Path, target: Path) -> None:
     with put_off():
         old = Path(tempfile.mkdtemp(prefix=f".old-{os.getpid()}-", dir=target.parent))
         lock = lock_folder(old)
+        replaced = False
         try:
             _swap(finished, target, old / target.name)
+            replaced = True  # if the target is absent again, another check is just swapping
         finally:
-            if os.path.lexists(target):  # else the next check brings the former one back
+            if replaced or os.path.lexists(target):  # else the next check brings it back
                 shutil.rmtree(old, ignore_errors=True)
             if lock is not None:
                 os.close(lock)
