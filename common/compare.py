@@ -38,13 +38,15 @@ def _parser() -> Parser:
     parser.add_argument(
         "--cand64", type=Path, metavar="B.npy", help="the candidate's float64 log: --cand64 b64.npy"
     )
-    return parser.take("json", "debug")
+    return parser.take("strict", "json", "debug")
 
 
 def _compare(options) -> int:
     if (options.ref64 is None) != (options.cand64 is None):
         raise UserError("--ref64 and --cand64 are given together or not at all")
-    judgement = judge_logs(options.ref, options.cand, options.ref64, options.cand64, step=0)
+    judgement = judge_logs(
+        *(options.ref, options.cand, options.ref64, options.cand64), step=0, strict=options.strict
+    )
     pairs = [(options.ref, options.cand)]
     if options.ref64 is not None:
         pairs.append((options.ref64, options.cand64))

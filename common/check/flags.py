@@ -104,6 +104,9 @@ _FLAGS = {
         choices=("precision",),
         default=[],
     ),
+    "strict": _flag(
+        "values inside a model decide too, not only what it gives: --strict", action="store_true"
+    ),
     "torch-python": _flag(
         "the Python that runs that side: --torch-python ~/torch-env/bin/python", metavar="PATH"
     ),
@@ -116,7 +119,7 @@ _FLAGS = {
 # What each command takes, in the order of its --help.
 OF_EVERY_CHECK = (
     *("model", "preset", "device", "seed", "weights", "out", "compare-only"),
-    *("allow", "torch-python", "paddle-python", "json", "no-report", "debug"),
+    *("allow", "strict", "torch-python", "paddle-python", "json", "no-report", "debug"),
 )
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")
 OF_CASES = ("case", "train")  # steps 1, 3 and 4

@@ -23,6 +23,7 @@ class CheckOptions:
     reference: Path | None = None  # torch logs of somebody else
     compare_only: bool = False  # judge what is there
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
+    strict: bool = False  # what is inside a model decides too
     pythons: dict[str, str | None] = field(default_factory=dict)  # side -> the Python given for it
     report: bool = True  # ask reprod_log for its own report
 
@@ -32,7 +33,7 @@ class CheckOptions:
         given = vars(arguments)
         told = {f.name: given[f.name] for f in dataclasses.fields(RunRequest) if f.name in given}
         told.pop("model", None)
-        own = ("out", "data", "tokenizer", "reference", "compare_only")
+        own = ("out", "data", "tokenizer", "reference", "compare_only", "strict")
         told.pop("data", None)
         return cls(
             run=RunRequest(cases=tuple(given.get("case", ())), **told),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
+from common.check.origins import prove_origins
 from common.check.result import Result, refuse_unfit, shown
 from common.check.steps import Step
 from common.check.twins import Twins
@@ -141,14 +142,18 @@ def judge_model(
             logs = [files.log(step.guide_stem, side) for side in SIDES]
             guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
         judged = (folder, step.judged, step.number, pair.name)
-        judgements = judge_folder(*judged, until_off=twins is not None)
+        strict = options.strict
+        judgements = judge_folder(*judged, until_off=twins is not None, strict=strict)
         if twins and not all(judgement.harmless for judgement in judgements.values()):
             failed = twins.single_step(pair)
             if failed:
                 result.notes.append(
                     f"only the first origin is sure, single-step mode failed: {failed}"
                 )
-            judgements = judge_folder(*judged)
+            judgements = judge_folder(*judged, strict=strict)
+            if not (failed or strict or pair.built_in):
+                for stem, judgement in judgements.items():
+                    prove_origins(twins, pair, folder, stem, judgement)
         result.take(judgements, folder, pair)
         if guide is not None:
             result.take_report(guide.wait(), guide.target)

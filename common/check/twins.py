@@ -8,6 +8,7 @@ from pathlib import Path
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
+from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file
@@ -96,6 +97,25 @@ class Twins:
                 failure = process.failure()
                 if failure is not None:
                     error_file(self.work / pair.name, "paddle").unlink(missing_ok=True)
+                    return failure.sentence
+        return ""
+
+    def feed(self, pair: Pair, key: str, axes: str, case: str, folder: Path) -> str:
+        """Run a case of the Paddle side once more, into `folder`, with torch's values of one key.
+
+        axes  their order on the Paddle side, such as "0 2 1"; empty: as in torch
+        Returns why that could not be done; empty where it was.
+        """
+        ResultFolder(self.work / pair.name).take_over(folder)
+        more = {"single_step": True, "feed": (key,), "feed_axes": (axes,)}
+        more["cases"] = (case,) if case else ()
+        for launch in self.step.launches:
+            if launch.single_step:
+                process = self._process("paddle")
+                request = self._request("paddle", pair, launch, **more)
+                process.ask(request, folder / "request_paddle.json")
+                failure = process.failure()
+                if failure is not None:
                     return failure.sentence
         return ""
 

@@ -57,6 +57,8 @@ class Sidecar:
     dtype: str | None = _entry(kinds.TEXT)
     # The name of the pair's configuration.
     preset: str | None = _entry(kinds.TEXT)
+    # True for a pair of the workbench's own, whose sides are one text: every probe decides.
+    built_in: bool | None = _entry(kinds.YES_OR_NO)
     # --seed.
     seed: int | None = _entry(kinds.WHOLE)
     # --train: train mode, with dropout from the tape.

@@ -71,6 +71,10 @@ class RunRequest:
     only_float32: bool = False
     # Whether each module is fed the reference's values, in float64 alone.
     single_step: bool = False
+    # Single-step mode: the only keys that are fed the reference's values; none means every probe.
+    feed: tuple[str, ...] = ()
+    # For each of those the order of its axes on this side, such as "0 2 1"; none means as it is.
+    feed_axes: tuple[str, ...] = ()
     # Whether the sidecar tells what common.certificate asks for beside the usual.
     certify: bool = False
     # Whether the model is only built, and the owners of its weights written.

@@ -21,6 +21,7 @@ from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, w
 COLOURS = {
     "IDENTICAL": "green",
     "ROUNDING": "green",
+    "INSIDE": "yellow",
     "CONSTANT": "yellow",
     "FLIP": "yellow",
     "CLOSE": "yellow",

@@ -78,9 +78,10 @@ def _observe_gradient(session, label, gradient):
     session.record(key, array(gradient))
     session.places.setdefault(key, session.places.get(session.prefix + label, ""))
     session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
-    if session.reference is not None and key in session.reference:
-        return tensor(session.reference[key]).to(gradient.dtype)
-    return gradient
+    reference = None if session.reference is None else session.reference.get(key)
+    if reference is None or list(reference.shape) != list(gradient.shape):
+        return gradient
+    return tensor(reference).to(gradient.dtype)
 
 
 def _observe_nested(session, site, values, class_name, replace=True):

@@ -16,7 +16,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -203,7 +203,8 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
         with read_log(files.log(job.stem, "torch", FLOAT64)) as reference:
-            write(SINGLE_STEP, "float64", forced, reference)
+            fed = _fed(reference, request) if request.feed else reference
+            write(SINGLE_STEP, "float64", forced, fed)
         return
     no_float64 = ""
     for dtype in dtypes[-1:] if request.only_float32 else dtypes:
@@ -225,6 +226,16 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             weights.save_state(choices_path, forced)
         if dtype == "float32" and session.flips:
             write(UNFORCED, dtype, None, probing=False)
+
+
+def _fed(reference: Mapping[str, np.ndarray], request: RunRequest) -> dict[str, np.ndarray]:
+    """The reference's values of the keys that alone are fed, with their axes as on this side."""
+    orders = request.feed_axes or ("",) * len(request.feed)
+    fed = {}
+    for key, order in zip(request.feed, orders, strict=True):
+        axes = [int(axis) for axis in order.split()]
+        fed[key] = np.transpose(reference[key], axes) if axes else reference[key]
+    return fed
 
 
 def _transplant(text: str):

@@ -83,6 +83,7 @@ def write_log(
         device=request.device,
         dtype=dtype,
         preset=request.preset,
+        built_in=pair.built_in,
         seed=request.seed,
         train=request.train,
         weights=request.weights or "initial",

@@ -18,7 +18,8 @@ from common.verdict.causes import NOISE_ONLY, STATISTICS, explain, note_gradient
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.context import Context, InheritedNoise, LongestSum, ZeroGradients
 from common.verdict.independence import ENOUGH_FLOATS
-from common.verdict.logs_of_a_run import LOGS, Logs, not_judged
+from common.verdict.inside import Inside, is_inside
+from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
 from common.verdict.measures import largest_scale
 from common.verdict.origins import Streams, parent_code
 from common.verdict.row import AGREEING, FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
@@ -38,6 +39,9 @@ class Judgement:
 
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    cases: tuple[str, ...] = ()  # prefixes of the cases' keys
+    # Key of a value inside -> the order of paddle's axes that gives torch's.
+    axes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -89,6 +93,7 @@ def judge_logs(
     step: object = "",
     model: str = "",
     until_off: bool = False,
+    strict: bool = False,
 ) -> Judgement:
     """Judge a candidate's logs (paddle) against a reference's (torch).
 
@@ -97,13 +102,15 @@ def judge_logs(
                    a row is off, the rows after it take their verdict from it, so that what was only
                    passed on is CARRIED and every origin is found
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
-    until_off      end with the first row that is not HARMLESS: single-step logs will be wanted then
+    until_off      end with the first row that shows that single-step logs will be wanted: it is not
+                   HARMLESS, and decides
+    strict         what is inside a model decides too, as in the workbench's own pairs always
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
     with ExitStack() as stack:
         logs = Logs(stack, sources)
-        judgement = Judgement()
+        judgement = Judgement(cases=logs.cases)
         if ("ref64" in logs) != ("cand64" in logs):
             missing = LOGS["cand64" if "ref64" in logs else "ref64"]
             judgement.notes.append(f"{missing} is not there: the guide's rule decides")
@@ -118,13 +125,20 @@ def judge_logs(
         keys = [Key.parse(key, logs.cases) for key in logs.keys()]
         passed_over, notes = not_judged(keys, logs)
         judgement.notes += notes
-        judge = _Judge(logs, batch)
-        for key in (key for key in keys if key not in passed_over):
+        keys = [key for key in keys if key not in passed_over]
+        strict = strict or logs.sidecars["ref32"].built_in
+        judge = _Judge(logs, batch, strict)
+        for key in keys:
             row = judge.row(key)
             row.step, row.model = step, model
+            row.inside = is_inside(key, logs)
             judgement.rows.append(row)
-            if until_off and row.verdict not in HARMLESS:
+            if until_off and row.verdict not in HARMLESS and not (row.inside and not strict):
                 break
+        if not strict:
+            inside = Inside(logs, keys[: len(judgement.rows)])
+            judgement.notes += inside.settle(judgement.rows)
+            judgement.axes = inside.axes
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
 
@@ -148,10 +162,11 @@ class _Case:
 class _Judge:
     """Judges row after row, and remembers whether one was off already."""
 
-    def __init__(self, logs: Logs, batch: int | Mapping[str, int | None] | None):
+    def __init__(self, logs: Logs, batch: int | Mapping[str, int | None] | None, strict: bool):
         self.logs = logs
         self.batch = batch
-        self.kind_scales = _kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
+        self.strict = strict
+        self.kind_scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
         self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
         self.streams = Streams()
         self._cases: dict[str, _Case] = {}
@@ -316,6 +331,8 @@ class _Judge:
             if row.verdict not in AGREEING:
                 self.carry(key, row, "right on the reference's input")
             return row
+        if row.verdict in AGREEING and not self.strict:
+            return row  # what it was fed may mean something else inside this side's model
         if key.is_own_pass and local.verdict != "CONSTANT":
             # The whole model at the reference's weights: what is off above is off in here too.
             if case.failing:
@@ -363,16 +380,6 @@ def _unmasked(values: np.ndarray) -> np.ndarray:
     if np.count_nonzero(fill) > 1 and rest.size and sizes.max() / FILL > rest.max():
         return values[~fill]
     return values
-
-
-def _kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[str, float]:
-    """Group -> S, the largest rms of its tensors in the reference."""
-    scales: dict[str, float] = {}
-    for text in log:
-        group = Key.parse(text, cases).group
-        if group:
-            scales[group] = max(scales.get(group, 0.0), largest_scale([log[text]]))
-    return scales
 
 
 def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:

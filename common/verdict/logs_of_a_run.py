@@ -13,6 +13,7 @@ from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, read_sidecar
 from common.verdict.independence import transplanted
+from common.verdict.measures import largest_scale
 
 LOGS = {
     "ref32": "torch's float32 log",
@@ -88,6 +89,16 @@ class Logs:
     def transplanted(self) -> bool:
         """True where one framework computed operators of the other side."""
         return transplanted(self.sidecars.values())
+
+
+def kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[str, float]:
+    """Group -> S, the largest rms of its tensors in the reference."""
+    scales: dict[str, float] = {}
+    for text in log:
+        group = Key.parse(text, cases).group
+        if group:
+            scales[group] = max(scales.get(group, 0.0), largest_scale([log[text]]))
+    return scales
 
 
 def not_judged(keys: Sequence[Key], logs: Logs) -> tuple[set[Key], list[str]]:

@@ -9,6 +9,7 @@ import numpy as np
 SEVERITY = (
     "IDENTICAL",
     "ROUNDING",
+    "INSIDE",
     "CLOSE",
     "FLIP",
     "CONSTANT",
@@ -19,7 +20,7 @@ SEVERITY = (
 )
 
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
-HARMLESS = (*AGREEING, "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
+HARMLESS = (*AGREEING, "INSIDE", "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
 FAILING = ("PRECISION", "DIVERGED", "INVALID")
 
 _EXPLAINING = ("CONSTANT", "PRECISION", "FLIP", "CLOSE")  # what a CARRIED row may have above it
@@ -52,6 +53,7 @@ class Row:
     note: str = ""
     origin: bool = False  # what goes wrong starts here
     noise_only: bool = False  # zero in exact arithmetic
+    inside: bool = False  # a value inside the model: it locates, and decides nothing
     step: object = ""
     model: str = ""
 

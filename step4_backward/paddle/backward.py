@@ -26,7 +26,7 @@ def backward(run):
     gradients(run)
     if run.dtype == "float64" and run.session.reference is None:
         run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
-    if run.case.name == run.first_case:
+    if run.case.name == run.first_case and not run.request.feed:
         for setup in SETUPS:
             run.progress(f"{run.case.name} {setup}")
             optimizer_steps(run, setup)

@@ -1,0 +1,222 @@
+"""What a model is decides; what is inside it locates.
+
+Outputs, losses, scores, gradients of parameters and inputs, optimizer steps, buffers and what a
+model logs by name decide.  What a module was given and gave says where something starts; how a
+model is built inside is its author's affair.  So where all that decides agrees, a value inside that
+differs is INSIDE, and does not fail.  Before that it is looked for among the other side's values:
+the same numbers may have another name, shape or order there.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from common.logs.key import Key
+from common.verdict.causes import STATISTICS
+from common.verdict.context import Context
+from common.verdict.logs_of_a_run import Logs, kind_scales
+from common.verdict.match import Values, same_elements, turned_axes
+from common.verdict.row import AGREEING, FAILING, Row, exit_code
+from common.verdict.rule import judge_tensor
+
+# Why a value is INSIDE.
+MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other values"
+
+
+def is_inside(key: Key, logs: Logs) -> bool:
+    """True for what a module was given or gave, the gradient there, and a dropout's rate.
+
+    The statistics of a BatchNorm, which a training forward changes, are results.
+    """
+    if key.local in STATISTICS:
+        return False
+    return any(logs.classes_of(key)) or key.local == "p"
+
+
+class Inside:
+    """Settles the rows inside a model, once all rows are judged."""
+
+    def __init__(self, logs: Logs, keys: Sequence[Key]):
+        """`keys`: those of all rows, in their order."""
+        self.axes: dict[str, tuple[int, ...]] = {}  # key -> the order of paddle's axes, for torch's
+        self._logs = logs
+        self._keys = list(keys)
+        self._runs = ("ref64", "cand64") if "ref64" in logs else ("ref32", "cand32")
+        self._values: dict[tuple[str, bool], Values] = {}
+
+    def settle(self, rows: list[Row]) -> list[str]:
+        """Change the verdicts of rows inside that do not matter; returns what is to be said.
+
+        Where something that decides is off, a value inside that differs may be its origin, and
+        stays what it is; what is missing or shaped otherwise is only that, and INSIDE.
+        """
+        off = [i for i, row in enumerate(rows) if row.inside and _is_off(row)]
+        if not off:
+            return []
+        # Rows inside that pass are kept, since a CONSTANT explains what it brings.
+        aligned = exit_code(r.verdict for r in rows if not (r.inside and _is_off(r))) == 0
+        matched = []
+        for i in off:
+            key, row = self._keys[i], rows[i]
+            if not (aligned or row.verdict == "INVALID"):
+                continue
+            found = self._matched(key, row)
+            why = self._why(key)
+            if found is not None:
+                rows[i] = found
+                matched.append(found)
+            elif aligned or why == MISSING or why == SHAPE and not self._turned(i, rows):
+                make_inside(row, why)
+        return _said(rows, matched, aligned)
+
+    def _turned(self, i: int, rows: list[Row]) -> bool:
+        """Judge a value with its axes in the order that suits; False where there is no such order.
+
+        In single-step mode it could not be fed: it is an origin where what its module was given
+        agrees, or, if that cannot be told, where there is none before it.
+        """
+        key = self._keys[i]
+        ref, cand = (self._logs.get(name, key) for name in self._runs)
+        axes = turned_axes(ref, cand)
+        if axes is None:
+            return False
+        runs = [self._logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
+        runs[1::2] = [None if array is None else array.transpose(axes) for array in runs[1::2]]
+        row = self._told(judge_tensor(str(key), *runs), rows[i])
+        row.origin = self._starts_at(i, rows)
+        row.add_note("the paddle side has its axes in another order")
+        rows[i], self.axes[str(key)] = row, axes
+        return True
+
+    def _starts_at(self, i: int, rows: Sequence[Row]) -> bool:
+        """True where what goes wrong is likely to start at a row that no single step was run of."""
+        key = self._keys[i]
+        case = [(r, k) for r, k in zip(rows, self._keys, strict=False) if k.case == key.case]
+        given = [r for r, k in case if k.is_input and k.output == key.output and k.kind == key.kind]
+        if given and not key.is_input and not key.is_gradient:
+            return not any(_is_off(row) for row in given)
+        return not any(row.origin for row, _ in case[: [k for _, k in case].index(key)])
+
+    @staticmethod
+    def _told(judged: Row, row: Row) -> Row:
+        """A new verdict for a row, which keeps what else is known of it."""
+        judged.step, judged.model, judged.inside = row.step, row.model, True
+        judged.shape, judged.size = row.shape, row.size
+        return judged
+
+    def _why(self, key: Key) -> str:
+        """Why a value inside is off, as far as it is not the numbers themselves."""
+        ref, cand = (self._logs.get(name, key) for name in self._runs)
+        if ref is None or cand is None:
+            return MISSING
+        if ref.shape != cand.shape or ref.dtype.kind != cand.dtype.kind:
+            return SHAPE
+        return ORDER if same_elements(ref, cand) else VALUES
+
+    def _matched(self, key: Key, row: Row) -> Row | None:
+        """The row of a value that the other side holds otherwise; None where it has none such."""
+        ref_run, cand_run = self._runs
+        on_torch = self._logs.get(ref_run, key) is not None
+        sought, others = (ref_run, cand_run) if on_torch else (cand_run, ref_run)
+        match = self._values_of(others, key).find(self._logs.get(sought, key), str(key))
+        if match is None or (match.keys == (str(key),) and not match.how):
+            return None
+        arrays = []
+        for precision in ("32", "64"):
+            own = self._logs.get(sought[:-2] + precision, key)
+            theirs = [self._logs.get(others[:-2] + precision, name) for name in match.keys]
+            if own is None or any(array is None for array in theirs):
+                arrays += [None, None]
+                continue
+            try:
+                pair = [match.own(own), match.other(theirs)]
+            except (ValueError, IndexError):  # the float32 run had other shapes
+                return None
+            arrays += pair if on_torch else pair[::-1]
+        if arrays[0] is None:
+            return None
+        judged = judge_tensor(str(key), *arrays)
+        if judged.verdict not in AGREEING:
+            return None
+        judged = self._told(judged, row)
+        judged.excuse = ", ".join(filter(None, ("matched by value", judged.excuse)))
+        where = f"on the {'paddle' if on_torch else 'torch'} side"
+        if match.keys != (str(key),):
+            where += f" in {' and '.join(match.keys)}"
+        judged.add_note(f"the same numbers {where}" + (f" ({match.how})" if match.how else ""))
+        return judged
+
+    def _values_of(self, run: str, key: Key) -> Values:
+        """All values inside of a key's case and direction, of one side."""
+        place = (run, key.case, key.is_gradient)
+        if place not in self._values:
+            log = self._logs[run]
+            keys = [Key.parse(text, self._logs.cases) for text in log]
+            self._values[place] = Values(
+                log,
+                [
+                    str(other)
+                    for other in keys
+                    if other.case == key.case
+                    and other.is_gradient == key.is_gradient
+                    and is_inside(other, self._logs)
+                ],
+            )
+        return self._values[place]
+
+
+def off_when_fed(
+    logs: Mapping[str, os.PathLike], fed: os.PathLike, case: str, rows: Sequence[Row]
+) -> tuple[int, int]:
+    """How many rows that decide are off in a case, and how many in another run of the candidate.
+
+    logs  what judge_logs takes; fed is a log of the candidate's float64 run in which something was
+          fed the reference's values
+    """
+    with ExitStack() as stack:
+        logs = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"local64": fed})
+        scales = kind_scales(logs["ref64"], logs.cases)
+        off: dict[bool, list[tuple[bool, bool]]] = {False: [], True: []}  # forward, then gradients
+        for row in rows:
+            key = Key.parse(row.key, logs.cases)
+            arrays = [logs.get(name, key) for name in ("ref32", "ref32", "ref64", "local64")]
+            if row.inside or key.case != case or any(array is None for array in arrays):
+                continue
+            context = Context(kind_scale=scales.get(key.group), single_step=True)
+            after = _is_off(judge_tensor(row.key, *arrays, context))
+            off[bool(key.kind)].append((_is_off(row), after))
+        # A wrong gradient stays where a wrong output is put right.
+        pairs = off[False] if any(before for before, _ in off[False]) else off[True]
+        return sum(before for before, _ in pairs), sum(after for _, after in pairs)
+
+
+def _is_off(row: Row) -> bool:
+    return row.verdict in FAILING or row.verdict == "CARRIED"
+
+
+def make_inside(row: Row, why: str) -> None:
+    row.verdict, row.origin, row.excuse = "INSIDE", False, why
+    row.note = f"{why}: {row.note}" if row.note else why
+
+
+def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[str]:
+    """A line for the rows that are INSIDE, and one for those that were found elsewhere."""
+    notes = []
+    inside = [row for row in rows if row.verdict == "INSIDE"]
+    if inside:
+        kinds = Counter(row.excuse for row in inside)
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        end = "they name no origin"
+        if aligned:
+            end = "what decides agrees (--strict makes them fail)"
+        notes.append(
+            f"{len(inside)} values inside the model differ ({counts}), such as {inside[0].key}: "
+            f"{end}"
+        )
+    if matched:
+        notes.append(
+            f"{len(matched)} values inside the model were found on the other side under another "
+            f"name or shape, such as {matched[0].key}: {matched[0].note}"
+        )
+    return notes

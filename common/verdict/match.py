@@ -1,0 +1,225 @@
+"""Find one side's value among the other side's values: the same numbers, arranged otherwise.
+
+Two people who write the same model name, shape and order what is inside it as they like: channels
+last, heads joined, three projections in one, a mask for one sample and not a batch.
+NumPy only.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
+
+import numpy as np
+
+_NEAR = 1e-6  # of the largest value: how near two values are that are taken for the same
+_PARTS = (2, 3, 4)  # into so many equal parts a value may be split on the other side
+_MOST = 1 << 22  # elements of a value that is looked for
+_MOST_AXES = 5
+
+Arrange = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Match:
+    """Where a value was found, and what makes both sides' arrays alike.
+
+    keys           the other side's: several where it holds the value in parts
+    own, other     arrangements of this side's array, and of the other side's (of its joined parts)
+    how            in words
+    """
+
+    keys: tuple[str, ...]
+    own: Arrange
+    other: Callable[[Sequence[np.ndarray]], np.ndarray]
+    how: str
+
+
+class Values:
+    """One side's values of a kind, to look others up in; each is read once, for its fingerprint."""
+
+    def __init__(self, log: Mapping[str, np.ndarray], keys: Iterable[str]):
+        self._log = log
+        self._by_size: dict[int, list[tuple[str, np.ndarray]]] = {}
+        for key in keys:
+            array = log[key]
+            if array.dtype.kind in "fiub" and 1 < array.size <= _MOST:
+                values = array[_single(array)]
+                self._by_size.setdefault(values.size, []).append((key, _fingerprint(values)))
+
+    def find(self, array: np.ndarray, first: str = "") -> Match | None:
+        """Where this value is; None where it is not, or where it is too plain to be told apart.
+
+        first  the key to look at before all others
+        """
+        if array.dtype.kind not in "fiub" or not 1 < array.size <= _MOST:
+            return None
+        slices = _single(array)
+        values = array[slices]
+        if values.size < 2 and array.size > 1 or not np.isfinite(_numbers(values)).all():
+            return None
+        return (
+            self._whole(values, slices, first)
+            or self._joined(values, slices)
+            or self._part(values, slices)
+        )
+
+    def _whole(self, values: np.ndarray, slices, first: str) -> Match | None:
+        for key in self._candidates(values, first):
+            other = self._log[key]
+            others = _single(other)
+            arrange, how = _arrangement(other[others], values)
+            if arrange is None:
+                continue
+            if other.shape[: len(others)] != other[others].shape:
+                how = f"{how}, repeated" if how else "repeated"
+            return Match(
+                (key,),
+                lambda own, s=slices: own[s],
+                lambda arrays, s=others, a=arrange: a(arrays[0][s]),
+                how,
+            )
+        return None
+
+    def _joined(self, values: np.ndarray, slices) -> Match | None:
+        """The value as several of the other side's, one behind the other."""
+        for axis, count in _ways_to_split(values.shape):
+            found = []
+            for part in np.split(values, count, axis):
+                match = self._whole(part, ..., "")
+                if match is None:
+                    break
+                found.append(match)
+            else:
+                keys = tuple(match.keys[0] for match in found)
+                if len(set(keys)) < count:
+                    continue
+                return Match(
+                    keys,
+                    lambda own, s=slices: own[s],
+                    lambda arrays, f=tuple(found), a=axis: np.concatenate(
+                        [match.other([array]) for match, array in zip(f, arrays, strict=True)], a
+                    ),
+                    f"{count} values joined",
+                )
+        return None
+
+    def _part(self, values: np.ndarray, slices) -> Match | None:
+        """The value as a part of one of the other side's."""
+        for count in _PARTS:
+            for key, _ in self._by_size.get(values.size * count, ()):
+                other = self._log[key]
+                for axis, parts in _ways_to_split(other.shape):
+                    if parts != count:
+                        continue
+                    for number, part in enumerate(np.split(other, count, axis)):
+                        if not _alike(_fingerprint(part), _fingerprint(values)):
+                            continue
+                        arrange, _ = _arrangement(part, values)
+                        if arrange is None:
+                            continue
+                        return Match(
+                            (key,),
+                            lambda own, s=slices: own[s],
+                            lambda arrays, c=count, x=axis, n=number, a=arrange: a(
+                                np.split(arrays[0], c, x)[n]
+                            ),
+                            f"part {number + 1} of {count}",
+                        )
+        return None
+
+    def _candidates(self, values: np.ndarray, first: str) -> Iterator[str]:
+        """The keys of values that may be the same, the one of this name first."""
+        print_ = _fingerprint(values)
+        keys = [key for key, other in self._by_size.get(values.size, ()) if _alike(other, print_)]
+        yield from sorted(keys, key=lambda key: key != first)
+
+
+def same_elements(ref: np.ndarray, cand: np.ndarray) -> bool:
+    """True where two arrays hold the same numbers in whatever order."""
+    if ref.size != cand.size or {ref.dtype.kind, cand.dtype.kind} - set("fiub"):
+        return False
+    a, b = (np.sort(_numbers(array), axis=None) for array in (ref, cand))
+    return _near(a, b)
+
+
+def turned_axes(ref: np.ndarray, cand: np.ndarray) -> tuple[int, ...] | None:
+    """The order of the candidate's axes in which it is most like the reference; None for none.
+
+    Its values may be off: more than half of the reference's size, and no order can be told.
+    """
+    if sorted(ref.shape) != sorted(cand.shape) or not 1 < ref.ndim <= _MOST_AXES:
+        return None
+    values, others = _numbers(ref), _numbers(cand)
+    best, size = None, 0.5 * float(np.sqrt(np.square(values).mean()))
+    for order in permutations(range(ref.ndim)):
+        if tuple(cand.shape[axis] for axis in order) == ref.shape:
+            off = float(np.sqrt(np.square(values - others.transpose(order)).mean()))
+            if off < size:
+                best, size = order, off
+    return best
+
+
+def _single(array: np.ndarray) -> tuple:
+    """Slices that leave one where all along an axis are the same, and no axis of length 1."""
+    slices = []
+    for axis, length in enumerate(array.shape):
+        first = array.take([0], axis)
+        slices.append(0 if length == 1 or (length and (array == first).all()) else slice(None))
+    return tuple(slices)
+
+
+def _numbers(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64)
+
+
+def _fingerprint(array: np.ndarray) -> np.ndarray:
+    """Four sums that do not depend on the order: of the values, sizes and squares, and the most."""
+    values = _numbers(array)
+    sizes = np.abs(values)
+    return np.array([values.sum(), sizes.sum(), np.square(values).sum(), sizes.max(initial=0.0)])
+
+
+def _alike(a: np.ndarray, b: np.ndarray) -> bool:
+    limits = np.maximum(a, b)[[1, 1, 2, 3]]
+    return bool((np.abs(a - b) <= 2 * _NEAR * np.abs(limits)).all())
+
+
+def _near(a: np.ndarray, b: np.ndarray) -> bool:
+    return bool(np.abs(a - b).max(initial=0.0) <= _NEAR * np.abs(a).max(initial=0.0))
+
+
+def _ways_to_split(shape: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for axis in reversed(range(len(shape))):
+        for count in _PARTS:
+            if shape[axis] % count == 0 and shape[axis] >= count:
+                yield axis, count
+
+
+def _arrangement(other: np.ndarray, values: np.ndarray) -> tuple[Arrange | None, str]:
+    """What turns `other` into `values`, and that in words; None where nothing plain does."""
+    numbers, shape = _numbers(values), values.shape
+    if other.shape == shape and _near(numbers, _numbers(other)):
+        return (lambda array: array), ""
+    if other.size != values.size or max(other.ndim, values.ndim) > _MOST_AXES:
+        return None, ""
+    if _near(numbers.reshape(-1), _numbers(other).reshape(-1)):
+        return (lambda array: array.reshape(shape)), "reshaped"
+    for order in permutations(range(other.ndim)):
+        turned = _numbers(other).transpose(order)
+        if _near(numbers.reshape(-1), turned.reshape(-1)):
+            return partial(_turned, order=order, shape=shape), "axes in another order"
+    for order in permutations(range(values.ndim)):
+        turned = numbers.transpose(order)
+        if _near(turned.reshape(-1), _numbers(other).reshape(-1)):
+            back = partial(_turned_back, order=order, axes=turned.shape)
+            return back, "axes in another order"
+    return None, ""
+
+
+def _turned(array: np.ndarray, order: Sequence[int], shape: Sequence[int]) -> np.ndarray:
+    return array.transpose(order).reshape(shape)
+
+
+def _turned_back(array: np.ndarray, order: Sequence[int], axes: Sequence[int]) -> np.ndarray:
+    return array.reshape(axes).transpose(np.argsort(order))
