@@ -3,6 +3,7 @@
 import errno
 import os
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -19,6 +20,8 @@ def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
     hint    what to add where the user stopped it
     """
     fill_standard_streams()
+    # What overflows or is NaN is a row's verdict.
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
     try:
         with stoppable():
             return action()

@@ -35,6 +35,8 @@ class Result:
     folder: Path = Path()  # where the logs are
     error: str = ""  # a sentence; the model could not be compared
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
+    classes: dict[str, str] = field(default_factory=dict)  # key -> torch's class of its module
+    cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     elapsed_s: float = 0.0
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
     answers: dict[str, object] = field(default_factory=dict)  # what is no verdict on the port
@@ -88,6 +90,9 @@ class Result:
         cases = sidecars["torch"][0].cases
         if cases:
             self.notes.append(f"of its preset this ran {_named_cases(cases)}")
+        for sidecar in sidecars["torch"]:
+            self.classes |= {key: name.split()[-1] for key, name in sidecar.classes.items()}
+            self.cases += tuple(sidecar.batches)
         threshold = step.guide_threshold
         self.guide_passed = guide_passed(folder, step.guide_stem, threshold, judgements)
 

@@ -16,6 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from common.logs.key import Key, parent_of
+from common.report.sentences import what_is_wrong
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
 COLOURS = {
@@ -229,12 +230,19 @@ def show_details(results) -> None:
 
 
 def show_excused(rows: Sequence[Row], start: str = "") -> None:
-    """Why rows pass that are not plain rounding, a line each."""
-    excused = [row for row in rows if row.verdict in ("CONSTANT", "FLIP")]
-    for row in excused[:SHOWN_NOTES]:
-        say(f"{start}{row.verdict} {visible(row.key)}: {row.note}")
-    if len(excused) > SHOWN_NOTES:
-        say(f"{start}and {len(excused) - SHOWN_NOTES} further such rows, in --json FILE")
+    """Why rows pass that are not plain rounding, a line for each cause."""
+    causes: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.verdict in ("CONSTANT", "FLIP"):
+            causes.setdefault((row.verdict, row.note), []).append(row)
+    for (verdict, note), alike in list(causes.items())[:SHOWN_NOTES]:
+        where = visible(alike[0].key)
+        if len(alike) > 1:
+            where = f"in {len(alike)} rows, such as {where}"
+        say(f"{start}{verdict} {where}: {note}")
+    left = sum(len(alike) for alike in list(causes.values())[SHOWN_NOTES:])
+    if left:
+        say(f"{start}and {left} further such rows, in --json FILE")
 
 
 def _report(result) -> str:
@@ -253,8 +261,11 @@ def _show_origins(console: Console, name: str, result) -> None:
         word = "first" if i == 0 else "also"
         where = f"{_coloured(row.verdict)} {escape(visible(row.key))}"
         console.print(f"  {word}: {where}", soft_wrap=True)
+        sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
+        console.print(f"    {escape(visible(sentence))}", soft_wrap=True)
         for line in describe(row):
-            console.print(f"    {escape(line)}", soft_wrap=True)
+            if line != sentence:
+                console.print(f"    {escape(line)}", soft_wrap=True)
         for side in ("torch", "paddle") if row.measure != "claim" else ():
             place = place_of(result.places.get(side, {}), row.key)
             console.print(f"    {side:<7} {escape(place)}", soft_wrap=True)
@@ -282,6 +293,8 @@ def look(result, key: str) -> str:
 def describe(row: Row) -> list[str]:
     """The four facts of a mismatch: how many, how much, where, how much was allowed."""
     lines = []
+    if row.verdict == "INVALID" and row.gap is None and row.max_abs is None:
+        return [row.note] if row.note else []
     if row.gap is not None:
         lines.append(
             f"float64 gap {number(row.gap)}, allowed {number(row.allowed)}; float32 noise: torch "

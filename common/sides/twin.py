@@ -16,6 +16,7 @@ import json
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -131,6 +132,8 @@ class Twin:
 def main(side: ModuleType, *arguments, **options) -> int:
     """Run a twin script (Twin's arguments); returns the exit status, 0 or 2."""
     watch()
+    # What overflows or is NaN is a row's verdict.
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
     twin = Twin(side, *arguments, **options)
     paths = sys.argv[1:]
     if not paths:
