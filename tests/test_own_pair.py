@@ -90,7 +90,8 @@ def test_a_square_linear_that_is_not_transposed_is_caught(checkout, pair):
     )
     done, report = checkout.rows(1, "--model", str(pair))
     assert done.returncode == 1
-    assert report["first_diverged"].startswith("square")
+    assert report["first_diverged"] == "head:in/0", "what the line that leaves it out hands on"
+    assert [row["verdict"] for row in report["rows"] if row["key"] == "square"] == ["INSIDE"]
 
 
 def test_leftovers_on_both_sides_are_listed(checkout, pair):

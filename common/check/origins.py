@@ -6,12 +6,16 @@ Fed with the reference's value there and nowhere else, a model becomes right onl
 it goes wrong.
 """
 
+import os
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from common.check.twins import Twins
 from common.logs.key import Key
-from common.logs.result_folder import SINGLE_STEP, ResultFolder
+from common.logs.result_folder import CONSTANTS, SINGLE_STEP, ResultFolder
+from common.logs.sidecar import sidecar_path
 from common.pair.pairs import Pair
 from common.verdict.inside import VALUES, make_inside, off_when_fed
 from common.verdict.judge import Judgement
@@ -64,13 +68,45 @@ class _Tried:
         """How many rows that decide are off in the case, and how many when this key is fed."""
         axes = self.judgement.axes.get(key, ())
         order = " ".join(str(axes.index(axis)) for axis in range(len(axes)))
-        proof = self.folder / "proof"
-        proof.mkdir()
-        try:
-            if self.twins.feed(self.pair, key, order, self.case.rstrip("/"), proof):
+        cases = [self.case.rstrip("/")] if self.case else []
+        with _fed(self.twins, self.pair, self.folder, {key: order}, cases) as proof:
+            if proof is None:
                 return 0, 0
-            log = ResultFolder(proof).log(self.stem, "paddle", SINGLE_STEP)
+            log = proof.log(self.stem, "paddle", SINGLE_STEP)
             logs = ResultFolder(self.folder).judged_logs(self.stem)
             return off_when_fed(logs, log, self.case, self.judgement.rows)
-        finally:
-            shutil.rmtree(proof)
+
+
+def run_without_constants(
+    twins: Twins, pair: Pair, folder: Path, stem: str, judgement: Judgement
+) -> None:
+    """Leave the log of a run from which is taken off what each CONSTANT adds.
+
+    Where that cannot be run there is no log, and what is off stays what it is.
+    """
+    constants = {row.key: "" for row in judgement.rows if row.verdict == "CONSTANT"}
+    cases = twins.options.run.cases
+    with _fed(twins, pair, folder, constants, cases, correct=True) as proof:
+        if proof is not None:
+            log = proof.log(stem, "paddle", CONSTANTS)
+            for path in (log, sidecar_path(log)):
+                os.replace(path, folder / path.name)
+
+
+@contextmanager
+def _fed(
+    twins: Twins,
+    pair: Pair,
+    folder: Path,
+    fed: Mapping[str, str],
+    cases: Sequence[str],
+    correct: bool = False,
+) -> Iterator[ResultFolder | None]:
+    """What a run leaves that is fed, in a folder that goes afterwards; None where it failed."""
+    proof = folder / "proof"
+    proof.mkdir()
+    try:
+        failed = twins.feed(pair, fed, cases, proof, correct)
+        yield None if failed else ResultFolder(proof)
+    finally:
+        shutil.rmtree(proof)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
-from common.check.origins import prove_origins
+from common.check.origins import prove_origins, run_without_constants
 from common.check.result import Result, refuse_unfit, shown
 from common.check.steps import Step
 from common.check.twins import Twins
@@ -151,9 +151,15 @@ def judge_model(
                     f"only the first origin is sure, single-step mode failed: {failed}"
                 )
             judgements = judge_folder(*judged, strict=strict)
-            if not (failed or strict or pair.built_in):
-                for stem, judgement in judgements.items():
-                    prove_origins(twins, pair, folder, stem, judgement)
+            if not failed:
+                unproven = {s: j for s, j in judgements.items() if j.unproven}
+                for stem, judgement in unproven.items():
+                    run_without_constants(twins, pair, folder, stem, judgement)
+                if unproven:
+                    judgements = judge_folder(*judged, strict=strict)
+                if not (strict or pair.built_in):
+                    for stem, judgement in judgements.items():
+                        prove_origins(twins, pair, folder, stem, judgement)
         result.take(judgements, folder, pair)
         if guide is not None:
             result.take_report(guide.wait(), guide.target)

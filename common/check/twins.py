@@ -1,18 +1,19 @@
 """The processes of one step: which requests each side is handed, and what became of them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
-from common.logs.result_folder import ResultFolder
+from common.logs.result_folder import SINGLE_STEP, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file
 from common.pair.twin_process import Failure, TwinProcess, run_group
+from common.system.files import link_or_copy
 from common.system.frameworks import SIDES
 from common.transplant.operators import SMALLEST
 
@@ -100,15 +101,34 @@ class Twins:
                     return failure.sentence
         return ""
 
-    def feed(self, pair: Pair, key: str, axes: str, case: str, folder: Path) -> str:
-        """Run a case of the Paddle side once more, into `folder`, with torch's values of one key.
+    def feed(
+        self,
+        pair: Pair,
+        fed: Mapping[str, str],
+        cases: Sequence[str],
+        folder: Path,
+        correct: bool = False,
+    ) -> str:
+        """Run the Paddle side once more, into `folder`, with torch's values of some keys alone.
 
-        axes  their order on the Paddle side, such as "0 2 1"; empty: as in torch
+        fed      key -> the order of its axes on the Paddle side, such as "0 2 1"; "": as in torch
+        cases    those to run; none means all
+        correct  only take off what Paddle adds there by itself, as its single-step log shows
         Returns why that could not be done; empty where it was.
         """
-        ResultFolder(self.work / pair.name).take_over(folder)
-        more = {"single_step": True, "feed": (key,), "feed_axes": (axes,)}
-        more["cases"] = (case,) if case else ()
+        files = ResultFolder(self.work / pair.name)
+        files.take_over(folder)
+        for stem in self.step.judged if correct else ():
+            local = files.log(stem, "paddle", SINGLE_STEP)
+            link_or_copy(local, folder / local.name)
+        more = {
+            "correct": correct,
+            "single_step": True,
+            "feed": tuple(fed),
+            "feed_axes": tuple(fed.values()),
+        }
+        if cases:
+            more["cases"] = tuple(cases)
         for launch in self.step.launches:
             if launch.single_step:
                 process = self._process("paddle")

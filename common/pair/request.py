@@ -75,6 +75,8 @@ class RunRequest:
     feed: tuple[str, ...] = ()
     # For each of those the order of its axes on this side, such as "0 2 1"; none means as it is.
     feed_axes: tuple[str, ...] = ()
+    # Whether those are corrected instead, by what single-step mode shows this side to add there.
+    correct: bool = False
     # Whether the sidecar tells what common.certificate asks for beside the usual.
     certify: bool = False
     # Whether the model is only built, and the owners of its weights written.

@@ -61,6 +61,7 @@ def observe(session, label, value, class_name="", replace=True):
     if not is_float(value):
         replaced = reference is not None and list(reference.shape) == list(value.shape)
         return tensor(reference).astype(value.dtype) if replaced else value
+    value = _corrected(session, key, value)
     differentiable = session.gradients and not value.stop_gradient and paddle.is_grad_enabled()
     if reference is not None and list(reference.shape) == list(value.shape):
         value = with_values(value, reference)
@@ -80,8 +81,16 @@ def _observe_gradient(session, label, gradient):
     session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
     reference = None if session.reference is None else session.reference.get(key)
     if reference is None or list(reference.shape) != list(gradient.shape):
-        return gradient
+        return _corrected(session, key, gradient)
     return tensor(reference).astype(gradient.dtype)
+
+
+def _corrected(session, key, value):
+    """The value, less what this side is known to add to it by itself."""
+    correction = session.corrections.get(key)
+    if correction is None or list(correction.shape) != list(value.shape):
+        return value
+    return value + tensor(correction).astype(value.dtype)
 
 
 def _observe_nested(session, site, values, class_name, replace=True):

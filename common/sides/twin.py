@@ -26,7 +26,14 @@ from types import ModuleType
 import numpy as np
 
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED, ResultFolder
+from common.logs.result_folder import (
+    CONSTANTS,
+    FLOAT32,
+    FLOAT64,
+    SINGLE_STEP,
+    UNFORCED,
+    ResultFolder,
+)
 from common.logs.sidecar import read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
@@ -206,6 +213,11 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
         with read_log(files.log(job.stem, "torch", FLOAT64)) as reference:
+            if request.correct:
+                with read_log(files.log(job.stem, side, SINGLE_STEP)) as local:
+                    corrections = _corrections(reference, local, request.feed)
+                write(CONSTANTS, "float64", forced, corrections=corrections)
+                return
             fed = _fed(reference, request) if request.feed else reference
             write(SINGLE_STEP, "float64", forced, fed)
         return
@@ -231,11 +243,21 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             write(UNFORCED, dtype, None, probing=False)
 
 
+def _corrections(
+    reference: Mapping[str, np.ndarray], local: Mapping[str, np.ndarray], keys: tuple[str, ...]
+) -> dict[str, np.ndarray]:
+    """What the reference has more at each key than this side has on the reference's input."""
+    both = [key for key in keys if key in reference and key in local]
+    return {key: reference[key] - local[key] for key in both}
+
+
 def _fed(reference: Mapping[str, np.ndarray], request: RunRequest) -> dict[str, np.ndarray]:
     """The reference's values of the keys that alone are fed, with their axes as on this side."""
     orders = request.feed_axes or ("",) * len(request.feed)
     fed = {}
     for key, order in zip(request.feed, orders, strict=True):
+        if key not in reference:
+            continue
         axes = [int(axis) for axis in order.split()]
         fed[key] = np.transpose(reference[key], axes) if axes else reference[key]
     return fed

@@ -30,12 +30,14 @@ def write_log(
     dtype: str,
     forced: Mapping[str, np.ndarray] | None,
     reference: Mapping[str, np.ndarray] | None = None,
+    corrections: Mapping[str, np.ndarray] | None = None,
     probing: bool = True,
 ) -> Session:
     """Run every case of a job in one precision, and write the log with its sidecar.
 
     forced     the discrete choices to go on with, instead of this run's own
     reference  single-step mode: the reference's values
+    corrections what is added to the values of some probes
     probing    whether every module's inputs and outputs are logged, beside what the step logs
     """
     side, pair, request = job.side, job.pair, job.request
@@ -49,7 +51,13 @@ def write_log(
     batches: dict[str, int | None] = {}
     extra: dict[str, dict[str, np.ndarray]] = {}
     with LogWriter(path) as writer:
-        session = Session(request.seed, record=writer.add, forced=forced, reference=reference)
+        session = Session(
+            request.seed,
+            record=writer.add,
+            forced=forced,
+            reference=reference,
+            corrections=corrections,
+        )
         session.probing = probing
         for case in job.cases:
             side.set_up(dtype, request.device, request.seed + case.seed)

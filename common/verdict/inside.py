@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from common.logs.key import Key
+from common.logs.pickle_machine import printable
 from common.verdict.causes import STATISTICS
 from common.verdict.context import Context
 from common.verdict.logs_of_a_run import Logs, kind_scales
@@ -25,13 +26,14 @@ MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other 
 
 
 def is_inside(key: Key, logs: Logs) -> bool:
-    """True for what a module was given or gave, the gradient there, and a dropout's rate.
+    """True for what a module was given or gave, and the gradient there.
 
+    So is the rate of a dropout that one side alone has.
     The statistics of a BatchNorm, which a training forward changes, are results.
     """
     if key.local in STATISTICS:
         return False
-    return any(logs.classes_of(key)) or key.local == "p"
+    return any(logs.classes_of(key)) or key.local == "p" and bool(logs.missing(key))
 
 
 class Inside:
@@ -40,9 +42,14 @@ class Inside:
     def __init__(self, logs: Logs, keys: Sequence[Key]):
         """`keys`: those of all rows, in their order."""
         self.axes: dict[str, tuple[int, ...]] = {}  # key -> the order of paddle's axes, for torch's
+        self.unproven = False  # only a fed64 log can tell whether constants explain what is off
         self._logs = logs
+        self._scales = kind_scales(logs["ref64"], logs.cases) if "ref64" in logs else {}
         self._keys = list(keys)
         self._runs = ("ref64", "cand64") if "ref64" in logs else ("ref32", "cand32")
+        self._paired: set[str] = (
+            set()
+        )  # keys of values that have their counterpart under their name
         self._values: dict[tuple[str, bool], Values] = {}
 
     def settle(self, rows: list[Row]) -> list[str]:
@@ -52,23 +59,48 @@ class Inside:
         stays what it is; what is missing or shaped otherwise is only that, and INSIDE.
         """
         off = [i for i, row in enumerate(rows) if row.inside and _is_off(row)]
-        if not off:
+        if exit_code(row.verdict for row in rows) == 0 or all(row.inside for row in rows):
             return []
         # Rows inside that pass are kept, since a CONSTANT explains what it brings.
         aligned = exit_code(r.verdict for r in rows if not (r.inside and _is_off(r))) == 0
-        matched = []
+        matched = {
+            i: self._matched(self._keys[i], rows[i]) for i in off if aligned or _cannot(rows[i])
+        }
+        matched = {i: row for i, row in matched.items() if row is not None}
+        for i, row in matched.items():
+            rows[i] = row
+        off = [i for i in off if i not in matched]
+        if aligned and any(rows[i].origin and not _cannot(rows[i]) for i in off):
+            aligned = self._explained_by_constants(rows)
         for i in off:
-            key, row = self._keys[i], rows[i]
-            if not (aligned or row.verdict == "INVALID"):
-                continue
-            found = self._matched(key, row)
-            why = self._why(key)
-            if found is not None:
-                rows[i] = found
-                matched.append(found)
-            elif aligned or why == MISSING or why == SHAPE and not self._turned(i, rows):
-                make_inside(row, why)
-        return _said(rows, matched, aligned)
+            why = self._why(self._keys[i])
+            unlike = _cannot(rows[i]) and (
+                why == MISSING or why == SHAPE and not self._turned(i, rows)
+            )
+            if aligned or unlike:
+                make_inside(rows[i], why)
+        return _said(rows, list(matched.values()), aligned)
+
+    def _explained_by_constants(self, rows: Sequence[Row]) -> bool:
+        """Whether constants alone bring what is CARRIED in rows that decide.
+
+        Only a run without the constants shows it; `unproven` says that there is none.
+        """
+        carried = [
+            (row, key)
+            for row, key in zip(rows, self._keys, strict=True)
+            if row.verdict == "CARRIED" and not row.inside
+        ]
+        self.unproven = bool(carried) and "fed64" not in self._logs
+        return not self.unproven and not any(self.off_in("fed64", row, key) for row, key in carried)
+
+    def off_in(self, run: str, row: Row, key: Key) -> bool:
+        """Whether a row is off in a float64 run of the candidate that was fed something."""
+        arrays = [self._logs.get(name, key) for name in ("ref32", "ref32", "ref64", run)]
+        if any(array is None for array in arrays):
+            return True
+        context = Context(kind_scale=self._scales.get(key.group), single_step=True)
+        return judge_tensor(row.key, *arrays, context).verdict not in AGREEING
 
     def _turned(self, i: int, rows: list[Row]) -> bool:
         """Judge a value with its axes in the order that suits; False where there is no such order.
@@ -143,12 +175,12 @@ class Inside:
         judged.excuse = ", ".join(filter(None, ("matched by value", judged.excuse)))
         where = f"on the {'paddle' if on_torch else 'torch'} side"
         if match.keys != (str(key),):
-            where += f" in {' and '.join(match.keys)}"
+            where += f" in {' and '.join(map(printable, match.keys))}"
         judged.add_note(f"the same numbers {where}" + (f" ({match.how})" if match.how else ""))
         return judged
 
     def _values_of(self, run: str, key: Key) -> Values:
-        """All values inside of a key's case and direction, of one side."""
+        """The values inside of a key's case and direction that one side has and no row pairs."""
         place = (run, key.case, key.is_gradient)
         if place not in self._values:
             log = self._logs[run]
@@ -161,6 +193,7 @@ class Inside:
                     if other.case == key.case
                     and other.is_gradient == key.is_gradient
                     and is_inside(other, self._logs)
+                    and str(other) not in self._paired
                 ],
             )
         return self._values[place]
@@ -175,20 +208,22 @@ def off_when_fed(
           fed the reference's values
     """
     with ExitStack() as stack:
-        logs = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"local64": fed})
-        scales = kind_scales(logs["ref64"], logs.cases)
+        opened = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"fed64": fed})
+        keys = [Key.parse(row.key, opened.cases) for row in rows]
+        inside = Inside(opened, keys)
         off: dict[bool, list[tuple[bool, bool]]] = {False: [], True: []}  # forward, then gradients
-        for row in rows:
-            key = Key.parse(row.key, logs.cases)
-            arrays = [logs.get(name, key) for name in ("ref32", "ref32", "ref64", "local64")]
-            if row.inside or key.case != case or any(array is None for array in arrays):
+        for row, key in zip(rows, keys, strict=True):
+            if row.inside or key.case != case or opened.get("fed64", key) is None:
                 continue
-            context = Context(kind_scale=scales.get(key.group), single_step=True)
-            after = _is_off(judge_tensor(row.key, *arrays, context))
-            off[bool(key.kind)].append((_is_off(row), after))
+            off[bool(key.kind)].append((_is_off(row), inside.off_in("fed64", row, key)))
         # A wrong gradient stays where a wrong output is put right.
         pairs = off[False] if any(before for before, _ in off[False]) else off[True]
         return sum(before for before, _ in pairs), sum(after for _, after in pairs)
+
+
+def _cannot(row: Row) -> bool:
+    """True where the sides' values could not be compared at all."""
+    return row.verdict == "INVALID"
 
 
 def _is_off(row: Row) -> bool:
@@ -209,14 +244,18 @@ def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[st
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         end = "they name no origin"
         if aligned:
-            end = "what decides agrees (--strict makes them fail)"
+            end = "all that decides agrees (--strict makes these fail)"
         notes.append(
-            f"{len(inside)} values inside the model differ ({counts}), such as {inside[0].key}: "
-            f"{end}"
+            f"INSIDE, {_values(len(inside))} inside the model ({counts}), such as "
+            f"{printable(inside[0].key)}: {end}"
         )
     if matched:
         notes.append(
-            f"{len(matched)} values inside the model were found on the other side under another "
-            f"name or shape, such as {matched[0].key}: {matched[0].note}"
+            f"{_values(len(matched))} inside the model found on the other side under another name "
+            f"or shape, such as {printable(matched[0].key)}: {matched[0].note}"
         )
     return notes
+
+
+def _values(count: int) -> str:
+    return f"{count} value{'s' * (count != 1)}"

@@ -42,6 +42,7 @@ class Judgement:
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     # Key of a value inside -> the order of paddle's axes that gives torch's.
     axes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    unproven: bool = False  # only a fed64 log can tell whether constants explain what is off
 
     @property
     def verdict(self) -> str:
@@ -89,6 +90,7 @@ def judge_logs(
     cand64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     *,
     local64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    fed64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     batch: int | Mapping[str, int | None] | None = None,
     step: object = "",
     model: str = "",
@@ -101,6 +103,8 @@ def judge_logs(
     local64        the candidate's float64 run fed with the reference's values, probe by probe: once
                    a row is off, the rows after it take their verdict from it, so that what was only
                    passed on is CARRIED and every origin is found
+    fed64          the candidate's float64 run less what each CONSTANT adds: whether those explain
+                   all that is off
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
     until_off      end with the first row that shows that single-step logs will be wanted: it is not
                    HARMLESS, and decides
@@ -108,6 +112,7 @@ def judge_logs(
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
+    sources["fed64"] = fed64
     with ExitStack() as stack:
         logs = Logs(stack, sources)
         judgement = Judgement(cases=logs.cases)
@@ -138,7 +143,7 @@ def judge_logs(
         if not strict:
             inside = Inside(logs, keys[: len(judgement.rows)])
             judgement.notes += inside.settle(judgement.rows)
-            judgement.axes = inside.axes
+            judgement.axes, judgement.unproven = inside.axes, inside.unproven
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
 

@@ -21,6 +21,7 @@ LOGS = {
     "ref64": "torch's float64 log",
     "cand64": "paddle's float64 log",
     "local64": "paddle's single-step log",
+    "fed64": "paddle's log without its constants",
 }
 _FLOAT32 = ("ref32", "cand32")
 

@@ -1,0 +1,208 @@
+"""What is inside a model locates, and decides nothing: INSIDE, and values found elsewhere."""
+
+import numpy as np
+import pytest
+
+from common.logs.sidecar import Sidecar, write_sidecar
+from common.logs.writer import LogWriter
+from common.verdict.judge import judge_logs
+from common.verdict.match import Values, turned_axes
+
+RNG = np.random.default_rng(0)
+VALUES = RNG.standard_normal((4, 3, 6))
+
+
+def four(values, other=None, noise=6e-8):
+    """ref32, cand32, ref64, cand64 of one tensor, each with the noise of its precision."""
+    other = values if other is None else other
+
+    def rounded(values, size, dtype):
+        return (values * (1 + size * RNG.standard_normal(np.shape(values)))).astype(dtype)
+
+    return (
+        rounded(values, noise, np.float32),
+        rounded(other, noise, np.float32),
+        rounded(values, 1e-16, np.float64),
+        rounded(other, 1e-16, np.float64),
+    )
+
+
+class Logs:
+    """Logs of a model whose `classes` say what is inside; None: a key that a side has not."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.rows = {}
+        self.classes = {}
+        self.built_in = None
+
+    def decides(self, key, values, other=None):
+        self.rows[key] = four(values, other)
+
+    def inside(self, key, values, other=None):
+        self.rows[key] = four(values, other)
+        self.classes[key] = "Linear"
+
+    def alone(self, side, key, values):
+        """A value inside that one side alone has."""
+        self.inside(key, values)
+        first = 1 if side == "torch" else 0
+        self.rows[key] = tuple(
+            None if i % 2 == first else array for i, array in enumerate(self.rows[key])
+        )
+
+    def judge(self, **options):
+        paths = []
+        for i, name in enumerate(("ref32", "cand32", "ref64", "cand64")):
+            paths.append(self.folder / f"{name}.npy")
+            with LogWriter(paths[-1]) as writer:
+                for key, arrays in self.rows.items():
+                    if arrays[i] is not None:
+                        writer.add(key, arrays[i])
+            entries = {"classes": self.classes, "built_in": self.built_in}
+            write_sidecar(paths[-1], Sidecar(**entries))
+        judgement = judge_logs(*paths, **options)
+        return {row.key: row for row in judgement.rows}, judgement
+
+
+@pytest.fixture
+def logs(tmp_path):
+    logs = Logs(tmp_path)
+    logs.decides("logits", VALUES[:, 0])
+    return logs
+
+
+def test_other_values_inside_are_no_fault_where_what_decides_agrees(logs):
+    logs.inside("attention", VALUES, VALUES + 1.0)
+    rows, judgement = logs.judge()
+    assert rows["attention"].verdict == "INSIDE" and judgement.exit_code == 0
+    assert rows["attention"].excuse == "other values" and not rows["attention"].origin
+    assert judgement.verdict == "INSIDE"
+    assert any("1 value inside the model (1 other values)" in note for note in judgement.notes)
+
+
+@pytest.mark.parametrize("how", ("strict", "built_in"))
+def test_strict_makes_it_fail_and_the_workbench_s_own_pairs_always_are(logs, how):
+    logs.inside("attention", VALUES, VALUES + 1.0)
+    logs.built_in = how == "built_in"
+    rows, judgement = logs.judge(strict=how == "strict")
+    assert rows["attention"].verdict == "DIVERGED" and judgement.exit_code == 1
+
+
+def test_where_an_output_is_off_a_value_inside_names_the_origin(logs):
+    logs.rows = {}
+    logs.inside("mask:in/0", VALUES, VALUES[:, :2])
+    logs.inside("norm", VALUES, VALUES * 1.001)
+    logs.decides("logits", VALUES[:, 0], VALUES[:, 0] * 1.001)
+    rows, judgement = logs.judge()
+    assert rows["mask:in/0"].verdict == "INSIDE", "a shape alone is no origin"
+    assert judgement.first_diverged == "norm" and judgement.exit_code == 1
+    assert rows["norm"].verdict == rows["logits"].verdict == "DIVERGED"
+
+
+def test_nothing_decides_in_a_log_of_probes_alone(logs):
+    logs.rows = {}
+    logs.inside("norm", VALUES, VALUES * 1.001)
+    assert logs.judge()[1].exit_code == 1
+
+
+def test_a_gradient_or_an_output_that_is_off_decides(logs):
+    logs.inside("attention", VALUES, VALUES + 1.0)
+    logs.decides("grad/norm.weight", VALUES[0], VALUES[0] * 1.001)
+    rows, judgement = logs.judge()
+    assert judgement.exit_code == 1 and rows["attention"].verdict == "DIVERGED"
+
+
+def test_a_missing_output_decides_and_a_missing_probe_does_not(logs):
+    logs.alone("torch", "fused", RNG.standard_normal((4, 5)))
+    rows, judgement = logs.judge()
+    assert rows["fused"].verdict == "INSIDE" and rows["fused"].excuse == "missing"
+    assert judgement.exit_code == 0
+    logs.classes.clear()
+    assert logs.judge()[1].exit_code == 1
+
+
+ARRANGED = {
+    "transposed": lambda x: x.transpose(0, 2, 1),
+    "reshaped": lambda x: x.reshape(4, 18),
+    "heads apart": lambda x: x.reshape(4, 3, 2, 3).transpose(0, 2, 1, 3),
+    "joined heads": lambda x: x.transpose(1, 0, 2).reshape(3, 24),
+    "one for all samples": lambda x: np.broadcast_to(x[:1], x.shape),
+}
+
+
+@pytest.mark.parametrize("how", ARRANGED)
+def test_the_same_numbers_arranged_otherwise_agree_and_it_is_told(logs, how):
+    values = VALUES
+    other = ARRANGED[how](VALUES)
+    if how == "one for all samples":
+        values, other = VALUES[:1], other
+    logs.inside("x", values)
+    logs.inside("x", values)
+    ref32, _, ref64, _ = logs.rows["x"]
+    logs.rows["x"] = ref32, *(four(other)[i] for i in (1,)), ref64, four(other)[3]
+    if how == "one for all samples":
+        same = [np.broadcast_to(array, other.shape) for array in four(values)[1::2]]
+        logs.rows["x"] = ref32, same[0], ref64, same[1]
+    rows, judgement = logs.judge()
+    assert rows["x"].verdict in ("IDENTICAL", "ROUNDING"), rows["x"]
+    assert "the same numbers on the paddle side" in rows["x"].note
+    assert judgement.exit_code == 0 and rows["x"].shape == values.shape
+
+
+def test_the_same_numbers_under_other_names_or_in_parts_are_found(logs):
+    logs.alone("torch", "qkv", np.concatenate([VALUES, 2 * VALUES, 3 * VALUES], axis=-1))
+    for factor, name in enumerate(("q", "k", "v"), 1):
+        logs.alone("paddle", name, factor * VALUES)
+    logs.alone("torch", "encoder", VALUES + 5.0)
+    logs.alone("paddle", "model.encoder", VALUES + 5.0)
+    rows, judgement = logs.judge()
+    assert {row.verdict for row in rows.values()} <= {"IDENTICAL", "ROUNDING"}
+    assert "q and k and v (3 values joined)" in rows["qkv"].note
+    assert "in qkv (part 2 of 3)" in rows["k"].note
+    assert "model.encoder" in rows["encoder"].note
+    assert any(
+        "7" not in note and "values inside the model found" in note for note in judgement.notes
+    )
+
+
+def test_what_is_found_elsewhere_is_judged_by_the_rule_and_not_by_likeness(logs):
+    """A value that is off by more than rounding is not found, however alike it looks."""
+    logs.alone("torch", "a", VALUES)
+    logs.alone("paddle", "b", VALUES * (1 + 1e-7))
+    rows, _ = logs.judge()
+    assert rows["a"].verdict == rows["b"].verdict == "INSIDE"
+
+
+def test_a_value_that_has_its_counterpart_is_no_other_one_s(logs):
+    """A port that leaves a layer out hands its input on: that is not the layer's value."""
+    logs.rows = {}
+    logs.inside("norm", VALUES)
+    logs.alone("torch", "scaled", VALUES)
+    logs.decides("logits", VALUES[:, 0])
+    assert logs.judge()[0]["scaled"].verdict == "INSIDE"
+
+
+def test_a_turned_value_that_is_off_is_named(logs):
+    logs.rows = {}
+    logs.inside("conv:in/0", VALUES + 1.0)
+    logs.inside("conv", VALUES)
+    off = VALUES.transpose(0, 2, 1).copy()
+    off[:, 0] += 0.01
+    ref32, _, ref64, _ = logs.rows["conv"]
+    logs.rows["conv"] = ref32, four(off)[1], ref64, four(off)[3]
+    logs.decides("logits", VALUES[:, 0], VALUES[:, 0] + 0.01)
+    rows, judgement = logs.judge()
+    assert judgement.first_diverged == "conv" and rows["conv"].origin, rows["conv"]
+    assert "axes in another order" in rows["conv"].note and judgement.axes == {"conv": (0, 2, 1)}
+
+
+def test_no_order_of_axes_is_told_for_another_value():
+    assert turned_axes(VALUES, RNG.standard_normal((4, 6, 3))) is None
+    assert turned_axes(VALUES, VALUES.transpose(2, 0, 1)) == (1, 2, 0)
+
+
+def test_a_plain_value_is_not_found_among_others():
+    """Zeros are everywhere: they tell nothing."""
+    others = {"a": np.zeros((2, 3)), "b": np.full((2, 3), 7.0)}
+    assert Values(others, others).find(np.zeros(6)) is None
