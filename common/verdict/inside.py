@@ -47,9 +47,7 @@ class Inside:
         self._scales = kind_scales(logs["ref64"], logs.cases) if "ref64" in logs else {}
         self._keys = list(keys)
         self._runs = ("ref64", "cand64") if "ref64" in logs else ("ref32", "cand32")
-        self._paired: set[str] = (
-            set()
-        )  # keys of values that have their counterpart under their name
+        self._paired: set[str] = set()  # keys whose rows agree
         self._values: dict[tuple[str, bool], Values] = {}
 
     def settle(self, rows: list[Row]) -> list[str]:
@@ -63,9 +61,9 @@ class Inside:
             return []
         # Rows inside that pass are kept, since a CONSTANT explains what it brings.
         aligned = exit_code(r.verdict for r in rows if not (r.inside and _is_off(r))) == 0
-        matched = {
-            i: self._matched(self._keys[i], rows[i]) for i in off if aligned or _cannot(rows[i])
-        }
+        self._paired = {row.key for row in rows if not _is_off(row)}
+        sought = [i for i in off if aligned or _cannot(rows[i])]
+        matched = {i: self._matched(self._keys[i], rows[i]) for i in sought}
         matched = {i: row for i, row in matched.items() if row is not None}
         for i, row in matched.items():
             rows[i] = row
@@ -74,10 +72,9 @@ class Inside:
             aligned = self._explained_by_constants(rows)
         for i in off:
             why = self._why(self._keys[i])
-            unlike = _cannot(rows[i]) and (
-                why == MISSING or why == SHAPE and not self._turned(i, rows)
-            )
-            if aligned or unlike:
+            lacking = _cannot(rows[i]) and why == MISSING
+            unlike = _cannot(rows[i]) and why == SHAPE
+            if aligned or lacking or unlike and not self._turned(i, rows):
                 make_inside(rows[i], why)
         return _said(rows, list(matched.values()), aligned)
 
