@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 
 from common.logs.key import Key
 from common.logs.pickle_machine import printable
@@ -44,7 +45,6 @@ class Inside:
         self.axes: dict[str, tuple[int, ...]] = {}  # key -> the order of paddle's axes, for torch's
         self.unproven = False  # only a fed64 log can tell whether constants explain what is off
         self._logs = logs
-        self._scales = kind_scales(logs["ref64"], logs.cases) if "ref64" in logs else {}
         self._keys = list(keys)
         self._runs = ("ref64", "cand64") if "ref64" in logs else ("ref32", "cand32")
         self._paired: set[str] = set()  # keys whose rows agree
@@ -77,6 +77,10 @@ class Inside:
             if aligned or lacking or unlike and not self._turned(i, rows):
                 make_inside(rows[i], why)
         return _said(rows, list(matched.values()), aligned)
+
+    @cached_property
+    def _scales(self) -> dict[str, float]:
+        return kind_scales(self._logs["ref64"], self._logs.cases)
 
     def _explained_by_constants(self, rows: Sequence[Row]) -> bool:
         """Whether constants alone bring what is CARRIED in rows that decide.
