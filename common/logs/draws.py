@@ -1,0 +1,81 @@
+"""The random numbers that a model drew by itself, as a sidecar lists them.
+
+    [{"passes": 10, "draws": [{"kind": "normal", "shape": [4, 8], "site": "encoder",
+                               "place": "torch_model.py:31"}]}]
+
+A pass is one run of the model with what belongs to it; those that draw the same in a row are said
+once.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw.
+
+    kind    of common/pair/tape.py's KINDS
+    site    the module that ran, by the reference's name
+    place   file:line of the model
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    site: str
+    place: str
+
+    @property
+    def key(self) -> str:
+        """What draws of the same numbers have in common: lengths of 1 do not count."""
+        return f"{self.kind} {[length for length in self.shape if length != 1]}"
+
+
+Groups = Sequence[Mapping[str, object]]  # as above
+Pass = tuple[Draw, ...]
+
+
+def grouped(passes: Iterable[Sequence[Draw]]) -> list[dict[str, object]]:
+    """The list for the sidecar."""
+    groups: list[dict[str, object]] = []
+    for draws in passes:
+        entries = [asdict(draw) | {"shape": list(draw.shape)} for draw in draws]
+        if groups and groups[-1]["draws"] == entries:
+            groups[-1]["passes"] += 1
+        else:
+            groups.append({"passes": 1, "draws": entries})
+    return groups
+
+
+def pass_at(groups: Groups, number: int) -> Pass:
+    """What a pass drew, counted from 0; the last one where there are fewer."""
+    draws: Pass = ()
+    for count, drawn in _runs(groups):
+        draws = drawn
+        number -= count
+        if number < 0:
+            break
+    return draws
+
+
+def side_by_side(groups: Groups, others: Groups) -> Iterator[tuple[int, Pass, Pass]]:
+    """(how many passes in a row, what each side drew in them); nothing where it has no more."""
+    waiting = [_runs(groups), _runs(others)]
+    left = [(0, ()), (0, ())]  # of each side's group
+    while True:
+        left = [
+            one if one[0] else next(runs, (0, ())) for one, runs in zip(left, waiting, strict=True)
+        ]
+        together = min((count for count, _ in left if count), default=0)
+        if not together:
+            return
+        yield together, left[0][1], left[1][1]
+        left = [(max(count - together, 0), draws) for count, draws in left]
+
+
+def _runs(groups: Groups) -> Iterator[tuple[int, Pass]]:
+    """(how many passes, what each drew) of each group that is not empty."""
+    for group in groups:
+        if group["passes"]:
+            draws = (Draw(**draw | {"shape": tuple(draw["shape"])}) for draw in group["draws"])
+            yield group["passes"], tuple(draws)
