@@ -53,23 +53,34 @@ def _unlike(ours: Pass, theirs: Pass) -> str:
         what = f"torch drew {_described(torch)}, which paddle did not draw"
     else:
         what = f"paddle drew {_described(paddle)}, which torch did not draw"
-    return f"the models did not draw the same random numbers, and what is made of them cannot agree: {what}"
+    return (
+        "the models did not draw the same random numbers, and what is made of them cannot agree: "
+        f"{what}"
+    )
 
 
 def _first_unlike(draws: Pass, others: Pass) -> Draw | None:
     """The first draw of which the other side has too few.
 
-    Of several of one kind and shape, that which is out of line with the other side's, by the
-    modules' names too where these help.
+    Of several of one kind and shape, that which is out of line with the other side's: by the names
+    of modules where the two sides share some, else by kind and shape alone.
     """
     missing = _amounts(draws) - _amounts(others)
     extra = {number for number, draw in enumerate(draws) if missing[draw.key]}
-    by_key = extra & _out_of_line([d.key for d in draws], [d.key for d in others])
-    by_name = extra & _out_of_line(
-        [(d.site, d.key) for d in draws], [(d.site, d.key) for d in others]
-    )
-    chosen = min(by_key & by_name or by_key or extra, default=None)
-    return None if chosen is None else draws[chosen]
+    if not extra:
+        return None
+    known = {_name(draw) for draw in others}
+    alike = _name if any(_name(draws[number]) in known for number in extra) else _key
+    out = extra & _out_of_line([alike(d) for d in draws], [alike(d) for d in others])
+    return draws[min(out or extra)]
+
+
+def _key(draw: Draw) -> tuple[str, ...]:
+    return (draw.key,)
+
+
+def _name(draw: Draw) -> tuple[str, ...]:
+    return draw.site, draw.key
 
 
 def _out_of_line(ours: Sequence, theirs: Sequence) -> set[int]:
