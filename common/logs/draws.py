@@ -28,11 +28,21 @@ class Draw:
     @property
     def key(self) -> str:
         """What draws of the same numbers have in common: lengths of 1 do not count."""
-        return f"{self.kind} {[length for length in self.shape if length != 1]}"
+        return _key(self.kind, self.shape)
+
+    @property
+    def key_of_sample(self) -> str:
+        """The same without the first axis, which may be that of a batch."""
+        return _key(self.kind, self.shape[1:])
+
+
+def _key(kind: str, shape: tuple[int, ...]) -> str:
+    return f"{kind} {[length for length in shape if length != 1]}"
 
 
 Groups = Sequence[Mapping[str, object]]  # as above
 Pass = tuple[Draw, ...]
+Runs = Sequence[tuple[int, Pass]]  # how many passes in a row, and what each of them drew
 
 
 def grouped(passes: Iterable[Sequence[Draw]]) -> list[dict[str, object]]:
@@ -47,10 +57,19 @@ def grouped(passes: Iterable[Sequence[Draw]]) -> list[dict[str, object]]:
     return groups
 
 
-def pass_at(groups: Groups, number: int) -> Pass:
+def runs_of(groups: Groups) -> Runs:
+    """What a sidecar lists."""
+    return [
+        (group["passes"], tuple(Draw(**d | {"shape": tuple(d["shape"])}) for d in group["draws"]))
+        for group in groups
+        if group["passes"]
+    ]
+
+
+def pass_at(runs: Runs, number: int) -> Pass:
     """What a pass drew, counted from 0; the last one where there are fewer."""
     draws: Pass = ()
-    for count, drawn in _runs(groups):
+    for count, drawn in runs:
         draws = drawn
         number -= count
         if number < 0:
@@ -58,24 +77,16 @@ def pass_at(groups: Groups, number: int) -> Pass:
     return draws
 
 
-def side_by_side(groups: Groups, others: Groups) -> Iterator[tuple[int, Pass, Pass]]:
+def side_by_side(runs: Runs, others: Runs) -> Iterator[tuple[int, Pass, Pass]]:
     """(how many passes in a row, what each side drew in them); nothing where it has no more."""
-    waiting = [_runs(groups), _runs(others)]
+    waiting = [iter(runs), iter(others)]
     left = [(0, ()), (0, ())]  # of each side's group
     while True:
         left = [
-            one if one[0] else next(runs, (0, ())) for one, runs in zip(left, waiting, strict=True)
+            one if one[0] else next(side, (0, ())) for one, side in zip(left, waiting, strict=True)
         ]
         together = min((count for count, _ in left if count), default=0)
         if not together:
             return
         yield together, left[0][1], left[1][1]
         left = [(max(count - together, 0), draws) for count, draws in left]
-
-
-def _runs(groups: Groups) -> Iterator[tuple[int, Pass]]:
-    """(how many passes, what each drew) of each group that is not empty."""
-    for group in groups:
-        if group["passes"]:
-            draws = (Draw(**draw | {"shape": tuple(draw["shape"])}) for draw in group["draws"])
-            yield group["passes"], tuple(draws)

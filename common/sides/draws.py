@@ -9,7 +9,7 @@ that the reference does not have gets the first that are left.
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from common.logs.draws import Draw, Groups, Pass, grouped, pass_at
+from common.logs.draws import Draw, Groups, Runs, grouped, pass_at, runs_of
 
 
 class Draws:
@@ -22,8 +22,7 @@ class Draws:
         self.taking = False  # whether a model runs whose draws are the tape's
         self.own_sites: Collection[str] = ()  # this model's modules, by the reference's names
         self._reference = reference
-        self._groups: Groups | None = None  # the reference's list, once it has been read
-        self._known: Pass = ()  # what the reference draws in the pass
+        self._runs: Runs | None = None  # the reference's list, once it has been read
         self._number = -1  # of the pass
         self._has_drawn = False  # in the pass
         self._recorded: list[list[Draw]] = []
@@ -61,12 +60,11 @@ class Draws:
         self._number += 1
         if record:
             self._recorded.append([])
-        if self._groups is None:
-            self._groups = self._reference() if self._reference else ()
-        self._known = pass_at(self._groups, self._number)
+        if self._runs is None:
+            self._runs = runs_of(self._reference()) if self._reference else ()
 
     def _choose(self, draw: Draw, counts: dict[str, int]) -> int:
-        sites = [known.site for known in self._known if known.key == draw.key]
+        sites = self._sites(draw)
         call = f"draw:{draw.site}:{draw.key}"
         earlier = counts.get(call, 0)  # at this site
         counts[call] = earlier + 1
@@ -76,6 +74,20 @@ class Draws:
         wanted += [number for number, site in enumerate(sites) if site not in self.own_sites]
         wanted += range(len(sites) + len(counts) + 1)
         return next(n for n in wanted if f"drawn:{draw.key}:{n}" not in counts)
+
+    def _sites(self, draw: Draw) -> list[str]:
+        """Where the reference draws the same, in its order.
+
+        A whole training has more passes than the list, and batches of other lengths.
+        """
+        passes = [pass_at(self._runs, self._number), *(draws for _, draws in self._runs)]
+        for key in ("key", "key_of_sample"):
+            wanted = getattr(draw, key)
+            for draws in passes:
+                sites = [known.site for known in draws if getattr(known, key) == wanted]
+                if sites:
+                    return sites
+        return []
 
     def listed(self, shorten: Callable[[str], str]) -> list[dict[str, object]]:
         """The list for the sidecar; `shorten` says how a file:line is written."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from common.logs.draws import Draw, Pass, side_by_side
+from common.logs.draws import Draw, Pass, runs_of, side_by_side
 from common.logs.pickle_machine import escaped
 from common.logs.sidecar import Sidecar
 
@@ -26,7 +26,7 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]
     count, first = 0, None
     for reference, candidate in zip(torch, paddle, strict=True):
         for case in dict.fromkeys([*reference.draws, *candidate.draws]):
-            both = reference.draws.get(case, []), candidate.draws.get(case, [])
+            both = (runs_of(sidecar.draws.get(case, ())) for sidecar in (reference, candidate))
             for passes, ours, theirs in side_by_side(*both):
                 if _amounts(ours) != _amounts(theirs):
                     return [_unlike(ours, theirs)]
