@@ -295,6 +295,17 @@ def test_what_the_tape_does_not_know_is_seen(frameworks, side, expression):
     assert frameworks(side, expression, "float32")[1]
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_a_scripted_function_still_compiles(frameworks):
+    frameworks("torch", "torch.rand(3)", "float32")
+    import torch
+
+    def noise(x):
+        return torch.rand_like(x) + torch.randn([3])
+
+    assert torch.jit.script(noise)(torch.ones(3)).shape == (3,)
+
+
 @pytest.mark.parametrize("side", DISTRIBUTIONS)
 def test_outside_a_models_code_nothing_is_taken(frameworks, side):
     shape = "3, 4" if side == "torch" else "[3, 4]"

@@ -44,12 +44,21 @@ def patch():
     ):
         for owner, name in itertools.product(owners, names):
             plain = getattr(owner, name)
-            setattr(owner, name, _from_tape(plain, kind, values, arguments))
+            drawn = _from_tape(plain, kind, values, arguments)
+            setattr(owner, name, drawn)
+            _keep_compilable(plain, drawn)
     for name, function in (("gumbel_softmax", _gumbel_softmax), ("rrelu", _rrelu)):
         _original[name] = getattr(F, name)
         setattr(F, name, function)
     seed = "manual_seed"  # twin: names
     setattr(torch, seed, _without_effect(getattr(torch, seed)))
+
+
+def _keep_compilable(plain, drawn):
+    """A function that torch.jit.script compiles knows the framework's own by identity."""
+    operator = torch.jit._builtins._find_builtin(plain)  # twin: a compiler's own table
+    if operator:  # twin: a compiler's own table
+        torch.jit._builtins._register_builtin(drawn, operator)  # twin: a compiler's own table
 
 
 def _from_tape(plain, kind, values, arguments):
