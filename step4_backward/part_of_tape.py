@@ -22,3 +22,10 @@ class PartOfTape(Tape):
             return super().keep_mask(site, step, shape, p)
         whole = super().keep_mask(site, step, (self._count * self._rows, *shape[1:]), p)
         return whole[self._rank * self._rows :][: self._rows]
+
+    def numbers(self, kind: str, shape: tuple[int, ...], site: str, step: int) -> np.ndarray:
+        """Likewise of a Tape's numbers; a permutation is of the process's own samples."""
+        if kind == "permutation" or not shape or shape[0] != self._rows:
+            return super().numbers(kind, shape, site, step)
+        whole = super().numbers(kind, (self._count * self._rows, *shape[1:]), site, step)
+        return whole[self._rank * self._rows :][: self._rows]

@@ -47,6 +47,7 @@ WITNESS = {
     "loss_noise": 1e-16,
 }
 COUNTS = {"calls": 1, "differed": 0, "gradients": 0, "gradients_differed": 0, "largest": 0.0}
+DRAW = {"kind": "normal", "shape": [4, 8], "site": "encoder", "place": "torch_model.py:31"}
 SAMPLES = {
     "no_float64": "it casts to float32",
     "witness": {"main": WITNESS},
@@ -57,6 +58,7 @@ SAMPLES = {
     "paddle_to_torch": {"main": []},
     "hidden_rows": {"main": []},
     "recurrent_dropout_not_drawn": {"main": {"lstm": 0.1}},
+    "draws": {"main": [{"passes": 2, "draws": [DRAW]}]},
     "untaped_draws": {"main": True},
 }
 ENTRIES = [entry.name for entry in fields(Sidecar)]

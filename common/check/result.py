@@ -14,6 +14,7 @@ from common.pair.provenance import changed_sources
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
+from common.verdict.draws import draw_notes
 from common.verdict.folder import guide_passed
 from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement
@@ -85,8 +86,10 @@ class Result:
             if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
                 self.notes.append(
                     f"the {side} model drew random numbers by itself, which the other side cannot "
-                    "see: use nn.Dropout or F.dropout, or common's draw_normal"
+                    "see: use nn.Dropout or F.dropout, or draw by rand, randn, normal, bernoulli, "
+                    "randint or randperm"
                 )
+        self.notes += draw_notes(*(sidecars[side] for side in SIDES))
         cases = sidecars["torch"][0].cases
         if cases:
             self.notes.append(f"of its preset this ran {_named_cases(cases)}")

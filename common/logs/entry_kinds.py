@@ -114,6 +114,10 @@ def _padding_row(value: object) -> bool:
     return value is None or (type(value) is int and abs(value) < 2**63)
 
 
+# common/logs/draws.py says what these are.
+_DRAW = _record(dict.fromkeys(("kind", "site", "place"), _text) | {"shape": _list_of(_whole)})
+_PASSES = _record({"passes": _whole, "draws": _list_of(_DRAW)})
+
 _LAYOUT = _record(
     {
         "rows": _list_of(_LAYOUT_ROW),
@@ -139,4 +143,5 @@ NAMED_RATES = Kind(_dict_of(_dict_of(_number_or_null)), "numbers by name, by nam
 LEDGER = Kind(_dict_of(_dict_of(_text)), "texts by name, by name", dict)
 TALLIES = Kind(_dict_of(_TALLY), "an operator's counts by name", dict)
 WITNESSES = Kind(_dict_of(_WITNESS), "what step 4's twins find, by case", dict)
+PASSES = Kind(_dict_of(_list_of(_PASSES)), "lists of draws by case", dict)
 LAYOUTS = Kind(_dict_of(_LAYOUT), "where each weight goes, by case", dict)

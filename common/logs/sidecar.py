@@ -111,6 +111,8 @@ class Sidecar:
     read_back: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
     # Case -> recurrent layer -> its dropout, which no run draws.
     recurrent_dropout_not_drawn: dict[str, dict[str, float]] = _note(kinds.NAMED_RATES)
+    # Case -> the random numbers that the model drew by itself and got from the tape.
+    draws: dict[str, list[dict]] = _note(kinds.PASSES)
     # Case -> true where the model drew random numbers that the tape does not know.
     untaped_draws: dict[str, bool] = _note(kinds.NAMED_FLAGS)
     # Case -> torch's name of the logits' bias, null where there is none (step 4).

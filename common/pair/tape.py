@@ -6,8 +6,28 @@ layer's recomputation see the same numbers, in whatever order they ask.  Sites a
 """
 
 import hashlib
+import math
 
 import numpy as np
+
+
+def _uniform(generator: np.random.Generator, count: int) -> np.ndarray:
+    """In (0, 1), both ends excluded: models take logarithms of these.
+
+    Odd multiples of 2^-24 are exact in float32 and in float64.
+    """
+    halves = 2 * generator.integers(0, 1 << 23, count) + 1
+    return (halves / (1 << 24)).astype(np.float32)
+
+
+# What a model may draw -> that many of it.  Floats are rounded to float32 here, so that the runs in
+# both precisions go on with the same numbers.
+KINDS = {
+    "uniform": _uniform,
+    "normal": lambda generator, count: generator.standard_normal(count).astype(np.float32),
+    "integers": lambda generator, count: generator.random(count),  # to be scaled to a range
+    "permutation": lambda generator, count: generator.permutation(count).astype(np.int64),
+}
 
 
 class Tape:
@@ -28,6 +48,15 @@ class Tape:
     def normal(self, site: str, step: int, shape: tuple[int, ...]) -> np.ndarray:
         """N(0, 1), float64."""
         return self.generator(site, step).standard_normal(shape)
+
+    def numbers(self, kind: str, shape: tuple[int, ...], site: str, step: int) -> np.ndarray:
+        """A draw of one of KINDS in a model's own code, which has no name for it.
+
+        Lengths of 1 do not count: (8, 1, 1) and (8,) are given the same numbers.
+        """
+        lengths = ",".join(str(length) for length in shape if length != 1)
+        generator = self.generator(f"own/{kind}/{lengths}/{site}", step)
+        return KINDS[kind](generator, math.prod(shape)).reshape(shape)
 
     def permutation(self, site: str, step: int, count: int) -> np.ndarray:
         """A shuffled order of `range(count)`, int64."""

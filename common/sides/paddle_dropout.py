@@ -4,8 +4,9 @@
     follow(model)   the draws of this model get the names of its modules
 
 `nn.Dropout` and its kin, `F.dropout` and its kin, the attention's own dropout and gradient
-checkpointing then see the same draws on both sides, whichever of them a side uses.  What a model
-draws in any other way is not on the tape: `random_state` tells whether it did.
+checkpointing then see the same draws on both sides, whichever of them a side uses.  What else a
+model draws is torch_draws.py's and paddle_draws.py's affair, or not on the tape: `random_state`
+tells whether it drew so.
 """
 
 import math
@@ -38,6 +39,7 @@ def patch():
         "dropout2d": _dropout_channels,
         "dropout3d": _dropout_channels,
         "alpha_dropout": _alpha_dropout,
+        "feature_alpha_dropout": _feature_alpha_dropout,
         "scaled_dot_product_attention": _attention,
     }
     for name in filter(lambda name: hasattr(F, name), functions):
@@ -140,11 +142,19 @@ def _drop(value, p, training, axes=None, mode=_UPSCALE):
 
 
 def _alpha_dropout(x, p=0.5, training=True, *rest, **options):  # twin: arguments
+    return _drop_to_alpha(x, p, training)  # twin: arguments
+
+
+def _feature_alpha_dropout(x, p=0.5, training=True, *rest, **options):  # twin: arguments
+    return _drop_to_alpha(x, p, training, channels=True)  # twin: arguments
+
+
+def _drop_to_alpha(value, p, training, channels=False):
     """Klambauer et al. 2017, section 3: dropped values become _ALPHA; mean and variance stay."""
-    value = x  # twin: arguments
     if not training or p == 0.0:
         return value
-    keep = keep_mask(_site(), value, p)
+    shape = [n if i < 2 else 1 for i, n in enumerate(value.shape)] if channels else None
+    keep = keep_mask(_site(), value, p, shape)
     a = 1.0 / math.sqrt((1.0 - p) * (1.0 + p * _ALPHA**2))
     return a * (value * keep + _ALPHA * (1.0 - keep)) - a * _ALPHA * p
 

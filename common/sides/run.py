@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
 from common.sides.compat import COMPAT, torch_is_paddle
-from common.sides.session import Session
+from common.sides.session import Session, current
 from common.system.errors import UserError
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
@@ -63,7 +64,7 @@ class Run:
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
-        self.draws = importlib.import_module(f"common.sides.{side.NAME}_dropout")
+        self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
@@ -140,12 +141,14 @@ class Run:
     def build(self, training: bool | None = None):
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
-        model = self.draws.follow(self.module.build(dict(self.case.config)))
+        model = self.dropout.follow(self.module.build(dict(self.case.config)))
         self.load(model, self.start())
         model.train() if training else model.eval()  # older Paddle's return None
         rates = self.side.fix_recurrent_dropout(model, training)
         if rates:
             self.notes["recurrent_dropout_not_drawn"] = rates
+        names = (name for name, _ in self.side.probed_modules(model))
+        self.session.draws.own_sites = {self.session.rename(name) for name in names}
         return model
 
     def start(self) -> dict[str, np.ndarray]:
@@ -199,11 +202,8 @@ class Run:
         """The model's outputs; it gets the inputs that its forward names, not the labels."""
         accepted = inspect.signature(model.forward).parameters
         self.session.running.clear()
-        before = self.draws.random_state()
-        outputs = model(**{key: value for key, value in tensors.items() if key in accepted})
-        if self.draws.random_state() != before:
-            self.notes["untaped_draws"] = True
-        return outputs
+        with self.drawing():
+            return model(**{key: value for key, value in tensors.items() if key in accepted})
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""
@@ -212,7 +212,22 @@ class Run:
                 f"{self.pair.folder / f'{self.side.NAME}_model.py'}: steps 3, 4 and 5 need "
                 "loss(outputs, inputs) -> scalar"
             )
-        return self.module.loss(outputs, tensors)
+        with self.drawing():
+            return self.module.loss(outputs, tensors)
+
+    def losses(self, outputs, tensors: Mapping[str, object]) -> Mapping[str, object]:
+        """The pair's `losses` by name; none where the model's file has none."""
+        with self.drawing():
+            return getattr(self.module, "losses", lambda *_: {})(outputs, tensors)
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Code of the pair runs: it draws from the tape; what it draws otherwise is noted."""
+        before = self.dropout.random_state()
+        with current().draws.from_tape():
+            yield
+        if self.dropout.random_state() != before:
+            self.notes["untaped_draws"] = True
 
     def parameters(self, model) -> list[tuple[str, object]]:
         """(this side's name, parameter) of every trainable parameter, in the model's order."""

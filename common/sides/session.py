@@ -15,7 +15,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from common.logs.draws import Draw
 from common.pair.tape import Tape
+from common.sides.draws import Draws
 from common.sides.places import is_instrument
 
 
@@ -56,6 +58,7 @@ class Session:
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
+        self.draws = Draws()  # a model's own random numbers
         self.running: list[str] = []  # names of the modules that run now, the innermost last
         self.begin()
 
@@ -66,6 +69,7 @@ class Session:
         self.recomputing = False
         self._call = 0
         self._counts: dict[str, int] = {}
+        self.draws.begin()
 
     def label(self, site: str) -> str:
         """The site's name at this call: `site`, then `site#2`, …"""
@@ -94,6 +98,19 @@ class Session:
     def site_of_draw(self) -> str:
         """The innermost module that runs now: where a model's own dropout draws."""
         return self.running[-1] if self.running else ""
+
+    @property
+    def draws_from_tape(self) -> bool:
+        """Whether what a model draws by itself now comes from the tape."""
+        return self.draws.taking or self.recomputing
+
+    def draw(self, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+        """The numbers of the tape for a model's own draw of a kind (common/pair/tape.py)."""
+        draw = Draw(kind, shape, self.rename(self.site_of_draw()), _line_of_model())
+        record = self.record is not None and not self.recomputing
+        number = self.draws.enter(draw, self._counts, record)
+        call = f"@{self._call + 1}" if self._call else ""
+        return self.tape.numbers(kind, shape, f"{number + 1}{call}", self.step)
 
     def snapshot(self) -> tuple[dict[str, int], list[str]]:
         """Where names stand now, for `repeat`."""
@@ -127,12 +144,18 @@ class Session:
         if self._made_at:
             self.places[key], self.classes[key] = self._made_at, class_name
             return
-        frame = sys._getframe(1)
-        while frame is not None and is_instrument(frame.f_code.co_filename):
-            frame = frame.f_back
-        if frame is not None:
-            self.places[key] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        line = _line_of_model()
+        if line:
+            self.places[key] = line
         self.classes[key] = class_name
+
+
+def _line_of_model() -> str:
+    """The line that led here: the first frame outside instruments; empty where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and is_instrument(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
 
 _current = Session()

@@ -111,7 +111,7 @@ class Twin:
         if self.transplanted == "":
             self.transplant = _transplant(wanted) if wanted else None
             self.transplanted = wanted
-            for instrument in ("dropout", "choices"):
+            for instrument in ("dropout", "draws", "choices"):
                 importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
             forbid_compat()
         elif wanted != self.transplanted:

@@ -6,16 +6,19 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from common.logs.result_folder import LogName, ResultFolder
-from common.logs.sidecar import SCHEMA, Sidecar, write_sidecar
+from common.logs.draws import Groups
+from common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
+from common.logs.sidecar import SCHEMA, Sidecar, read_sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.pair.provenance import model_sources, workbench_sha256
 from common.pair.tape import Tape
 from common.sides.compat import frameworks_loaded, torch_is_paddle
+from common.sides.draws import Draws
 from common.sides.places import short_place
 from common.sides.run import Job, Run
 from common.sides.session import Session, using
@@ -62,6 +65,7 @@ def write_log(
         for case in job.cases:
             side.set_up(dtype, request.device, request.seed + case.seed)
             session.tape = Tape(request.seed + case.seed)
+            session.draws = Draws(partial(_draws_of_reference, job, case.name or "main"))
             session.begin(prefix=f"{case.name}/" if case.name else "")
             run = Run(job, case, dtype, session)
             run.progress(case.name or path.stem)
@@ -71,6 +75,9 @@ def write_log(
             batches[run.prefix] = run.batch
             states |= {run.prefix + key: values for key, values in run.start().items()}
             extra |= run.extra
+            drawn = session.draws.listed(_shortened)
+            if drawn:
+                run.notes["draws"] = drawn
             for key, value in run.notes.items():
                 notes.setdefault(key, {})[case.name or "main"] = value
     if request.cases:
@@ -107,7 +114,7 @@ def write_log(
         batches=batches,
         modules=session.modules,
         converted=session.converted,
-        places={key: short_place(place, str(ROOT)) for key, place in session.places.items()},
+        places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
         environment={
             "python": platform.python_version(),
@@ -129,6 +136,27 @@ def write_log(
                 writer.add(key, values)
         write_sidecar(small, replace(sidecar, step=stem, log_sha256=writer.sha256))
     return session
+
+
+def _shortened(place: str) -> str:
+    return short_place(place, str(ROOT))
+
+
+def _draws_of_reference(job: Job, case: str) -> Groups:
+    """What the torch model drew by itself in a case, as far as its logs say; nothing for itself.
+
+    A whole training lists no draws: those of its first steps, under another stem, stand for them.
+    """
+    if job.side.NAME == "torch":
+        return ()
+    files = ResultFolder(job.folder)
+    logs = [files.log(job.stem, "torch", run) for run in (FLOAT64, FLOAT32)]
+    logs += [path for path, name in files.logs() if name.side == "torch"]
+    for log in logs:
+        draws = (read_sidecar(log) or Sidecar()).draws
+        if draws:
+            return draws.get(case) or next(iter(draws.values()))
+    return ()
 
 
 def _module_name() -> str:

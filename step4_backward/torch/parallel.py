@@ -42,7 +42,7 @@ def parallel(run):
         tensors = {key: side.tensor(values) for key, values in batch.items()}
         # Choices are each process's own: of another shape than one process's.
         run.session.record, record = None, run.session.record
-        with averaged(replica, PROCESSES):
+        with averaged(replica, PROCESSES), run.drawing():
             outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})
             loss = run.loss(outputs, tensors)
             loss.backward()

@@ -1,0 +1,97 @@
+"""A model's own random numbers: which number of the tape each draw gets, and a list of them.
+
+The n-th draw of its kind and shape in a pass gets the n-th such numbers; a pass is what runs
+between two `begin` of a session.  The Paddle side knows the reference's list: a draw gets the
+numbers that the module of the same name got there, in whatever order modules run; one in a module
+that the reference does not have gets the first that are left.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+from common.logs.draws import Draw, Groups, Runs, grouped, pass_at, runs_of
+
+
+class Draws:
+    """The draws of one run of one case.
+
+    reference   reads the reference's list as its sidecar has it; called at the first draw
+    """
+
+    def __init__(self, reference: Callable[[], Groups] | None = None):
+        self.taking = False  # whether a model runs whose draws are the tape's
+        self.own_sites: Collection[str] = ()  # this model's modules, by the reference's names
+        self._reference = reference
+        self._runs: Runs | None = None  # the reference's list, once it has been read
+        self._number = -1  # of the pass
+        self._has_drawn = False  # in the pass
+        self._recorded: list[list[Draw]] = []
+
+    def begin(self) -> None:
+        """Another pass."""
+        self._has_drawn = False
+
+    @contextmanager
+    def from_tape(self) -> Iterator[None]:
+        """A model runs: what it draws comes from the tape."""
+        saved, self.taking = self.taking, True
+        try:
+            yield
+        finally:
+            self.taking = saved
+
+    def enter(self, draw: Draw, counts: dict[str, int], record: bool) -> int:
+        """The number of a draw among those of its kind and shape in the pass.
+
+        counts  what a session counts by name; a recomputation has put back what it was
+        record  whether the draw goes into the list
+        """
+        if not self._has_drawn:
+            self._begin_pass(record)
+        if record:
+            self._recorded[-1].append(draw)
+        number = self._choose(draw, counts)
+        counts[f"drawn:{draw.key}:{number}"] = 1
+        return number
+
+    def _begin_pass(self, record: bool) -> None:
+        """Passes without a draw do not count."""
+        self._has_drawn = True
+        self._number += 1
+        if record:
+            self._recorded.append([])
+        if self._runs is None:
+            self._runs = runs_of(self._reference()) if self._reference else ()
+
+    def _choose(self, draw: Draw, counts: dict[str, int]) -> int:
+        sites = self._sites(draw)
+        call = f"draw:{draw.site}:{draw.key}"
+        earlier = counts.get(call, 0)  # at this site
+        counts[call] = earlier + 1
+        same = [number for number, site in enumerate(sites) if site == draw.site]
+        wanted = same[earlier : earlier + 1]
+        # Then what no module here will ask for by name.
+        wanted += [number for number, site in enumerate(sites) if site not in self.own_sites]
+        wanted += range(len(sites) + len(counts) + 1)
+        return next(n for n in wanted if f"drawn:{draw.key}:{n}" not in counts)
+
+    def _sites(self, draw: Draw) -> list[str]:
+        """Where the reference draws the same, in its order.
+
+        A whole training has more passes than the list, and batches of other lengths.
+        """
+        passes = [pass_at(self._runs, self._number), *(draws for _, draws in self._runs)]
+        for key in ("key", "key_of_sample"):
+            wanted = getattr(draw, key)
+            for draws in passes:
+                sites = [known.site for known in draws if getattr(known, key) == wanted]
+                if sites:
+                    return sites
+        return []
+
+    def listed(self, shorten: Callable[[str], str]) -> list[dict[str, object]]:
+        """The list for the sidecar; `shorten` says how a file:line is written."""
+        return grouped(
+            [Draw(d.kind, d.shape, d.site, shorten(d.place)) for d in draws]
+            for draws in self._recorded
+        )
