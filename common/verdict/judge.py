@@ -384,7 +384,8 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append("float32 logs alone: a wrong port that is close cannot be told from rounding")
     measured = [row for row in rows if row.max_abs is not None and row.scale is not None]
     alike = measured and not any(row.max_abs for row in measured)
-    if alike and sum(row.size for row in measured) >= ENOUGH_FLOATS and not logs.transplanted():
+    excused = logs.transplanted() or logs.told_apart()
+    if alike and sum(row.size for row in measured) >= ENOUGH_FLOATS and not excused:
         notes.append(
             "every float is the same to the last bit on both sides: two frameworks seldom agree "
             "so; were both logs made by one?"
