@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +36,7 @@ class Job:
     folder        where the logs go
     request_file  the name of the request's file beside them
     transplant    of common/transplant/patch.py, where torch computes some of Paddle's operators
+    gradients     whether a gradient can be asked for anywhere: the model or its loss asks
     """
 
     side: ModuleType
@@ -47,6 +49,7 @@ class Job:
     folder: Path
     request_file: str
     transplant: object | None = None
+    gradients: bool = False
 
 
 class Run:
@@ -59,6 +62,7 @@ class Run:
         self.request = request = job.request
         self.dtype = dtype
         self.folder = job.folder
+        self.gradients = job.gradients
         self.session = session
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case
@@ -115,7 +119,7 @@ class Run:
             given = self.reference(label)
             if given is None or not self.side.is_float(value):
                 return value
-            same = list(given.shape) == list(value.shape)
+            same = tuple(given.shape) == self.side.shape(value)
             return self.side.with_values(value, given) if same else value
 
         return tree_map(values, change, self.side.is_tensor)
@@ -193,14 +197,27 @@ class Run:
 
     def tensors(self) -> dict[str, object]:
         """The inputs as tensors of this side."""
-        return {key: self.side.tensor(values) for key, values in self.inputs.items()}
+        return {key: self.tensor(values) for key, values in self.inputs.items()}
+
+    def tensor(self, values: np.ndarray):
+        """An input as a tensor; a gradient with respect to it can be asked for where one is."""
+        tensor = self.side.tensor(values)
+        return self.side.watch(tensor) if self.gradients else tensor
+
+    def no_gradients(self) -> AbstractContextManager:
+        """A context without gradients, unless the model or its loss asks for some by itself."""
+        return nullcontext() if self.gradients else self.side.no_grad()
+
+    def of_forward(self, model, tensors: Mapping[str, object]) -> dict[str, object]:
+        """The inputs that the model's forward names: not the labels, which the loss alone takes."""
+        accepted = inspect.signature(model.forward).parameters
+        return {key: value for key, value in tensors.items() if key in accepted}
 
     def call(self, model, tensors: Mapping[str, object]):
         """The model's outputs; it gets the inputs that its forward names, not the labels."""
-        accepted = inspect.signature(model.forward).parameters
         self.session.running.clear()
         before = self.draws.random_state()
-        outputs = model(**{key: value for key, value in tensors.items() if key in accepted})
+        outputs = model(**self.of_forward(model, tensors))
         if self.draws.random_state() != before:
             self.notes["untaped_draws"] = True
         return outputs

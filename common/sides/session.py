@@ -47,6 +47,8 @@ class Session:
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
         self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores
         self._made_at = ""
+        self.in_backward = False  # a gradient that a model or loss takes by itself is no row
+        self.gradient_keys: set[str] = set()  # of the gradients at probes that are recorded
         self.half = False  # a probe held float16 or bfloat16
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it

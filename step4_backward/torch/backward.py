@@ -4,10 +4,11 @@ python -m step4_backward.torch.backward REQUEST.json
 """
 
 import sys
+from functools import partial
 
 import numpy as np
-import torch
 
+from common.pair.data import LABELS
 from common.sides import torch_side as side
 from common.sides.session import Session, using
 from common.sides.twin import main
@@ -36,26 +37,47 @@ def gradients(run):
     """The gradient at every probe, in the order of the backward pass, and of every parameter."""
     model = run.build()
     tensors = {key: side.watch(value) for key, value in run.tensors().items()}
+    own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
+    arrived = watch_inputs(run, run.of_forward(model, own))
     run.session.gradients, run.session.half = True, False
     with side.probing(model):
-        outputs = run.call(model, tensors)
+        outputs = run.call(model, own)
         outputs = run.log_nested("", outputs)
         loss = run.loss(outputs, tensors)
         run.log("loss", loss)
+        run.session.in_backward = True
         loss.backward()
-    run.session.gradients = False
+    run.session.gradients = run.session.in_backward = False
     gradients = ((name, side.gradient(value)) for name, value in reversed(run.parameters(model)))
     shapes = {}
     for name, values in run.as_reference(gradients):
         run.log(f"grad/{name}", values)
         shapes[name] = values.shape
-    for key, value in tensors.items():
-        if side.is_float(value):
-            run.log(f"grad/inputs/{key}", side.gradient(value))
+    for key, values in arrived.items():
+        run.log(f"grad/inputs/{key}", values)
     if isinstance(outputs, dict) and "logits" in outputs:
         classes = outputs["logits"].shape[-1]
         ends = [name for name, shape in shapes.items() if shape == (classes,)]
         run.notes["last_bias"] = ends[0] if ends and ends[0].endswith("bias") else None
+
+
+def watch_inputs(run, inputs):
+    """Name -> the gradient that comes back to a model's input, once there is one; zeros till then.
+
+    A label that is a float gets one from the loss, in some losses of one framework alone: it says
+    nothing of the model, and is left out.
+    """
+    arrived = {}
+
+    def keep(key, gradient):
+        if run.session.in_backward:
+            arrived[key] = side.array(gradient)
+
+    for key, value in inputs.items():
+        if side.is_float(value) and key != LABELS:
+            arrived[key] = np.zeros_like(side.array(value))
+            value.register_hook(partial(keep, key))
+    return arrived
 
 
 def witnesses(run):
@@ -69,7 +91,7 @@ def witnesses(run):
         for name, value in run.parameters(model):
             side.assign(value, start[name] + shift * direction[name])
         session.begin(prefix=run.prefix)
-        with torch.no_grad(), using(session):
+        with run.no_gradients(), using(session):
             return float(run.loss(run.call(model, tensors), tensors))
 
     start = {name: side.array(value).copy() for name, value in run.parameters(model)}
