@@ -141,14 +141,15 @@ def judge_model(
             logs = [files.log(step.guide_stem, side) for side in SIDES]
             guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
         judged = (folder, step.judged, step.number, pair.name)
-        judgements = judge_folder(*judged, until_off=twins is not None)
+        nan = {"allow_nan": "nan" in options.allow}
+        judgements = judge_folder(*judged, until_off=twins is not None, **nan)
         if twins and not all(judgement.harmless for judgement in judgements.values()):
             failed = twins.single_step(pair)
             if failed:
                 result.notes.append(
                     f"only the first origin is sure, single-step mode failed: {failed}"
                 )
-            judgements = judge_folder(*judged)
+            judgements = judge_folder(*judged, **nan)
         result.take(judgements, folder, pair)
         if guide is not None:
             result.take_report(guide.wait(), guide.target)

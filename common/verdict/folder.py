@@ -14,15 +14,20 @@ def judge_folder(
     step: object = "",
     model: str = "",
     until_off: bool = False,
+    allow_nan: bool = False,
 ) -> dict[str, Judgement]:
     """Stem -> the verdicts of its logs; the torch and paddle float32 logs of each must be there.
 
-    until_off  as for judge_logs
+    until_off, allow_nan  as for judge_logs
     Raises LogError for a file that is no log.
     """
     return {
         stem: judge_logs(
-            **ResultFolder(folder).judged_logs(stem), step=step, model=model, until_off=until_off
+            **ResultFolder(folder).judged_logs(stem),
+            step=step,
+            model=model,
+            until_off=until_off,
+            allow_nan=allow_nan,
         )
         for stem in stems
     }

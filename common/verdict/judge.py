@@ -89,6 +89,7 @@ def judge_logs(
     step: object = "",
     model: str = "",
     until_off: bool = False,
+    allow_nan: bool = False,
 ) -> Judgement:
     """Judge a candidate's logs (paddle) against a reference's (torch).
 
@@ -98,6 +99,7 @@ def judge_logs(
                    passed on is CARRIED and every origin is found
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
     until_off      end with the first row that is not HARMLESS: single-step logs will be wanted then
+    allow_nan      NaN at the same places in all runs are meant: only the other values are compared
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
@@ -118,13 +120,14 @@ def judge_logs(
         keys = [Key.parse(key, logs.cases) for key in logs.keys()]
         passed_over, notes = not_judged(keys, logs)
         judgement.notes += notes
-        judge = _Judge(logs, batch)
+        judge = _Judge(logs, batch, allow_nan)
         for key in (key for key in keys if key not in passed_over):
             row = judge.row(key)
             row.step, row.model = step, model
             judgement.rows.append(row)
             if until_off and row.verdict not in HARMLESS:
                 break
+        _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
 
@@ -148,8 +151,11 @@ class _Case:
 class _Judge:
     """Judges row after row, and remembers whether one was off already."""
 
-    def __init__(self, logs: Logs, batch: int | Mapping[str, int | None] | None):
+    def __init__(
+        self, logs: Logs, batch: int | Mapping[str, int | None] | None, allow_nan: bool = False
+    ):
         self.logs = logs
+        self.allow_nan = allow_nan
         self.batch = batch
         self.kind_scales = _kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
         self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
@@ -227,6 +233,7 @@ class _Judge:
             difference_of=self.scores_scale(key, ref64),
             single_step=single_step,
             may_be_masked=bool(self.logs.classes_of(key)[0]) and not key.kind,
+            allow_nan=self.allow_nan,
             constant=self.constant_allowed(key),
             inherited=None if single_step else case.inherited,  # a single step inherits nothing
         )
@@ -375,6 +382,15 @@ def _kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[st
     return scales
 
 
+def _refuse_nan_alone(rows: Sequence[Row]) -> None:
+    """Make rows INVALID that hold NaN alone, where --allow nan leaves no float to compare."""
+    floats = [row for row in rows if row.measure not in ("", "count")]
+    if floats and all(row.nans == row.size for row in floats):
+        for row in floats:
+            row.verdict = "INVALID"
+            row.add_note("no float of the log is a number: nothing was compared")
+
+
 def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
     """What a reader must know beside the rows."""
     notes = []
@@ -389,6 +405,12 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append(
             "every float is the same to the last bit on both sides: two frameworks seldom agree "
             "so; were both logs made by one?"
+        )
+    nans = [row for row in rows if row.nans]
+    if nans:
+        notes.append(
+            f"{len(nans)} rows hold NaN at the same places on both sides, which --allow nan lets "
+            f"pass, such as {escaped(nans[0].key)}"
         )
     capped = sum(row.capped for row in rows)
     if capped:
