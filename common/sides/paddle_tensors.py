@@ -1,5 +1,7 @@
 """Tensors of this side and arrays: torch_tensors.py and paddle_tensors.py are twins."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import paddle
 
@@ -61,6 +63,17 @@ def set_up(dtype, device_name, seed):
     paddle.set_default_dtype(dtype)  # twin: Paddle takes the dtype's name
     paddle.seed(seed)
     paddle.disable_static()  # twin: one way to run, with gradients or not
+
+
+@contextmanager
+def seeded(seed):
+    """Draw from this seed for a while; then the draws go on as if nothing had been drawn."""
+    state = paddle.get_rng_state()
+    paddle.seed(seed)
+    try:
+        yield
+    finally:
+        paddle.set_rng_state(state)
 
 
 def no_grad():

@@ -1,5 +1,6 @@
 """One run of a step's function: what it is given, and how it logs."""
 
+import hashlib
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +12,9 @@ from types import ModuleType
 
 import numpy as np
 
+from common.logs.key import BUFFER
 from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import OWN
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
@@ -24,6 +27,8 @@ from common.weights import states as weights
 from common.weights.layers import own_parameters
 from common.weights.layout import Layout, SameLayout
 from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
+
+_ANOTHER_SEED = 1009  # added to the run's own
 
 
 @dataclass(frozen=True)
@@ -100,12 +105,12 @@ class Run:
         path = Path(self.request.data or "") / self.pair.name / name
         return path if self.request.data and path.is_file() else None
 
-    def log(self, key: str, values: object) -> None:
+    def log(self, key: str, values: object, class_name: str = "") -> None:
         """Log one array (or tensor) under this case's prefix."""
         if self.side.is_tensor(values):
             values = self.side.array(values)
         self.session.record(self.prefix + key, np.asarray(values))
-        self.session.note_place(self.prefix + key)
+        self.session.note_place(self.prefix + key, class_name)
 
     def log_nested(self, key: str, values: object) -> object:
         """Log every tensor of nested outputs; keys are joined by '/'.
@@ -144,13 +149,67 @@ class Run:
     def build(self, training: bool | None = None):
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
-        model = self.draws.follow(self.module.build(dict(self.case.config)))
+        model = self.draws.follow(self.construct())
+        self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
         self.load(model, self.start())
         model.train() if training else model.eval()  # older Paddle's return None
         rates = self.side.fix_recurrent_dropout(model, training)
         if rates:
             self.notes["recurrent_dropout_not_drawn"] = rates
         return model
+
+    def construct(self):
+        """The case's model as its file builds it."""
+        return self.module.build(dict(self.case.config))
+
+    def log_constants(self) -> None:
+        """Log the buffers that two seeds build alike, as the last model was built with them.
+
+        They are constants of the port; the reference's copies have taken their place since.
+        """
+        persistent = self._persistent(self._built)
+        if not persistent or self.case.config in self.session.configs:
+            return
+        self.session.configs.append(self.case.config)
+        with self.side.seeded(self.request.seed + _ANOTHER_SEED):
+            other = dict(self.side.unlearned(self.construct()))
+        alike = {
+            name: values
+            for name, values in persistent.items()
+            if name in other and np.array_equal(values, other[name], equal_nan=True)
+        }
+        for name, values in self._buffers_as_reference(alike):
+            self.log(f"{BUFFER}/{name}:built", values, f"{OWN} {BUFFER}")
+
+    def buffers(self, model) -> dict[str, bytes]:
+        """Name -> a hash of what is in it now, for `log_buffers`."""
+        return {name: _hash(values) for name, values in self.side.unlearned(model)}
+
+    def log_buffers(self, model, before: Mapping[str, bytes], path: str = "") -> None:
+        """Log every buffer that is not what it was before.
+
+        One that is no weight (non-persistent) may be a cache, which the other side need not have.
+        """
+        changed = {n: v for n, v in self.side.unlearned(model) if before.get(n) != _hash(v)}
+        persistent = self._persistent(changed)
+        for name, values in self._buffers_as_reference(persistent):
+            self.log(f"{path}{BUFFER}/{name}", values, BUFFER)
+        for name, values in changed.items():
+            if name not in persistent:
+                key = f"{path}{BUFFER}/{self.session.rename(name)}"
+                self.log(key, _widest(values), f"{OWN} {BUFFER}")
+
+    def _persistent(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Of buffers those that are carried over with the weights."""
+        if isinstance(self.layout, Layout):
+            known = self.layout.carried()
+        else:
+            known = weights.load_owners(self.stored_weights)
+        return {name: values for name, values in found.items() if name in known}
+
+    def _buffers_as_reference(self, found: Mapping[str, np.ndarray]):
+        for name, values in self.as_reference(found.items()):
+            yield name, _widest(values)
 
     def start(self) -> dict[str, np.ndarray]:
         """The shared weights that the case starts from, under torch's names."""
@@ -268,6 +327,15 @@ class Run:
         """Say where this run is, for the check's progress bar."""
         if self.request.progress:
             print(f"@progress {self.pair.name} {self.dtype} {what}", flush=True)
+
+
+def _hash(values: np.ndarray) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(values)).digest()
+
+
+def _widest(values: np.ndarray) -> np.ndarray:
+    """Integers as int64: which of their types a buffer has is no result."""
+    return values.astype(np.int64) if values.dtype.kind in "iub" else values
 
 
 def load_model_file(pair: Pair, side: ModuleType) -> ModuleType:

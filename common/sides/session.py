@@ -54,6 +54,7 @@ class Session:
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
+        self.configs: list[dict] = []  # configurations whose constants are logged
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
         self.running: list[str] = []  # names of the modules that run now, the innermost last
         self.begin()

@@ -1,5 +1,7 @@
 """Tensors of this side and arrays: torch_tensors.py and paddle_tensors.py are twins."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 
@@ -61,6 +63,17 @@ def set_up(dtype, device_name, seed):
     torch.set_default_dtype(getattr(torch, dtype))  # twin: Paddle takes the dtype's name
     torch.manual_seed(seed)
     torch.backends.mha.set_fastpath_enabled(False)  # twin: one way to run, with gradients or not
+
+
+@contextmanager
+def seeded(seed):
+    """Draw from this seed for a while; then the draws go on as if nothing had been drawn."""
+    state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
 
 
 def no_grad():

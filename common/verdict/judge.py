@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.logs.key import Key
+from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import escaped
 from common.verdict.causes import NOISE_ONLY, STATISTICS, explain, note_gradient
 from common.verdict.choices import Choice, judge_choice
@@ -189,6 +189,8 @@ class _Judge:
         """A row's verdict from the runs as they were."""
         missing = self.logs.missing(key)
         if missing:
+            if key.kind == BUFFER:
+                missing += ": only the other side's forward changes this buffer"
             return Row(str(key), "INVALID", note=missing)
         if str(key) in self.choices["ref32"] or str(key) in self.choices.get("ref64", {}):
             row = self.choice(key)
@@ -232,7 +234,7 @@ class _Judge:
             fed_scale=max(case.recent, default=0.0) if forward else 0.0,
             difference_of=self.scores_scale(key, ref64),
             single_step=single_step,
-            may_be_masked=bool(self.logs.classes_of(key)[0]) and not key.kind,
+            may_be_masked=bool(self.logs.classes_of(key)[0]) and key.kind in ("", BUFFER),
             allow_nan=self.allow_nan,
             constant=self.constant_allowed(key),
             inherited=None if single_step else case.inherited,  # a single step inherits nothing

@@ -44,8 +44,8 @@ _FEW = {1: (64.0, 8.0), 2: (8.0, 4.0), 3: (2.0, 2.0)}
 
 
 _MEANT = (
-    "are NaN, at the same places on both sides: if the model means them to be, --allow nan compares "
-    "the others"
+    "are NaN, at the same places on both sides: if the model means them to be, --allow nan "
+    "compares the others"
 )
 
 

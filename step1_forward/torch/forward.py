@@ -12,12 +12,15 @@ from common.sides.twin import cases_with_decoding, main
 def forward(run):
     """Log one case's inputs and outputs of every module, named intermediates and outputs."""
     model = run.build()
+    run.log_constants()
+    before = run.buffers(model)
     with run.no_gradients(), side.probing(model):
         if run.case.decode:
             decode(run, model, run.tensors()["input_ids"])
             return
         outputs = run.call(model, run.tensors())
     run.log_nested("", outputs)
+    run.log_buffers(model, before)
 
 
 def decode(run, model, ids):

@@ -160,6 +160,7 @@ def optimizer_steps(run, setup):
     tensors = run.tensors()
     parameters = run.parameters(model)
     optimizer = side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
+    before = run.buffers(model)
     run.session.probing = False
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
@@ -188,6 +189,7 @@ def optimizer_steps(run, setup):
             for name, values in run.as_reference(optimizer.moments(kind)):
                 run.log(f"{path}/{kind}/{name}", values)
         side.clear_gradients(model)
+    run.log_buffers(model, before, f"{setup}/{STEPS - 1:03d}/")
     run.session.begin(prefix=run.prefix)
     run.session.probing = True
 
