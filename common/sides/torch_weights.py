@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from common.sides.torch_probes import probed_modules
 from common.sides.torch_tensors import array, is_float, like, shape
 from common.weights.layers import Owner, why_no_partner
 
@@ -22,11 +23,61 @@ def framework_class(module):
 def owners(model):
     """Key -> Owner of every entry of the state dict; a shared layer's entries have one owner."""
     modules = dict(model.named_modules())
+    kinds = {name: framework_class(module) for name, module in modules.items()}
+    probes = {name for name, _ in probed_modules(model)}
+    parameters = {id(parameter) for parameter in model.parameters()}
+    first = {}
+    found = {}
+    for key, value in model.state_dict(keep_vars=True).items():  # twin: Paddle keeps them
+        path, _, local = key.rpartition(".")
+        same_as = first.setdefault(id(value), key)
+        parts = path.split(".") if path else []
+        above = [".".join(parts[:i]) for i in range(len(parts) + 1)]  # the root's name is empty
+        if path not in modules and same_as in found:
+            found[key] = found[same_as]
+            continue
+        found[key] = Owner(
+            kinds.get(path, ""),
+            local,
+            shape(value),
+            id(value) in parameters,
+            same_as,
+            tuple(kinds.get(name, "") for name in above[:-1]),
+            next((name for name in reversed(above) if name in probes), ""),
+            _padding(modules.get(path)),
+        )
+    return found
+
+
+def _padding(module):
+    """The row of an Embedding that is padding; None where there is none."""
+    if not isinstance(module, nn.Embedding):
+        return None
+    row = module.padding_idx  # twin: where it is
+    return None if row is None or row < 0 else int(row)
+
+
+def state(model):
+    """The state dict as arrays, aliases of one tensor under each of their names."""
+    return {key: array(value) for key, value in model.state_dict().items()}
+
+
+def load_state(model, arrays):
+    """Put the arrays in; the caller has checked that every key is there, and no other."""
+    own = model.state_dict()
+    values = {key: like(value, own[key]) for key, value in arrays.items()}
+    model.load_state_dict(values)
+
+
+def unlearned(model):
+    """(name, array) of every buffer, and of every parameter that no gradient is wanted for.
+
+    Not a BatchNorm's statistics, which are rows by themselves, nor what one framework alone keeps.
+    """
     modules = dict(model.named_modules())
-    found = list(model.named_buffers())
     learned = {id(value) for _, value in trainable(model)}
-    found += [pair for pair in model.named_parameters() if id(pair[1]) not in learned]
-    for name, value in found:
+    found = [pair for pair in model.named_parameters() if id(pair[1]) not in learned]
+    for name, value in [*found, *model.named_buffers()]:
         path, _, local = name.rpartition(".")
         kind = framework_class(modules[path]) if path in modules else ""
         if value is None or "BatchNorm" in kind:
