@@ -213,7 +213,7 @@ class Run:
 
     def start(self) -> dict[str, np.ndarray]:
         """The shared weights that the case starts from, under torch's names."""
-        return weights.load_state(self.stored_weights)
+        return weights.load_state(self.stored_weights, may_be_empty=True)
 
     def torch_state(self, model) -> dict[str, np.ndarray]:
         """A model's state under torch's names and in its layout."""

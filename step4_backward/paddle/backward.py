@@ -12,9 +12,14 @@ from common.pair.data import LABELS
 from common.sides import paddle_side as side
 from common.sides.session import Session, using
 from common.sides.twin import main
+from common.system.errors import UserError
 from step4_backward.setups import SETUPS, STEPS
 
 WITNESS_LR = 0.1
+NOTHING_TO_LEARN = (
+    "no gradient comes back from the loss: it must depend on a parameter of the model, and "
+    "not through integers or an argmax alone; steps 1 to 3 need none"
+)
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
 # bends more, or that rounding blurs more.
 WITNESS_STEPS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
@@ -45,6 +50,9 @@ def gradients(run):
         outputs = run.log_nested("", outputs)
         loss = run.loss(outputs, tensors)
         run.log("loss", loss)
+        reached = not loss.stop_gradient
+        if not (reached and run.parameters(model)):
+            raise UserError(NOTHING_TO_LEARN)
         run.session.in_backward = True
         loss.backward()
     run.session.gradients = run.session.in_backward = False
