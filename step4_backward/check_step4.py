@@ -35,14 +35,16 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
     A witness that the reference does not pass either says nothing of the port: something may be
     detached on purpose, or the loss be another than a cross-entropy.  A note then says so.
     """
-    rows = []
+    rows, without = [], []
     for side in ("torch", "paddle"):
         path = ResultFolder(folder).log("bp_align", side, FLOAT64)
         if not path.is_file():
             continue  # a pair without a float64 path, which a note says
         sidecar = read_sidecar(path) or Sidecar()
+        if side == "torch":
+            without = [case for case, seen in sidecar.witness.items() if _is_no_number(seen)]
         for case, seen in sidecar.witness.items():
-            rows += _of_case(case, side, seen)
+            rows += _of_case(case, side, seen) if case not in without else []
         with read_log(path) as log:
             for case, bias in sidecar.last_bias.items():
                 prefix = "" if case == "main" and f"grad/{bias}" in log else f"{case}/"
@@ -59,8 +61,14 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
         if row.key.endswith(("/finite_difference/torch", "/last_bias_sum/torch"))
         and exit_code([row.verdict])
     }
-    notes = [f"no witness {key.strip('/')}: in torch itself {note}" for key, note in unfit.items()]
+    notes = [f"no witness of {case}: torch's own gradient is no number" for case in without]
+    notes += [f"no witness {key.strip('/')}: in torch itself {note}" for key, note in unfit.items()]
     return [row for row in rows if row.key.rpartition("/")[0] + "/" not in unfit], notes
+
+
+def _is_no_number(seen: dict) -> bool:
+    """True where a gradient holds NaN or infinity: its rows say so, and a witness has no more."""
+    return seen["gradient_norm"] is None
 
 
 def _of_case(case: str, side: str, seen: dict) -> list[Row]:

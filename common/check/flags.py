@@ -99,9 +99,9 @@ _FLAGS = {
         "judge logs that are there, run nothing: --compare-only", action="store_true"
     ),
     "allow": _flag(
-        "let rows of this verdict pass: --allow precision",
+        "let PRECISION pass, or NaN at the same places on both sides: --allow nan",
         action="append",
-        choices=("precision",),
+        choices=("precision", "nan"),
         default=[],
     ),
     "strict": _flag(

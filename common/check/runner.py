@@ -142,22 +142,22 @@ def judge_model(
             logs = [files.log(step.guide_stem, side) for side in SIDES]
             guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
         judged = (folder, step.judged, step.number, pair.name)
-        strict = options.strict
-        judgements = judge_folder(*judged, until_off=twins is not None, strict=strict)
+        how = {"strict": options.strict, "allow_nan": "nan" in options.allow}
+        judgements = judge_folder(*judged, until_off=twins is not None, **how)
         if twins and not all(judgement.harmless for judgement in judgements.values()):
             failed = twins.single_step(pair)
             if failed:
                 result.notes.append(
                     f"only the first origin is sure, single-step mode failed: {failed}"
                 )
-            judgements = judge_folder(*judged, strict=strict)
+            judgements = judge_folder(*judged, **how)
             if not failed:
                 unproven = {s: j for s, j in judgements.items() if j.unproven}
                 for stem, judgement in unproven.items():
                     run_without_constants(twins, pair, folder, stem, judgement)
                 if unproven:
-                    judgements = judge_folder(*judged, strict=strict)
-                if not (strict or pair.built_in):
+                    judgements = judge_folder(*judged, **how)
+                if not (options.strict or pair.built_in):
                     for stem, judgement in judgements.items():
                         prove_origins(twins, pair, folder, stem, judgement)
         result.take(judgements, folder, pair)

@@ -3,6 +3,7 @@
     main/adam/003/grad/encoder.0.norm.bias      case, run, kind and site
     main/grad_of/encoder.0.attention:in/0@2#3   kind, site, local name and call
     main/hash/1#2:scores                        site, call and part of a choice
+    main/buffer/rotary.table:built              kind, site and local name
 
 NumPy is not needed.
 """
@@ -13,7 +14,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 # Folders of a key that name a kind of tensor.
-KINDS = ("grad", "grad_of", "weight", "moment1", "moment2", "velocity")
+KINDS = ("grad", "grad_of", "weight", "moment1", "moment2", "velocity", "buffer")
+BUFFER = "buffer"  # after a forward that changed it, or (`:built`) as the model was built with it
 GRADIENTS = ("grad", "grad_of")
 # Names that only an optimizer's steps log.
 _OF_OPTIMIZER = {"weight", "moment1", "moment2", "velocity", "lr"}
@@ -36,7 +38,8 @@ class Key:
     run: str  # what stands before kind and site: an optimizer's set-up and step, `adam/003/`
     kind: str  # grad, grad_of, weight, …; empty for the values of a forward pass
     site: str  # a module, parameter or value; behind a slash which of a module's outputs
-    local: str = ""  # of a module: `in/0` (an input), `p` (a dropout's rate), `running_mean`
+    local: str = ""  # of a module: `in/0` (an input), `p` (a dropout's rate), `running_mean`;
+    # of a buffer: `built` (before weights were carried over)
     call: str = ""  # which use of a module it is: `#2`, `@2#3`
     choice: str = ""  # of a discrete choice: `scores` or `margin`; empty for what was chosen
 
@@ -57,8 +60,11 @@ class Key:
 
     @property
     def group(self) -> str:
-        """The path up to and including the kind: its tensors share one scale; empty for no kind."""
-        return self.prefix + self.kind if self.kind else ""
+        """The path up to and including the kind: its tensors share one scale; empty for no kind.
+
+        Buffers share none: one may be a table of ones, another a running mean.
+        """
+        return self.prefix + self.kind if self.kind not in ("", BUFFER) else ""
 
     @property
     def is_gradient(self) -> bool:

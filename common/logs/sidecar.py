@@ -4,6 +4,8 @@ Whoever sends a log writes its sidecar, so that every entry is checked on the wa
 out too, so that what a twin writes and what a check reads cannot drift apart.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -75,6 +77,8 @@ class Sidecar:
     weights_sha256: str | None = _entry(kinds.TEXT)
     # The hash of the log itself.
     log_sha256: str | None = _entry(kinds.TEXT)
+    # One hash of the log's hash and of who made it (`seal`): the two belong together.
+    seal: str | None = _note(kinds.TEXT)
     # Whether the run went on with recorded discrete choices instead of its own.
     forced_choices: bool | None = _entry(kinds.YES_OR_NO)
     # Keys of the choices that fell otherwise than the recorded ones.
@@ -137,6 +141,11 @@ class Sidecar:
                 entries[entry.name] = value
         return entries
 
+    @property
+    def sealed(self) -> bool:
+        """True where the log's hash and its maker were written together, as a twin writes them."""
+        return self.seal is not None and self.seal == seal(self)
+
     @classmethod
     def from_json(cls, content: Mapping[str, object], name: object) -> "Sidecar":
         """What a JSON object says; entries that are not known are passed over, null is nothing.
@@ -158,6 +167,15 @@ class Sidecar:
                 f"{name}: refused: its schema is {schema}, and this version reads up to {SCHEMA}"
             )
         return cls(**entries)
+
+
+def seal(sidecar: Sidecar) -> str:
+    """A SHA-256 of the log's hash and of who made it; another log's hash put in beside breaks it.
+
+    It tells mistakes, not fraud: whoever can write a sidecar can seal it.
+    """
+    made = (sidecar.framework, sidecar.framework_file, sidecar.command, sidecar.log_sha256)
+    return hashlib.sha256(json.dumps(made).encode()).hexdigest()
 
 
 def sidecar_path(log_path: str | os.PathLike) -> Path:

@@ -122,6 +122,8 @@ class LogWriter:
         array = np.asarray(array)
         if array.dtype.kind == "b":
             array = array.astype(np.int64)  # reprod_log cannot subtract booleans
+        if array.dtype.kind == "c":  # two floats along one more axis: real and imaginary part
+            array = np.stack([array.real, array.imag], -1)
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
         if code not in DTYPES:
             raise TypeError(f"{key}: a log holds numeric arrays, not {array.dtype}")

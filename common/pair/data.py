@@ -23,6 +23,7 @@ from common.system.hashes import arrays_sha256
 from common.system.npz import read_npz
 
 PADDING = 0
+LABELS = "labels"  # what a pair calls its labels, among its inputs
 TEXT_COUNT = 60  # documents of the embedded text
 TEXT_BYTES = 600  # of each at most
 BYTE_OFFSET = 2  # as in the enwik8 models: 0 is padding, 1 is not used

@@ -163,7 +163,7 @@ class Pair:
             raise UserError(f"{self.folder / 'case.py'}: make_inputs must return a dict of arrays")
         inputs = {key: np.asarray(values) for key, values in inputs.items()}
         for key, values in inputs.items():
-            if values.dtype.kind not in "biuf":
+            if values.dtype.kind not in "biufc":
                 raise UserError(
                     f"{self.folder / 'case.py'}: input {key} is {values.dtype}, not numbers"
                 )

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from common.logs.key import Key, parent_of
+from common.logs.key import BUFFER, Key, parent_of
 from common.report.sentences import what_is_wrong
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
@@ -324,6 +324,6 @@ def place_of(places: Mapping[str, str], key: str) -> str:
         return own
     parts = Key.parse(key)
     module = parent_of(parts.site)
-    if parts.kind == "grad" and f"{parts.prefix}{module}" in places:
+    if parts.kind in ("grad", BUFFER) and f"{parts.prefix}{module}" in places:
         return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
     return places.get(key, "no line known")

@@ -11,8 +11,10 @@ from paddle import nn
 from common.logs.sidecar import IN_PLACE, OWN
 from common.sides.hooks import hook_inputs
 from common.sides.session import current
-from common.sides.paddle_tensors import array, is_float, is_tensor, tensor
+from common.sides.paddle_tensors import array, is_float, is_tensor, like, shape, tensor
 from common.system.tree import tree_map
+
+_FULL = tuple(f"paddle.{n}" for n in ("float32", "float64", "complex64", "complex128"))
 
 
 class _Replace(paddle.autograd.PyLayer):
@@ -34,7 +36,7 @@ def _replace(value, reference):
 
 def with_values(value, values):
     """The tensor with these values (an array) in its own's place; the gradient goes through."""
-    return _replace(value, tensor(values).astype(value.dtype))
+    return _replace(value, like(values, value))
 
 
 def join_site(site, name):
@@ -56,14 +58,14 @@ def observe(session, label, value, class_name="", replace=True):
     if class_name.endswith(IN_PLACE):
         return value
     reference = None if session.reference is None else session.reference.get(key)
-    if is_float(value) and str(value.dtype) not in ("paddle.float32", "paddle.float64"):
+    if is_float(value) and str(value.dtype) not in _FULL:
         session.half = True
+    replaced = reference is not None and tuple(reference.shape) == shape(value)
     if not is_float(value):
-        replaced = reference is not None and list(reference.shape) == list(value.shape)
-        return tensor(reference).astype(value.dtype) if replaced else value
+        return like(reference, value) if replaced else value
     value = _corrected(session, key, value)
     differentiable = session.gradients and not value.stop_gradient and paddle.is_grad_enabled()
-    if reference is not None and list(reference.shape) == list(value.shape):
+    if replaced:
         value = with_values(value, reference)
     elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
@@ -74,23 +76,30 @@ def observe(session, label, value, class_name="", replace=True):
 
 
 def _observe_gradient(session, label, gradient):
-    """Record the gradient at a probe; in single-step mode return the reference's in its place."""
+    """Record the gradient at a probe; in single-step mode return the reference's in its place.
+
+    Where a model or loss differentiates by itself, as for a penalty on a gradient, the hook also
+    runs then: those gradients are parts of the forward pass, and the loss's alone is a row.
+    """
     key = f"{session.prefix}grad_of/{label}"
+    if not session.in_backward or key in session.gradient_keys:
+        return gradient
+    session.gradient_keys.add(key)
     session.record(key, array(gradient))
     session.places.setdefault(key, session.places.get(session.prefix + label, ""))
     session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
     reference = None if session.reference is None else session.reference.get(key)
-    if reference is None or list(reference.shape) != list(gradient.shape):
+    if reference is None or tuple(reference.shape) != shape(gradient):
         return _corrected(session, key, gradient)
-    return tensor(reference).astype(gradient.dtype)
+    return like(reference, gradient)
 
 
 def _corrected(session, key, value):
     """The value, less what this side is known to add to it by itself."""
     correction = session.corrections.get(key)
-    if correction is None or list(correction.shape) != list(value.shape):
+    if correction is None or tuple(correction.shape) != shape(value):
         return value
-    return value + tensor(correction).astype(value.dtype)
+    return value + like(correction, value)
 
 
 def _observe_nested(session, site, values, class_name, replace=True):

@@ -1,5 +1,7 @@
 """Tensors of this side and arrays: torch_tensors.py and paddle_tensors.py are twins."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import paddle
 
@@ -8,20 +10,40 @@ from common.system.errors import UserError
 NAME = "paddle"
 VERSION = paddle.__version__
 FILE = paddle.__file__
+_COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 
 def array(tensor):
-    """A tensor's values as an array of the same dtype; bfloat16, which NumPy lacks, in float32."""
+    """A tensor's values as an array of the same dtype; bfloat16, which NumPy lacks, in float32.
+
+    A complex value becomes two floats along one more axis: its real and its imaginary part.
+    """
     if tensor.dtype == paddle.bfloat16:
         tensor = tensor.astype(paddle.float32)
+    if tensor.is_complex():
+        tensor = paddle.stack([paddle.real(tensor), paddle.imag(tensor)], -1)
     return tensor.detach().cpu().numpy()
+
+
+def shape(tensor):
+    """The shape that a tensor's array has."""
+    return (*tensor.shape, 2) if tensor.is_complex() else tuple(tensor.shape)
+
+
+def like(values, value):
+    """A tensor of an array's values with another tensor's dtype, complex where that is."""
+    values = tensor(values)
+    if value.is_complex():
+        values = paddle.as_complex(values)  # twin: another name
+    return values.astype(value.dtype)
 
 
 def tensor(values):
     """A tensor of the values; floats take the run's dtype, other types stay."""
     values = np.asarray(values)
-    if values.dtype.kind == "f":
-        values = values.astype(str(paddle.get_default_dtype()).replace("paddle.", ""))
+    dtype = str(paddle.get_default_dtype()).replace("paddle.", "")
+    if values.dtype.kind in "fc":
+        values = values.astype(dtype if values.dtype.kind == "f" else _COMPLEX[dtype])
     return paddle.to_tensor(np.array(values))  # twin: how a tensor is made
 
 
@@ -43,11 +65,27 @@ def set_up(dtype, device_name, seed):
     paddle.disable_static()  # twin: one way to run, with gradients or not
 
 
+@contextmanager
+def seeded(seed):
+    """Draw from this seed for a while; then the draws go on as if nothing had been drawn."""
+    state = paddle.get_rng_state()
+    paddle.seed(seed)
+    try:
+        yield
+    finally:
+        paddle.set_rng_state(state)
+
+
+def no_grad():
+    """A context in which no gradient is asked for."""
+    return paddle.no_grad()
+
+
 def is_tensor(value):
     """True for this side's tensors."""
     return paddle.is_tensor(value)
 
 
 def is_float(value):
-    """True for tensors that gradients can flow through."""
-    return paddle.is_tensor(value) and paddle.is_floating_point(value)
+    """True for tensors that gradients can flow through, complex ones among them."""
+    return paddle.is_tensor(value) and (paddle.is_floating_point(value) or value.is_complex())

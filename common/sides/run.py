@@ -1,9 +1,10 @@
 """One run of a step's function: what it is given, and how it logs."""
 
+import hashlib
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +12,9 @@ from types import ModuleType
 
 import numpy as np
 
+from common.logs.key import BUFFER
 from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import OWN
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
@@ -25,6 +28,8 @@ from common.weights.layers import own_parameters
 from common.weights.layout import Layout, SameLayout
 from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
 
+_ANOTHER_SEED = 1009  # added to the run's own
+
 
 @dataclass(frozen=True)
 class Job:
@@ -36,6 +41,7 @@ class Job:
     folder        where the logs go
     request_file  the name of the request's file beside them
     transplant    of common/transplant/patch.py, where torch computes some of Paddle's operators
+    gradients     whether a gradient can be asked for anywhere: the model or its loss asks
     """
 
     side: ModuleType
@@ -48,6 +54,7 @@ class Job:
     folder: Path
     request_file: str
     transplant: object | None = None
+    gradients: bool = False
 
 
 class Run:
@@ -60,6 +67,7 @@ class Run:
         self.request = request = job.request
         self.dtype = dtype
         self.folder = job.folder
+        self.gradients = job.gradients
         self.session = session
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case
@@ -97,12 +105,12 @@ class Run:
         path = Path(self.request.data or "") / self.pair.name / name
         return path if self.request.data and path.is_file() else None
 
-    def log(self, key: str, values: object) -> None:
+    def log(self, key: str, values: object, class_name: str = "") -> None:
         """Log one array (or tensor) under this case's prefix."""
         if self.side.is_tensor(values):
             values = self.side.array(values)
         self.session.record(self.prefix + key, np.asarray(values))
-        self.session.note_place(self.prefix + key)
+        self.session.note_place(self.prefix + key, class_name)
 
     def log_nested(self, key: str, values: object) -> object:
         """Log every tensor of nested outputs; keys are joined by '/'.
@@ -116,7 +124,7 @@ class Run:
             given = self.reference(label)
             if given is None or not self.side.is_float(value):
                 return value
-            same = list(given.shape) == list(value.shape)
+            same = tuple(given.shape) == self.side.shape(value)
             return self.side.with_values(value, given) if same else value
 
         return tree_map(values, change, self.side.is_tensor)
@@ -141,7 +149,8 @@ class Run:
     def build(self, training: bool | None = None):
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
-        model = self.dropout.follow(self.module.build(dict(self.case.config)))
+        model = self.dropout.follow(self.construct())
+        self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
         self.load(model, self.start())
         model.train() if training else model.eval()  # older Paddle's return None
         rates = self.side.fix_recurrent_dropout(model, training)
@@ -151,9 +160,62 @@ class Run:
         self.session.draws.own_sites = {self.session.rename(name) for name in names}
         return model
 
+    def construct(self):
+        """The case's model as its file builds it."""
+        return self.module.build(dict(self.case.config))
+
+    def log_constants(self) -> None:
+        """Log the buffers that two seeds build alike, as the last model was built with them.
+
+        They are constants of the port; the reference's copies have taken their place since.
+        """
+        persistent = self._persistent(self._built)
+        if not persistent or self.case.config in self.session.configs:
+            return
+        self.session.configs.append(self.case.config)
+        with self.side.seeded(self.request.seed + _ANOTHER_SEED):
+            other = dict(self.side.unlearned(self.construct()))
+        alike = {
+            name: values
+            for name, values in persistent.items()
+            if name in other and np.array_equal(values, other[name], equal_nan=True)
+        }
+        for name, values in self._buffers_as_reference(alike):
+            self.log(f"{BUFFER}/{name}:built", values, f"{OWN} {BUFFER}")
+
+    def buffers(self, model) -> dict[str, bytes]:
+        """Name -> a hash of what is in it now, for `log_buffers`."""
+        return {name: _hash(values) for name, values in self.side.unlearned(model)}
+
+    def log_buffers(self, model, before: Mapping[str, bytes], path: str = "") -> None:
+        """Log every buffer that is not what it was before.
+
+        One that is no weight (non-persistent) may be a cache, which the other side need not have.
+        """
+        changed = {n: v for n, v in self.side.unlearned(model) if before.get(n) != _hash(v)}
+        persistent = self._persistent(changed)
+        for name, values in self._buffers_as_reference(persistent):
+            self.log(f"{path}{BUFFER}/{name}", values, BUFFER)
+        for name, values in changed.items():
+            if name not in persistent:
+                key = f"{path}{BUFFER}/{self.session.rename(name)}"
+                self.log(key, _widest(values), f"{OWN} {BUFFER}")
+
+    def _persistent(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Of buffers those that are carried over with the weights."""
+        if isinstance(self.layout, Layout):
+            known = self.layout.carried()
+        else:
+            known = weights.load_owners(self.stored_weights)
+        return {name: values for name, values in found.items() if name in known}
+
+    def _buffers_as_reference(self, found: Mapping[str, np.ndarray]):
+        for name, values in self.as_reference(found.items()):
+            yield name, _widest(values)
+
     def start(self) -> dict[str, np.ndarray]:
         """The shared weights that the case starts from, under torch's names."""
-        return weights.load_state(self.stored_weights)
+        return weights.load_state(self.stored_weights, may_be_empty=True)
 
     def torch_state(self, model) -> dict[str, np.ndarray]:
         """A model's state under torch's names and in its layout."""
@@ -196,14 +258,27 @@ class Run:
 
     def tensors(self) -> dict[str, object]:
         """The inputs as tensors of this side."""
-        return {key: self.side.tensor(values) for key, values in self.inputs.items()}
+        return {key: self.tensor(values) for key, values in self.inputs.items()}
+
+    def tensor(self, values: np.ndarray):
+        """An input as a tensor; a gradient with respect to it can be asked for where one is."""
+        tensor = self.side.tensor(values)
+        return self.side.watch(tensor) if self.gradients else tensor
+
+    def no_gradients(self) -> AbstractContextManager:
+        """A context without gradients, unless the model or its loss asks for some by itself."""
+        return nullcontext() if self.gradients else self.side.no_grad()
+
+    def of_forward(self, model, tensors: Mapping[str, object]) -> dict[str, object]:
+        """The inputs that the model's forward names: not the labels, which the loss alone takes."""
+        accepted = inspect.signature(model.forward).parameters
+        return {key: value for key, value in tensors.items() if key in accepted}
 
     def call(self, model, tensors: Mapping[str, object]):
         """The model's outputs; it gets the inputs that its forward names, not the labels."""
-        accepted = inspect.signature(model.forward).parameters
         self.session.running.clear()
         with self.drawing():
-            return model(**{key: value for key, value in tensors.items() if key in accepted})
+            return model(**self.of_forward(model, tensors))
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""
@@ -266,6 +341,15 @@ class Run:
         """Say where this run is, for the check's progress bar."""
         if self.request.progress:
             print(f"@progress {self.pair.name} {self.dtype} {what}", flush=True)
+
+
+def _hash(values: np.ndarray) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(values)).digest()
+
+
+def _widest(values: np.ndarray) -> np.ndarray:
+    """Integers as int64: which of their types a buffer has is no result."""
+    return values.astype(np.int64) if values.dtype.kind in "iub" else values
 
 
 def load_model_file(pair: Pair, side: ModuleType) -> ModuleType:

@@ -52,11 +52,14 @@ class Session:
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
         self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores
         self._made_at = ""
+        self.in_backward = False  # a gradient that a model or loss takes by itself is no row
+        self.gradient_keys: set[str] = set()  # of the gradients at probes that are recorded
         self.half = False  # a probe held float16 or bfloat16
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
+        self.configs: list[dict] = []  # configurations whose constants are logged
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
         self.draws = Draws()  # a model's own random numbers
         self.running: list[str] = []  # names of the modules that run now, the innermost last

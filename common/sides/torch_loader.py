@@ -72,8 +72,8 @@ def evaluate(run, model, samples, batch_size):
     loaded = batches(Samples(samples), range(count(samples)), batch_size)
     for i, batch in enumerate(loaded):
         run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")
-        tensors = {key: side.tensor(values) for key, values in batch.items()}
-        with torch.no_grad():
+        tensors = {key: run.tensor(values) for key, values in batch.items()}
+        with run.no_gradients():
             outputs = run.call(model, tensors)
         named = {join_path(path) or "output": v for path, v in tree_leaves(outputs, side.is_tensor)}
         whole = {k: side.array(v) for k, v in named.items() if list(v.shape[:1]) == [count(batch)]}

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from common.sides.torch_probes import probed_modules
-from common.sides.torch_tensors import array, is_float, tensor
-from common.weights.layers import Owner
+from common.sides.torch_tensors import array, is_float, like, shape
+from common.weights.layers import Owner, why_no_partner
 
 
 def framework_class(module):
@@ -39,7 +39,7 @@ def owners(model):
         found[key] = Owner(
             kinds.get(path, ""),
             local,
-            tuple(value.shape),
+            shape(value),
             id(value) in parameters,
             same_as,
             tuple(kinds.get(name, "") for name in above[:-1]),
@@ -65,8 +65,25 @@ def state(model):
 def load_state(model, arrays):
     """Put the arrays in; the caller has checked that every key is there, and no other."""
     own = model.state_dict()
-    values = {key: tensor(value).to(own[key].dtype) for key, value in arrays.items()}
+    values = {key: like(value, own[key]) for key, value in arrays.items()}
     model.load_state_dict(values)
+
+
+def unlearned(model):
+    """(name, array) of every buffer, and of every parameter that no gradient is wanted for.
+
+    Not a BatchNorm's statistics, which are rows by themselves, nor what one framework alone keeps.
+    """
+    modules = dict(model.named_modules())
+    learned = {id(value) for _, value in trainable(model)}
+    found = [pair for pair in model.named_parameters() if id(pair[1]) not in learned]
+    for name, value in [*found, *model.named_buffers()]:
+        path, _, local = name.rpartition(".")
+        kind = framework_class(modules[path]) if path in modules else ""
+        if value is None or "BatchNorm" in kind:
+            continue
+        if not why_no_partner(Owner(kind, local, shape(value), False, name)):
+            yield name, array(value)
 
 
 def save_arrays(path, arrays, names):
@@ -90,7 +107,7 @@ def trainable(model):
 def gradient(parameter):
     """The parameter's gradient as an array; zeros where the loss does not reach it."""
     if parameter.grad is None:
-        return np.zeros(tuple(parameter.shape), str(parameter.dtype).replace("torch.", ""))
+        return np.zeros_like(array(parameter))
     return array(parameter.grad)
 
 
@@ -103,11 +120,11 @@ def clear_gradients(model):
 def assign(parameter, values):
     """Overwrite a parameter's values."""
     with torch.no_grad():
-        parameter.copy_(tensor(values), False)
+        parameter.copy_(like(values, parameter), False)
 
 
 def assign_gradient(parameter, values):
     """Overwrite a parameter's gradient; one that the loss does not reach has none, not zeros."""
     if parameter.grad is None and not np.any(values):
         return
-    parameter.grad = tensor(values)
+    parameter.grad = like(values, parameter)

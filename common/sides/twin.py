@@ -204,7 +204,15 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         return
 
     def write(run, *arguments, **options):
-        return write_log(job, files.log(job.stem, side, run), *arguments, **options)
+        nonlocal job
+        path = files.log(job.stem, side, run)
+        try:
+            return write_log(job, path, *arguments, **options)
+        except Exception as error:
+            if job.gradients or not _asks_for_gradients(error):
+                raise
+        job = replace(job, gradients=True)
+        return write_log(job, path, *arguments, **options)
 
     aligned = "float64" in dtypes
     if side == "torch" and aligned:
@@ -294,6 +302,12 @@ def _raised_by_pair(error: Exception, pair: Pair | None) -> bool:
         return False
     frames = traceback.extract_tb(error.__traceback__)
     return Path(frames[-1].filename).parent == pair.folder
+
+
+def _asks_for_gradients(error: Exception) -> bool:
+    """True where the framework's `grad` failed: the model or its loss called it by itself."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(f.name == "grad" and of_framework_file(f.filename) for f in frames)
 
 
 def _sentence(error: Exception) -> str:

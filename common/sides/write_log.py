@@ -13,7 +13,7 @@ import numpy as np
 
 from common.logs.draws import Groups
 from common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
-from common.logs.sidecar import SCHEMA, Sidecar, read_sidecar, write_sidecar
+from common.logs.sidecar import SCHEMA, Sidecar, read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
 from common.pair.provenance import model_sources, workbench_sha256
 from common.pair.tape import Tape
@@ -128,13 +128,14 @@ def write_log(
         elapsed_s=round(time.perf_counter() - start, 3),
         **notes,
     )
-    write_sidecar(path, sidecar)
+    write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
     for stem, arrays in extra.items():
         small = ResultFolder(path.parent).log(stem, side.NAME)
         with LogWriter(small) as writer:
             for key, values in arrays.items():
                 writer.add(key, values)
-        write_sidecar(small, replace(sidecar, step=stem, log_sha256=writer.sha256))
+        sidecar = replace(sidecar, step=stem, log_sha256=writer.sha256)
+        write_sidecar(small, replace(sidecar, seal=seal(sidecar)))
     return session
 
 

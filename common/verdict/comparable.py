@@ -45,6 +45,16 @@ def not_finite(arrays: list[np.ndarray]) -> str:
     return "; ".join(sentences)
 
 
+def take_out_nans(arrays: list[np.ndarray]) -> int:
+    """Put 0 for NaN that all arrays have at the same places; returns how many, 0 for other NaN."""
+    nans = np.isnan(arrays[0])
+    count = int(np.count_nonzero(nans))
+    if not count or any(not np.array_equal(np.isnan(a), nans) for a in arrays[1:]):
+        return 0
+    arrays[:] = [np.where(nans, array.dtype.type(0), array) for array in arrays]
+    return count
+
+
 def take_out_masks(arrays: list[np.ndarray]) -> int:
     """Put 0 for infinities that all arrays have at the same places; returns how many.
 

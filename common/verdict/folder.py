@@ -15,10 +15,11 @@ def judge_folder(
     model: str = "",
     until_off: bool = False,
     strict: bool = False,
+    allow_nan: bool = False,
 ) -> dict[str, Judgement]:
     """Stem -> the verdicts of its logs; the torch and paddle float32 logs of each must be there.
 
-    until_off, strict  as for judge_logs
+    until_off, strict, allow_nan  as for judge_logs
     Raises LogError for a file that is no log.
     """
     return {
@@ -28,6 +29,7 @@ def judge_folder(
             model=model,
             until_off=until_off,
             strict=strict,
+            allow_nan=allow_nan,
         )
         for stem in stems
     }

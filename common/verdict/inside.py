@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 
-from common.logs.key import Key
+from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import printable
 from common.verdict.causes import STATISTICS
 from common.verdict.context import Context
@@ -30,9 +30,9 @@ def is_inside(key: Key, logs: Logs) -> bool:
     """True for what a module was given or gave, and the gradient there.
 
     So is the rate of a dropout that one side alone has.
-    The statistics of a BatchNorm, which a training forward changes, are results.
+    Buffers and the statistics of a BatchNorm are results.
     """
-    if key.local in STATISTICS:
+    if key.local in STATISTICS or key.kind == BUFFER:
         return False
     return any(logs.classes_of(key)) or key.local == "p" and bool(logs.missing(key))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.logs.key import Key
+from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import escaped
 from common.verdict.causes import NOISE_ONLY, STATISTICS, explain, note_gradient
 from common.verdict.choices import Choice, judge_choice
@@ -96,6 +96,7 @@ def judge_logs(
     model: str = "",
     until_off: bool = False,
     strict: bool = False,
+    allow_nan: bool = False,
 ) -> Judgement:
     """Judge a candidate's logs (paddle) against a reference's (torch).
 
@@ -109,6 +110,7 @@ def judge_logs(
     until_off      end with the first row that shows that single-step logs will be wanted: it is not
                    HARMLESS, and decides
     strict         what is inside a model decides too, as in the workbench's own pairs always
+    allow_nan      NaN at the same places in all runs are meant: only the other values are compared
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
@@ -132,7 +134,7 @@ def judge_logs(
         judgement.notes += notes
         keys = [key for key in keys if key not in passed_over]
         strict = strict or logs.sidecars["ref32"].built_in
-        judge = _Judge(logs, batch, strict)
+        judge = _Judge(logs, batch, strict, allow_nan)
         for key in keys:
             row = judge.row(key)
             row.step, row.model = step, model
@@ -144,6 +146,7 @@ def judge_logs(
             inside = Inside(logs, keys[: len(judgement.rows)])
             judgement.notes += inside.settle(judgement.rows)
             judgement.axes, judgement.unproven = inside.axes, inside.unproven
+        _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
 
@@ -167,8 +170,15 @@ class _Case:
 class _Judge:
     """Judges row after row, and remembers whether one was off already."""
 
-    def __init__(self, logs: Logs, batch: int | Mapping[str, int | None] | None, strict: bool):
+    def __init__(
+        self,
+        logs: Logs,
+        batch: int | Mapping[str, int | None] | None,
+        strict: bool,
+        allow_nan: bool,
+    ):
         self.logs = logs
+        self.allow_nan = allow_nan
         self.batch = batch
         self.strict = strict
         self.kind_scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
@@ -203,6 +213,8 @@ class _Judge:
         """A row's verdict from the runs as they were."""
         missing = self.logs.missing(key)
         if missing:
+            if key.kind == BUFFER:
+                missing += ": only the other side's forward changes this buffer"
             return Row(str(key), "INVALID", note=missing)
         if str(key) in self.choices["ref32"] or str(key) in self.choices.get("ref64", {}):
             row = self.choice(key)
@@ -246,7 +258,8 @@ class _Judge:
             fed_scale=max(case.recent, default=0.0) if forward else 0.0,
             difference_of=self.scores_scale(key, ref64),
             single_step=single_step,
-            may_be_masked=bool(self.logs.classes_of(key)[0]) and not key.kind,
+            may_be_masked=bool(self.logs.classes_of(key)[0]) and key.kind in ("", BUFFER),
+            allow_nan=self.allow_nan,
             constant=self.constant_allowed(key),
             inherited=None if single_step else case.inherited,  # a single step inherits nothing
         )
@@ -387,6 +400,15 @@ def _unmasked(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def _refuse_nan_alone(rows: Sequence[Row]) -> None:
+    """Make rows INVALID that hold NaN alone, where --allow nan leaves no float to compare."""
+    floats = [row for row in rows if row.measure not in ("", "count")]
+    if floats and all(row.nans == row.size for row in floats):
+        for row in floats:
+            row.verdict = "INVALID"
+            row.add_note("no float of the log is a number: nothing was compared")
+
+
 def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
     """What a reader must know beside the rows."""
     notes = []
@@ -396,10 +418,17 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append("float32 logs alone: a wrong port that is close cannot be told from rounding")
     measured = [row for row in rows if row.max_abs is not None and row.scale is not None]
     alike = measured and not any(row.max_abs for row in measured)
-    if alike and sum(row.size for row in measured) >= ENOUGH_FLOATS and not logs.transplanted():
+    excused = logs.transplanted() or logs.told_apart()
+    if alike and sum(row.size for row in measured) >= ENOUGH_FLOATS and not excused:
         notes.append(
             "every float is the same to the last bit on both sides: two frameworks seldom agree "
             "so; were both logs made by one?"
+        )
+    nans = [row for row in rows if row.nans]
+    if nans:
+        notes.append(
+            f"{len(nans)} rows hold NaN at the same places on both sides, which --allow nan lets "
+            f"pass, such as {escaped(nans[0].key)}"
         )
     capped = sum(row.capped for row in rows)
     if capped:

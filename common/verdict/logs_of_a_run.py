@@ -12,7 +12,7 @@ import numpy as np
 from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, read_sidecar
-from common.verdict.independence import transplanted
+from common.verdict.independence import told_apart, transplanted
 from common.verdict.measures import largest_scale
 
 LOGS = {
@@ -90,6 +90,10 @@ class Logs:
     def transplanted(self) -> bool:
         """True where one framework computed operators of the other side."""
         return transplanted(self.sidecars.values())
+
+    def told_apart(self) -> bool:
+        """True where the logs say themselves that torch wrote one and Paddle the other."""
+        return told_apart(*(self.sidecars[name] for name in _FLOAT32))
 
 
 def kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[str, float]:

@@ -46,18 +46,24 @@ class Streams:
         self._seen: dict[tuple[str, str], list[np.ndarray]] = {}
         self._backward: set[tuple[str, str]] = set()
 
-    def explains(self, key: Key, parent: str, ref64: np.ndarray, local64: np.ndarray) -> bool:
+    def explains(
+        self, key: Key, parent: str, ref64: np.ndarray | None, local64: np.ndarray | None
+    ) -> bool:
         """True where a difference is one that this module's code had before, but for a factor.
+
+        Of a value that one side alone has nothing is known (None), and nothing explains it.
 
         A gradient that comes around a module has been through the code in between, so that no
         factor is left to be seen: there one origin in a module's code stands for those after it.
         """
         code = (key.case, parent)
+        if ref64 is None or local64 is None:
+            return False
         if key.is_gradient:
             known = code in self._backward
             self._backward.add(code)
             return known
-        if ref64.shape != local64.shape or ref64.size > _MOST:
+        if ref64.shape != local64.shape or ref64.size > _MOST or ref64.dtype.kind not in "fiub":
             return False
         with np.errstate(all="ignore"):
             off = (local64.astype(np.float64) - ref64).reshape(-1)

@@ -49,6 +49,7 @@ class Row:
     beyond: int | None = None  # number of elements beyond what was allowed
     size: int = 0
     shape: tuple[int, ...] = ()
+    nans: int = 0  # values that are NaN in every run, and passed by --allow nan
     excuse: str = ""  # names of the excuses without which it would not have passed
     note: str = ""
     origin: bool = False  # what goes wrong starts here

@@ -19,7 +19,13 @@ from functools import reduce
 
 import numpy as np
 
-from common.verdict.comparable import judge_integers, mismatch, not_finite, take_out_masks
+from common.verdict.comparable import (
+    judge_integers,
+    mismatch,
+    not_finite,
+    take_out_masks,
+    take_out_nans,
+)
 from common.verdict.context import BY_ITSELF, Context
 from common.verdict.float32_alone import (
     compare_float32,
@@ -35,6 +41,12 @@ from common.verdict.tolerances import tolerance
 # values: factor on n_t, and on the epsilon, that keep a correct twin's alarms below 1 in 1,000.
 # So can a large tensor whose noise a handful of its vectors carry: see _noisy_vectors.
 _FEW = {1: (64.0, 8.0), 2: (8.0, 4.0), 3: (2.0, 2.0)}
+
+
+_MEANT = (
+    "are NaN, at the same places on both sides: if the model means them to be, --allow nan "
+    "compares the others"
+)
 
 
 def judge_tensor(
@@ -59,6 +71,11 @@ def judge_tensor(
     if arrays[0].dtype.kind in "iub":
         return judge_integers(row, arrays)
     with np.errstate(all="ignore"):
+        nans = take_out_nans(arrays)
+        if nans and not context.allow_nan:
+            row.note = f"{nans} of {row.size} values {_MEANT}"
+            row.guide_passed = False
+            return row
         masked = take_out_masks(arrays) if context.may_be_masked else 0
         scale = compare_float32(row, *arrays[:2])
         if row.max_abs is None or len(arrays) == 4:
@@ -76,10 +93,14 @@ def judge_tensor(
                 row = judge_without_float64(row, arrays, why, context.single_step)
             else:
                 row = judged
+    if nans:
+        row.nans = nans
+        row.add_note(f"{nans} of {row.size} values are NaN on every side: --allow nan")
     if masked:
         row.add_note(
             f"{masked} of {row.size} values are infinite on every side, as a mask has them"
         )
+    if nans or masked:
         row.mean_abs, row.max_abs, row.guide_passed = None, None, False  # inf - inf
     return row
 

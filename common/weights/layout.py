@@ -224,6 +224,10 @@ class Layout:
                     yield torch_key, waiting.pop(torch_key)
         yield from waiting.items()
 
+    def carried(self) -> set[str]:
+        """Paddle's keys whose values are a torch entry's, whole, each under its first name."""
+        return {key for key, e in self.entries.items() if isinstance(e, Entry) and e.whole}
+
     def from_torch(self, key: str, lookup: Callable[[str], np.ndarray | None]) -> np.ndarray | None:
         """One Paddle entry from the torch entries that it reads; None where one is not there."""
         entry = self.entries[self.paddle_first[key]]

@@ -49,8 +49,10 @@ def load_owners(path: Path) -> dict[str, Owner]:
     return owners
 
 
-def load_state(path: Path) -> dict[str, np.ndarray]:
+def load_state(path: Path, may_be_empty: bool = False) -> dict[str, np.ndarray]:
     """Read a state dict from .npz; nothing in it is ever executed.
+
+    may_be_empty  as that of a model without weights is
 
     Raises UserError where the file is missing, empty, cut short or of another kind.
     """
@@ -64,7 +66,7 @@ def load_state(path: Path) -> dict[str, np.ndarray]:
         raise UserError(
             f"--weights {path}: not a readable .npz of named arrays ({error})"
         ) from None
-    if not state:
+    if not state and not may_be_empty:
         raise UserError(f"--weights {path}: the file holds no array")
     return state
 

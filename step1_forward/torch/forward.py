@@ -5,8 +5,6 @@ python -m step1_forward.torch.forward REQUEST.json
 
 import sys
 
-import torch
-
 from common.sides import torch_side as side
 from common.sides.twin import cases_with_decoding, main
 
@@ -14,12 +12,15 @@ from common.sides.twin import cases_with_decoding, main
 def forward(run):
     """Log one case's inputs and outputs of every module, named intermediates and outputs."""
     model = run.build()
-    with torch.no_grad(), side.probing(model):
+    run.log_constants()
+    before = run.buffers(model)
+    with run.no_gradients(), side.probing(model):
         if run.case.decode:
             decode(run, model, run.tensors()["input_ids"])
             return
         outputs = run.call(model, run.tensors())
     run.log_nested("", outputs)
+    run.log_buffers(model, before)
 
 
 def decode(run, model, ids):

@@ -5,8 +5,6 @@ python -m step3_loss.paddle.loss REQUEST.json
 
 import sys
 
-import paddle
-
 from common.sides import paddle_side as side
 from common.sides.twin import main
 
@@ -16,7 +14,7 @@ def loss(run):
     model = run.build()
     tensors = run.tensors()
     run.session.probing = False
-    with paddle.no_grad():
+    with run.no_gradients():
         outputs = run.call(model, tensors)
         outputs = run.log_nested("", outputs)
         run.log("loss", run.loss(outputs, tensors))

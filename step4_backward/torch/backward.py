@@ -4,16 +4,22 @@ python -m step4_backward.torch.backward REQUEST.json
 """
 
 import sys
+from functools import partial
 
 import numpy as np
-import torch
 
+from common.pair.data import LABELS
 from common.sides import torch_side as side
 from common.sides.session import Session, using
 from common.sides.twin import main
+from common.system.errors import UserError
 from step4_backward.setups import SETUPS, STEPS
 
 WITNESS_LR = 0.1
+NOTHING_TO_LEARN = (
+    "no gradient comes back from the loss: it must depend on a parameter of the model, and "
+    "not through integers or an argmax alone; steps 1 to 3 need none"
+)
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
 # bends more, or that rounding blurs more.
 WITNESS_STEPS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
@@ -36,26 +42,50 @@ def gradients(run):
     """The gradient at every probe, in the order of the backward pass, and of every parameter."""
     model = run.build()
     tensors = {key: side.watch(value) for key, value in run.tensors().items()}
+    own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
+    arrived = watch_inputs(run, run.of_forward(model, own))
     run.session.gradients, run.session.half = True, False
     with side.probing(model):
-        outputs = run.call(model, tensors)
+        outputs = run.call(model, own)
         outputs = run.log_nested("", outputs)
         loss = run.loss(outputs, tensors)
         run.log("loss", loss)
+        reached = loss.requires_grad
+        if not (reached and run.parameters(model)):
+            raise UserError(NOTHING_TO_LEARN)
+        run.session.in_backward = True
         loss.backward()
-    run.session.gradients = False
+    run.session.gradients = run.session.in_backward = False
     gradients = ((name, side.gradient(value)) for name, value in reversed(run.parameters(model)))
     shapes = {}
     for name, values in run.as_reference(gradients):
         run.log(f"grad/{name}", values)
         shapes[name] = values.shape
-    for key, value in tensors.items():
-        if side.is_float(value):
-            run.log(f"grad/inputs/{key}", side.gradient(value))
+    for key, values in arrived.items():
+        run.log(f"grad/inputs/{key}", values)
     if isinstance(outputs, dict) and "logits" in outputs:
         classes = outputs["logits"].shape[-1]
         ends = [name for name, shape in shapes.items() if shape == (classes,)]
         run.notes["last_bias"] = ends[0] if ends and ends[0].endswith("bias") else None
+
+
+def watch_inputs(run, inputs):
+    """Name -> the gradient that comes back to a model's input, once there is one; zeros till then.
+
+    A label that is a float gets one from the loss, in some losses of one framework alone: it says
+    nothing of the model, and is left out.
+    """
+    arrived = {}
+
+    def keep(key, gradient):
+        if run.session.in_backward:
+            arrived[key] = side.array(gradient)
+
+    for key, value in inputs.items():
+        if side.is_float(value) and key != LABELS:
+            arrived[key] = np.zeros_like(side.array(value))
+            value.register_hook(partial(keep, key))
+    return arrived
 
 
 def witnesses(run):
@@ -69,7 +99,7 @@ def witnesses(run):
         for name, value in run.parameters(model):
             side.assign(value, start[name] + shift * direction[name])
         session.begin(prefix=run.prefix)
-        with torch.no_grad(), using(session):
+        with run.no_gradients(), using(session):
             return float(run.loss(run.call(model, tensors), tensors))
 
     start = {name: side.array(value).copy() for name, value in run.parameters(model)}
@@ -138,6 +168,7 @@ def optimizer_steps(run, setup):
     tensors = run.tensors()
     parameters = run.parameters(model)
     optimizer = side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
+    before = run.buffers(model)
     run.session.probing = False
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
@@ -166,6 +197,7 @@ def optimizer_steps(run, setup):
             for name, values in run.as_reference(optimizer.moments(kind)):
                 run.log(f"{path}/{kind}/{name}", values)
         side.clear_gradients(model)
+    run.log_buffers(model, before, f"{setup}/{STEPS - 1:03d}/")
     run.session.begin(prefix=run.prefix)
     run.session.probing = True
 

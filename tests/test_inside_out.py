@@ -1,0 +1,176 @@
+"""What other people's models do inside: complex values, gradients of gradients, buffers, NaN."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkout import Checkout
+
+from common.logs.key import Key
+from common.logs.reader import read_log
+from common.logs.sidecar import Sidecar, seal
+from common.logs.writer import LogWriter
+from common.verdict.context import Context
+from common.verdict.independence import check_independence
+from common.verdict.judge import judge_logs
+from common.verdict.origins import Streams
+from common.verdict.rule import judge_tensor
+
+PAIR = Path(__file__).parent / "pairs" / "inside_out"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    checkout = Checkout(tmp_path_factory.mktemp("inside out"))
+    checkout.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 1")
+    return checkout
+
+
+def check(checkout, step, *options):
+    done, report = checkout.rows(step, "--model", str(PAIR), "--no-report", *options)
+    return done, {row["key"]: row for row in (report or {}).get("rows", [])}
+
+
+@pytest.mark.parametrize("step", [1, 3, 4])
+def test_a_correct_port_passes(checkout, step):
+    """The loss of steps 3 and 4 differentiates the model; its labels are floats."""
+    done, rows = check(checkout, step, *(["--train"] if step == 1 else []))
+    assert done.returncode == 0, done.stdout + done.stderr
+    if step == 1:
+        assert rows["spectrum"]["shape"] == [3, 6, 5, 2], "real and imaginary parts"
+        assert rows["buffer/table:built"]["verdict"] in ("ROUNDING", "IDENTICAL")
+        assert "buffer/centred.mean:built" in rows and "buffer/centred.mean" in rows
+        assert "buffer/table" not in rows, "no forward changes it"
+    if step == 4:
+        assert {"grad_of/spectrum", "grad/filter", "grad/inputs/x"} <= rows.keys()
+        assert "grad/inputs/target" not in rows
+
+
+@pytest.mark.parametrize(
+    ("fault", "step", "options", "origin"),
+    [
+        ("conjugate", 1, (), "spectrum"),
+        ("penalty", 4, (), "loss"),
+        ("average", 1, ("--train",), "buffer/centred.mean"),
+        ("forgotten", 1, ("--train",), "buffer/centred.mean"),
+        ("table", 1, (), "buffer/table:built"),
+    ],
+)
+def test_a_planted_fault_is_found_where_it_is(checkout, fault, step, options, origin):
+    done, rows = check(checkout, step, "--preset", fault, *options)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert rows[origin]["verdict"] in ("DIVERGED", "INVALID")
+    if fault == "forgotten":
+        assert "only the other side's forward changes this buffer" in rows[origin]["note"]
+
+
+def test_nan_that_both_sides_mean_passes_where_it_is_allowed(checkout):
+    done, rows = check(checkout, 1, "--preset", "masks")
+    assert done.returncode == 1 and rows["attend"]["verdict"] == "INVALID"
+    assert "--allow nan" in rows["attend"]["note"]
+    done, rows = check(checkout, 1, "--preset", "masks", "--allow", "nan")
+    assert done.returncode == 0, done.stdout
+    assert rows["attend"]["verdict"] == "ROUNDING" and rows["attend"]["nans"] == 36
+    assert "hold NaN at the same places on both sides" in done.stdout
+    done, rows = check(checkout, 1, "--preset", "masks nan to zero", "--allow", "nan")
+    assert done.returncode == 1 and rows["attend"]["verdict"] == "INVALID"
+
+
+# ---- the rule on NaN ----------------------------------------------------------------------------
+
+RIGHT = np.linspace(1.0, 2.0, 12)
+
+
+def runs(changed=None):
+    """t32, p32, t64 and p64 with a NaN in the middle; `changed` of Paddle's is what it says."""
+    arrays = [RIGHT.astype(np.float32)] * 2 + [RIGHT] * 2
+    arrays = [array.copy() for array in arrays]
+    for array in arrays:
+        array[5] = np.nan
+    for array in arrays[1::2]:
+        for i, value in (changed or {}).items():
+            array[i] = value
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("changed", "allowed", "verdict"),
+    [
+        ({}, False, "INVALID"),
+        ({}, True, "IDENTICAL"),
+        ({5: 1.0}, True, "INVALID"),  # on one side alone
+        ({6: np.nan}, True, "INVALID"),  # in another place as well
+        ({5: 1.0, 6: np.nan}, True, "INVALID"),
+        ({0: 1.001}, True, "DIVERGED"),  # the values beside it count as ever
+        ({0: np.inf}, True, "INVALID"),
+    ],
+)
+def test_nan_is_compared_by_its_places(changed, allowed, verdict):
+    row = judge_tensor("a", *runs(changed), Context(allow_nan=allowed))
+    assert row.verdict == verdict
+    assert ("--allow nan compares the others" in row.note) == (not changed and not allowed)
+
+
+def test_logs_of_nan_alone_show_nothing():
+    nothing = np.full(4, np.nan)
+    logs = [{"a": nothing.astype(np.float32)}] * 2 + [{"a": nothing}] * 2
+    assert judge_logs(*logs, allow_nan=True).exit_code == 1
+    some = [log | {"b": np.ones(4, log["a"].dtype)} for log in logs]
+    assert judge_logs(*some, allow_nan=True).exit_code == 0
+
+
+# ---- small things -------------------------------------------------------------------------------
+
+
+def test_complex_values_are_two_floats_in_a_log(tmp_path):
+    with LogWriter(tmp_path / "log.npy") as log:
+        log.add("z", np.array([1 + 2j, 3 - 4j], np.complex64))
+    with read_log(tmp_path / "log.npy") as log:
+        assert log["z"].dtype == np.float32 and log["z"].tolist() == [[1, 2], [3, -4]]
+
+
+def test_nothing_explains_a_value_that_one_side_alone_has():
+    """Both may be off there, and the other side's array is None."""
+    streams, off = Streams(), np.arange(4.0)
+    for arrays in ((None, off), (off, None), (None, None)):
+        assert not streams.explains(Key.parse("a:in/0"), "", *arrays)
+    assert not streams.explains(Key.parse("a:in/0"), "", off, off + 1)
+    assert streams.explains(Key.parse("b:in/0"), "", off, off + 2)
+
+
+def test_a_buffer_s_key():
+    key = Key.parse("main/buffer/rotary.table:built", ["main/"])
+    assert (key.kind, key.site, key.local) == ("buffer", "rotary.table", "built")
+    assert str(key) == "main/buffer/rotary.table:built" and key.group == ""
+
+
+def written(folder, side, **changes):
+    """A log of a small model and its sidecar, sealed."""
+    path = folder / f"forward_{side}.npy"
+    with LogWriter(path) as log:
+        log.add("output", np.arange(8.0))
+    told = Sidecar(
+        step="forward",
+        model="m",
+        side=side,
+        framework=side,
+        framework_file=f"/site-packages/{side}/__init__.py",
+        frameworks_loaded=[side],
+        log_sha256=log.sha256,
+    )
+    entries = told.as_json() | {"seal": seal(told)} | changes
+    path.with_suffix(".json").write_text(json.dumps(entries))
+    return path, Sidecar.from_json(entries, path)
+
+
+def test_equal_bits_are_believed_where_sealed_sidecars_tell_the_sides_apart(tmp_path):
+    (ref, said_by_ref), (cand, said_by_cand) = (written(tmp_path, s) for s in ("torch", "paddle"))
+    assert check_independence(ref, cand, said_by_ref, said_by_cand) == []
+    # Torch's log once more: with its own sidecar, with none, and with one that was made to fit.
+    problems = check_independence(ref, ref, said_by_ref, said_by_ref)
+    assert any("given twice" in problem for problem in problems)
+    assert any("given twice" in p for p in check_independence(ref, cand, None, None))
+    _, relabelled = written(tmp_path, "paddle", seal=said_by_ref.seal)
+    (problem,) = check_independence(ref, cand, said_by_ref, relabelled)
+    assert problem.endswith("hold the same bits: one side's log was given twice")
