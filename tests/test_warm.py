@@ -223,6 +223,18 @@ def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_p
     assert has_ended(pid)
 
 
+def test_a_search_for_operators_runs_its_trials_where_torch_is_imported(
+    interpreters, program, tmp_path
+):
+    """Its first twin is Paddle's own: a log whose process holds torch too would be refused."""
+    twin = program("paddle", "import sys; print('torch' in sys.modules)")
+    for value, loaded in (("", "False"), ("all", "True"), (str(tmp_path / "first"), "False")):
+        environment = twin_environment() | {"WARM_TRANSPLANT": value}
+        done = run(interpreters.python, twin, tmp_path, env=environment)
+        assert done.stdout.strip() == loaded, done.stderr
+    assert run(interpreters.python, twin, tmp_path, env=environment).stdout.strip() == "True"
+
+
 def test_a_run_ends_with_whoever_started_its_client(interpreters, program, tmp_path):
     """The watch on the parent: its pipe must reach the forked process."""
     command = [interpreters.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]

@@ -16,6 +16,9 @@ FORWARDED = [
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 ]
 INHERITED = ("ALIGNMENT_WORKBENCH_PARENT",)  # variables that hold the number of an open file
+# Set by a warm check that was given --transplant (server.py), for the Paddle twins that it starts:
+# their own command does not tell that they will import torch too.
+TRANSPLANT = "WARM_TRANSPLANT"
 
 
 def server_of(arguments):
@@ -25,8 +28,9 @@ def server_of(arguments):
     if len(rest) > 1 and rest[0] == "-m":
         parts = rest[1].split(".")
         if len(parts) == 3 and parts[0].startswith("step") and parts[1] in ("torch", "paddle"):
-            name = "transplant" if "--transplant" in rest else parts[1]
-            return name if quiet else None
+            if not quiet:
+                return None
+            return "transplant" if parts[1] == "paddle" and transplants() else parts[1]
         return "check" if parts[0] == "common" else None
     if len(rest) > 1 and rest[0] == "-c":  # reprod_log's report: it imports paddle
         return "paddle" if quiet and "import ReprodDiffHelper" in rest[1] else None
@@ -36,6 +40,22 @@ def server_of(arguments):
     if name in ("check_step2.py", "check_step5.py"):
         return "scores"
     return "check" if name.startswith("check_") and name.endswith(".py") else None
+
+
+def transplants():
+    """True for a Paddle twin that imports torch.
+
+    In a search for the smallest set the first twin is Paddle's own; the variable then names a file
+    that shows whether it has been started.
+    """
+    value = os.environ.get(TRANSPLANT, "")
+    if os.sep in value:
+        try:
+            os.close(os.open(value, os.O_CREAT | os.O_EXCL))
+            return False
+        except FileExistsError:
+            return True
+    return bool(value)
 
 
 def main():
@@ -60,7 +80,9 @@ def ask(path, arguments):
             inherited.append(variable)
             files.append(int(number))
     try:
-        request = [arguments, os.getcwd(), dict(os.environ), inherited, os.getsid(0), umask()]
+        environment = dict(os.environ)
+        environment.pop(TRANSPLANT, None)
+        request = [arguments, os.getcwd(), environment, inherited, os.getsid(0), umask()]
         content = marshal.dumps(request)
         content = len(content).to_bytes(4, "little") + content
         connection.connect(path)

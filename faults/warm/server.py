@@ -22,6 +22,7 @@ import select
 import signal
 import sys
 import threading
+import time
 import types
 
 # Read after the start, if at all: a run may have its own.
@@ -111,6 +112,8 @@ class Server:
             settle(request, files)
             # What a check imports late must not reach the twins that it starts before.
             adjust(request, {} if self.client else self.imported)
+            if self.client and "--transplant" in request["arguments"]:
+                self.tell_twins(request["arguments"])
             return request
         try:
             os.setpgid(pid, pid)  # whoever is first; the process does so too
@@ -120,6 +123,13 @@ class Server:
         tell(connection, pid)
         close(files)
         return None
+
+    def tell_twins(self, arguments: list[str]) -> None:
+        """In a check's process: its Paddle twins import torch, which their clients must know."""
+        first = f"first-{os.getpid()}-{time.monotonic_ns()}"  # only later ones (client.py)
+        folder = os.path.dirname(self.client)
+        smallest = "smallest" in arguments
+        os.environ["WARM_TRANSPLANT"] = os.path.join(folder, first) if smallest else "all"
 
     def check(self, request: dict) -> None:
         """Raise Refused unless a fork is as good as a process of its own."""
