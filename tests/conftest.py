@@ -71,3 +71,9 @@ def interpreter_of_checks(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkout, "interpreter", (python,))
         yield
+
+
+@pytest.fixture
+def warm(request, monkeypatch):
+    """In a file whose checks are cold: this test is not about its check's processes."""
+    monkeypatch.setattr(Checkout, "interpreter", (request.config.warm_python,))

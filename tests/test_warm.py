@@ -16,6 +16,7 @@ from faults import warm
 from faults.warm import Interpreters
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
+TEXT_CLASSIFIER = str(ROOT / "examples" / "text_classifier")
 SIDES = ("torch", "paddle")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked but on Linux")
 QUIET = ("-W", "ignore", "-m")
@@ -290,8 +291,8 @@ def logs_of(out):
 @pytest.mark.parametrize(
     "step, more",
     [
-        (4, ("--model", SMALL_CNN)),
-        (2, ("--model", "fast_transformer")),
+        (4, ("--model", SMALL_CNN, "--case", "main")),
+        (2, ("--model", TEXT_CLASSIFIER)),
         (1, ("--model", SMALL_CNN, "--transplant", "linear")),
     ],
     ids=["4", "2", "transplant"],

@@ -16,6 +16,15 @@ FORWARDED = [
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 ]
 INHERITED = ("ALIGNMENT_WORKBENCH_PARENT",)  # variables that hold the number of an open file
+# What a text holds that is run by -c; reprod_log's report imports paddle.
+PROGRAMS = {
+    "from common.transplant": "transplant",
+    "import ReprodDiffHelper": "paddle",
+    "import paddle": "paddle",
+    "from transformers import": "reference",
+}
+# Their own processes are cold: each has an environment of its own.
+LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
 # Set by a warm check that was given --transplant (server.py), for the Paddle twins that it starts:
 # their own command does not tell that they will import torch too.
 TRANSPLANT = "WARM_TRANSPLANT"
@@ -26,14 +35,17 @@ def server_of(arguments):
     quiet = arguments[:2] == ["-W", "ignore"]
     rest = arguments[2:] if quiet else arguments
     if len(rest) > 1 and rest[0] == "-m":
+        if rest[1] in LAUNCHERS:
+            return LAUNCHERS[rest[1]] if quiet else None
         parts = rest[1].split(".")
         if len(parts) == 3 and parts[0].startswith("step") and parts[1] in ("torch", "paddle"):
             if not quiet:
                 return None
             return "transplant" if parts[1] == "paddle" and transplants() else parts[1]
         return "check" if parts[0] == "common" else None
-    if len(rest) > 1 and rest[0] == "-c":  # reprod_log's report: it imports paddle
-        return "paddle" if quiet and "import ReprodDiffHelper" in rest[1] else None
+    if len(rest) > 1 and rest[0] == "-c":
+        names = [name for text, name in PROGRAMS.items() if text in rest[1]]
+        return names[0] if quiet and names else None
     name = os.path.basename(rest[0]) if rest else ""
     if name == "reference_transformers.py":
         return "reference" if quiet else None

@@ -26,7 +26,7 @@ import time
 import types
 
 # Read after the start, if at all: a run may have its own.
-_FREE = ("PYTHONPATH", "ALIGNMENT_WORKBENCH_PARENT", "COLUMNS", "LINES")
+_FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "ALIGNMENT_WORKBENCH_PARENT", "COLUMNS", "LINES")
 _FREE_PREFIX = "PYTEST_"
 _PATIENCE_S = 20.0
 _LONGEST = 1 << 22
