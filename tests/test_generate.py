@@ -166,7 +166,7 @@ def test_a_wrong_side_is_caught(checkout, fault):
     sound = path.read_text()
     checkout.replace(name, old, new)
     try:
-        done, report = checkout.generate(*arguments, "--tokens", "6")
+        done, report = checkout.generate(*arguments)
     finally:
         path.write_text(sound)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -173,6 +173,21 @@ def test_another_environment_runs_in_a_process_of_its_own(interpreters, program,
     assert changed.items() <= other["environment"].items()
 
 
+@pytest.mark.parametrize("name", ["paddle", "sklearn", "transformers.models.reformer"])
+def test_what_an_import_sets_does_not_make_the_runs_cold(interpreters, program, tmp_path, name):
+    """As in a worker of the tests, which has imported all that its files import."""
+    text = f"import json, os; import {name}; print(json.dumps(dict(os.environ)))"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True)
+    after = json.loads(done.stdout.splitlines()[-1])
+    changed = {
+        k: after.get(k) for k in after.keys() | os.environ if after.get(k) != os.environ.get(k)
+    }
+    assert changed
+    module = program("torch", PROBE.replace("SIDE", "os"))
+    found = seen(interpreters.python, module, tmp_path, env=twin_environment() | changed)
+    assert found["parent"] != os.getpid()
+
+
 def test_what_no_server_imports_runs_in_a_process_of_its_own(interpreters):
     program = "import os, sys; print(os.getppid(), sys.executable)"
     command = [interpreters.python, "-c", program]
