@@ -23,6 +23,8 @@ PROGRAMS = {
     "import paddle": "paddle",
     "from transformers import": "reference",
 }
+# The tests' own, whose first argument is a side.
+SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py")
 # Their own processes are cold: each has an environment of its own.
 LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
 # Set by a warm check that was given --transplant (server.py), for the Paddle twins that it starts:
@@ -49,6 +51,8 @@ def server_of(arguments):
     name = os.path.basename(rest[0]) if rest else ""
     if name == "reference_transformers.py":
         return "reference" if quiet else None
+    if name in SIDES_SCRIPTS:
+        return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None
     if name in ("check_step2.py", "check_step5.py"):
         return "scores"
     return "check" if name.startswith("check_") and name.endswith(".py") else None
