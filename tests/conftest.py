@@ -43,12 +43,27 @@ from faults.warm import Interpreters  # noqa: E402
 # These change what a process is started with, or are about processes: each has its own.
 COLD = ("test_check", "test_conditions", "test_environments")
 
+# The files that take longest begin first, or the suite would wait for one of them at its end.
+LONGEST = (
+    *("test_readme", "test_parallel", "test_training", "test_sidecars", "test_checkpoints"),
+    *("test_faults", "test_conditions", "test_generate", "test_transplant", "test_hard"),
+    *("test_warm", "test_example", "test_check", "test_pages", "test_decoding"),
+)
+
 
 def pytest_configure(config):
     """Start the warm interpreters (faults/warm), one set for all of xdist's workers."""
     given = getattr(config, "workerinput", None)
     config.warm = None if given else Interpreters()
     config.warm_python = given["warm_python"] if given else config.warm.python
+    # xdist would begin with the files that have most tests: those that run nothing.
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first."""
+    rank = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -71,3 +86,9 @@ def interpreter_of_checks(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkout, "interpreter", (python,))
         yield
+
+
+@pytest.fixture
+def warm(request, monkeypatch):
+    """In a file whose checks are cold: this test is not about its check's processes."""
+    monkeypatch.setattr(Checkout, "interpreter", (request.config.warm_python,))

@@ -5,13 +5,12 @@ import io
 import re
 import shlex
 import subprocess
-import sys
 import tokenize
 from functools import cache
 from itertools import product
 from pathlib import Path
 
-from checkout import ROOT
+from checkout import ROOT, Checkout
 
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -144,6 +143,7 @@ def wrong_options(command: list[str]) -> list[str]:
 @cache
 def options_of(flag: str, program: str) -> set[str]:
     """The options that a program's --help lists; none where it has no help."""
-    command = [sys.executable, "-W", "ignore", *filter(None, [flag]), program, "--help"]
+    python = Checkout.interpreter
+    command = [*python, "-W", "ignore", *filter(None, [flag]), program, "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return set(_OPTION.findall(done.stdout))

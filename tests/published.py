@@ -59,22 +59,22 @@ def transformers(folder, *tasks):
     return json.loads(request.with_suffix(".answer.json").read_text())
 
 
-def command(*arguments, **environment):
-    """Run a check or a module from the checkout's root."""
+def command(*arguments, root=ROOT):
+    """Run a check or a module from a checkout's root."""
     return subprocess.run(
         [*Checkout.interpreter, *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, **environment},
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
     )
 
 
-def check(step, weights, out, *more):
+def check(step, weights, out, *more, root=ROOT):
     """Run a step of the Reformer on a checkpoint; (process, folder of its logs)."""
     options = ("--model", "reformer", "--weights", weights, "--no-report", "--out", out)
-    done = command(CHECKS[step], *options, *more)
+    done = command(CHECKS[step], *options, *more, root=root)
     return done, Path(out) / Path(CHECKS[step]).parent / "reformer"
 
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -42,6 +41,7 @@ def test_green_from_another_folder_with_a_space_in_the_path(checkout):
     assert not list(folder.parent.glob(".*")), "working folders are removed"
 
 
+@pytest.mark.usefixtures("warm")
 def test_reprod_log_reads_the_logs_and_finds_our_means(checkout):
     folder = checkout.path("step1_forward/log") / MODEL
     report = checkout.elsewhere / "means.json"
@@ -86,6 +86,7 @@ def test_a_framework_that_is_not_installed(checkout):
     says(done, 2, "paddle is not installed", "make install", "--compare-only")
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -102,6 +103,7 @@ def test_bad_options_are_one_sentence_and_exit_2(checkout, arguments, words):
     says(checkout.check(1, *arguments), 2, *words)
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     "option", [["--seed", "x"], ["--seed", "-1"], ["--device", "tpu"], ["--nosuch"]]
 )
@@ -110,6 +112,7 @@ def test_bad_option_values_exit_2(checkout, option):
     assert done.returncode == 2 and "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     "content, words",
     [
@@ -125,6 +128,7 @@ def test_bad_weights_files(checkout, content, words):
     says(checkout.check(1, "--model", MODEL, "--weights", str(path)), 2, *words)
 
 
+@pytest.mark.usefixtures("warm")
 def test_weights_that_do_not_fit_list_both_sides(checkout):
     path = checkout.elsewhere / "other.npz"
     np.savez(path, **{"dense_linear.weight": np.zeros((2, 2)), "surplus": np.zeros(3)})
@@ -132,6 +136,7 @@ def test_weights_that_do_not_fit_list_both_sides(checkout):
     says(done, 2, "missing: dense_linear.bias", "not in the model: surplus", "is [2, 2]")
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_failed_run_leaves_the_former_logs_as_they_were(checkout):
     folder = checkout.path("step1_forward/log") / MODEL
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -159,6 +164,7 @@ def judged(checkout, logs):
     return checkout.check(1, "--model", MODEL, "--compare-only", "--out", str(out))
 
 
+@pytest.mark.usefixtures("warm")
 def test_one_sides_logs_given_twice_are_refused(checkout, logs):
     for suffix in ("", "_fp64"):
         for ending in (".npy", ".json"):
@@ -167,6 +173,7 @@ def test_one_sides_logs_given_twice_are_refused(checkout, logs):
     says(judged(checkout, logs), 2, "made by torch, not paddle")
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     "entry, value, word",
     [
@@ -185,16 +192,19 @@ def test_logs_that_contradict_each_other_are_refused(checkout, logs, entry, valu
     says(judged(checkout, logs), 2, word)
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_log_without_its_sidecar_is_refused(checkout, logs):
     (logs / "forward_paddle.json").unlink()
     says(judged(checkout, logs), 2, "has no sidecar")
 
 
+@pytest.mark.usefixtures("warm")
 def test_an_empty_log_is_refused(checkout, logs):
     (logs / "forward_paddle.npy").write_bytes(b"")
     says(judged(checkout, logs), 2, "forward_paddle.npy")
 
 
+@pytest.mark.usefixtures("warm")
 def test_json_report_has_the_contracts_fields(checkout):
     done, report = checkout.rows(1, "--model", MODEL, "--compare-only")
     assert done.returncode == report["exit_code"] == 0
@@ -205,6 +215,7 @@ def test_json_report_has_the_contracts_fields(checkout):
         assert {"key", "verdict", "mean_abs", "max_abs"} <= row.keys()
 
 
+@pytest.mark.usefixtures("warm")
 def test_what_a_killed_check_left_is_tidied_and_a_result_moved_aside_comes_back(checkout):
     base = checkout.path("step1_forward/log")
     gone = 2**22 - 1  # no process has this number
@@ -217,11 +228,12 @@ def test_what_a_killed_check_left_is_tidied_and_a_result_moved_aside_comes_back(
     (base / "another").rmdir()
 
 
+@pytest.mark.usefixtures("warm")
 def test_two_checks_at_once_both_pass_and_leave_whole_results(checkout):
     command = [str(checkout.path(CHECKS[1])), "--model", MODEL]
     running = [
         subprocess.Popen(
-            [sys.executable, *command],
+            [*checkout.interpreter, *command],
             cwd=checkout.elsewhere,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -233,6 +245,7 @@ def test_two_checks_at_once_both_pass_and_leave_whole_results(checkout):
     assert not list(checkout.path("step1_forward/log").glob(".*"))
 
 
+@pytest.mark.usefixtures("warm")
 def test_an_unwritable_report_is_one_sentence(checkout):
     blocked = checkout.elsewhere / "a-file"
     blocked.write_text("")

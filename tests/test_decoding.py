@@ -1,5 +1,7 @@
 """Cached decoding: both sides against transformers' own cache, token by token, in float64."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -31,16 +33,55 @@ def one(request):
     return load(request.param)
 
 
+class Theirs:
+    """transformers' model, and what it said to every call: both sides are held against it."""
+
+    made = {}
+
+    def __init__(self, config, seed):
+        self.model = reference_model(config, seed)
+        self.state = state_of(self.model)
+        self.cache = None
+        self.said = []  # (the call, logits, each layer's buckets and states)
+
+    @classmethod
+    def of(cls, config, seed, *shape):
+        """The one for these weights and inputs."""
+        key = json.dumps([config, seed, shape], sort_keys=True)
+        if key not in cls.made:
+            cls.made[key] = cls(config, seed)
+        return cls.made[key]
+
+    def __call__(self, number, ids, masks, rotations_of):
+        """Its logits and caches in the call of that number, which it makes once."""
+        call = [ids.tolist(), [values.tolist() for values in masks.values()]]
+        if number == len(self.said):
+            with drawing(rotations_of), torch.no_grad():
+                outputs = self.model(
+                    torch.tensor(ids),
+                    past_buckets_states=self.cache,
+                    use_cache=True,
+                    **{key: torch.tensor(values) for key, values in masks.items()},
+                )
+            self.cache = outputs["past_buckets_states"]
+            kept = [(buckets.clone(), states.clone()) for buckets, states in self.cache]
+            self.said.append((call, outputs["logits"], kept))
+        asked, logits, kept = self.said[number]
+        assert asked == call, "the sides are not fed alike"
+        return logits, kept
+
+
 class Both:
     """transformers' model and one side's, fed the same tokens and rotations."""
 
     def __init__(self, side, changes, batch=1, length=24, seed=0):
         self.side = side
         self.config = TINY | changes
-        self.reference = reference_model(self.config, seed)
-        self.model = side.build(self.config, state_of(self.reference))
+        self.theirs = Theirs.of(self.config, seed, batch, length)
+        self.model = side.build(self.config, self.theirs.state)
         self.rng = np.random.default_rng(seed)
         self.ids = self.rng.integers(1, self.config["vocab_size"], (batch, length))
+        self.calls = 0
         self.caches = None, None
 
     def step(self, start, end, mask=None):
@@ -54,25 +95,20 @@ class Both:
         drawn = self.rng.standard_normal([len(layers), *shape])
         ids = self.ids[:, start:end]
         masks = {} if mask is None else {"attention_mask": mask}
-        with drawing(lambda layer, _: drawn[layers.index(layer)]), torch.no_grad():
-            theirs = self.reference(
-                torch.tensor(ids),
-                past_buckets_states=self.caches[0],
-                use_cache=True,
-                **{key: torch.tensor(values) for key, values in masks.items()},
-            )
+        theirs, kept = self.theirs(self.calls, ids, masks, lambda i, _: drawn[layers.index(i)])
+        self.calls += 1
         inputs = self.side.tensors({"input_ids": ids, **masks})
         if layers:
             inputs["rotations"] = self.side.side.tensor(drawn)
         ours = self.side.call(
             self.model, inputs, past_buckets_states=self.caches[1], use_cache=True
         )
-        self.caches = theirs["past_buckets_states"], ours["past_buckets_states"]
+        self.caches = kept, ours["past_buckets_states"]
         return theirs, ours
 
     def assert_equal(self, theirs, ours):
         """Logits and every layer's cache."""
-        self.assert_close(ours["logits"], theirs["logits"])
+        self.assert_close(ours["logits"], theirs)
         assert isinstance(self.caches[1], tuple)
         for (buckets, states), (our_buckets, our_states) in zip(*self.caches, strict=True):
             self.assert_close(our_states, states)

@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from checkout import Checkout
 
 from common.models.fastformer.case import CASES, CONFIGS, complete, make_inputs
 
@@ -37,7 +37,7 @@ def ask(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sides")
     processes = {
         side: subprocess.Popen(
-            [sys.executable, HERE / "one_side.py", side],
+            [*Checkout.interpreter, "-W", "ignore", HERE / "one_side.py", side],
             env=os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

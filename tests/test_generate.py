@@ -111,16 +111,16 @@ def test_the_text_is_transformers_own(checkout, cache):
 
 
 def test_a_sampled_text_and_its_logs_judged_again(checkout):
-    arguments = ("--sample", "--temperature", "2.5", "--top-k", "40", "--seed", "3")
-    done, report = checkout.generate(*arguments)
+    arguments = ("--sample", "--temperature", "2.5", "--top-k", "40", "--tokens", "5", "--seed")
+    done, report = checkout.generate(*arguments, "3")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {"token_3/kept", "token_3/choice"} <= {row["key"] for row in report["rows"]}
     script = str(checkout.path("step5_train/check_generate.py"))
     again = checkout.python(script, "--compare-only", "--out", str(checkout.out), "--no-report")
     assert again.returncode == 0 and again.stdout.splitlines()[:2] == done.stdout.splitlines()[:2]
     first = checkout.ids()
-    checkout.generate("--sample", "--temperature", "2.5", "--top-k", "40", "--seed", "4")
-    assert not np.array_equal(first, checkout.ids())
+    checkout.generate(*arguments, "4")
+    assert len(first) == len(checkout.ids()) and not np.array_equal(first, checkout.ids())
 
 
 def test_nothing_comes_behind_the_last_token(checkout):

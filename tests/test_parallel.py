@@ -42,43 +42,57 @@ def test_two_processes_have_one_process_gradients_on_both_sides(checkout):
                 assert row["gap"] is None or row["gap"] <= 1e-12 * max(row["scale"], 1e-3)
 
 
-@pytest.mark.parametrize(
-    "file, old, new, red",
-    [
-        # Each process keeps its own gradients.
-        (
-            "step4_backward/paddle/process_group.py",
-            "hybrid.fused_allreduce_gradients(list(replica.parameters()), None)",
-            "dist.barrier()",
-            {"paddle/0/grad", "paddle/spread"},
-        ),
-        # Every process drops the same, the first rows' dropout.
-        (
-            "step4_backward/part_of_tape.py",
-            "return whole[self._rank * self._rows :][: self._rows]",
-            "return whole[: self._rows]",
-            {"torch/0/grad", "paddle/0/grad"},
-        ),
-        # Every process reads the same samples.
-        (
-            "step4_backward/torch/parallel.py",
-            "first = step * whole + RANK * rows",
-            "first = step * whole",
-            {"torch/0/grad", "torch/0/loss"},
-        ),
-    ],
+# Each process keeps its own gradients.
+OWN_GRADIENTS = (
+    "step4_backward/paddle/process_group.py",
+    "hybrid.fused_allreduce_gradients(list(replica.parameters()), None)",
+    "dist.barrier()",
 )
-def test_what_data_parallelism_gets_wrong_shows(checkout, file, old, new, red):
-    original = checkout.path(file).read_text()
-    checkout.replace(file, old, new)
+# Every process reads the same samples.
+SAME_SAMPLES = (
+    "step4_backward/torch/parallel.py",
+    "first = step * whole + RANK * rows",
+    "first = step * whole",
+)
+# Every process drops the same, the first rows' dropout.
+SAME_DROPOUT = (
+    "step4_backward/part_of_tape.py",
+    "return whole[self._rank * self._rows :][: self._rows]",
+    "return whole[: self._rows]",
+)
+# Each side is judged against its own one process: what is planted in one shows in its rows alone.
+TOGETHER = ((OWN_GRADIENTS, SAME_SAMPLES), (SAME_DROPOUT,))
+
+
+@pytest.fixture(scope="module", params=range(len(TOGETHER)), ids=["a side each", "both sides"])
+def spoilt(request, checkout):
+    """What was planted, and the keys of the rows that are off."""
+    planted = TOGETHER[request.param]
+    originals = {file: checkout.path(file).read_text() for file, _, _ in planted}
+    for fault in planted:
+        checkout.replace(*fault)
     try:
         done, path = run(checkout, "--model", "fastformer")
     finally:
-        checkout.path(file).write_text(original)
+        for file, original in originals.items():
+            checkout.path(file).write_text(original)
     assert done.returncode == 1, done.stdout + done.stderr
     rows = json.loads(path.read_text())["rows"]
-    bad = [row["key"] for row in rows if row["verdict"] in ("DIVERGED", "INVALID")]
-    for start in red:
+    return planted, [row["key"] for row in rows if row["verdict"] in ("DIVERGED", "INVALID")]
+
+
+@pytest.mark.parametrize("side", ["torch", "paddle"])
+def test_what_data_parallelism_gets_wrong_shows(spoilt, side):
+    planted, bad = spoilt
+    red = {
+        (OWN_GRADIENTS, "paddle"): {"paddle/0/grad", "paddle/spread"},
+        (SAME_SAMPLES, "torch"): {"torch/0/grad", "torch/0/loss"},
+        (SAME_DROPOUT, "torch"): {"torch/0/grad"},
+        (SAME_DROPOUT, "paddle"): {"paddle/0/grad"},
+    }
+    wanted = set().union(*(red.get((fault, side), ()) for fault in planted))
+    assert wanted
+    for start in wanted:
         assert any(key.startswith(start) for key in bad), (start, bad[:5])
 
 

@@ -2,9 +2,9 @@
 
 import shutil
 import subprocess
-import sys
 
 import pytest
+from checkout import Checkout
 from mutant import mutant
 
 from common.sides import places
@@ -73,7 +73,7 @@ def test_a_users_folder_called_common_is_named(tmp_path):
     model = pair / "paddle_model.py"
     text = model.read_text().replace("import paddle\n", f"import paddle\n{LOAD}", 1)
     model.write_text(text.replace("self.body = nn.Sequential(", "self.body = layers.Body("))
-    command = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py")]
+    command = [*Checkout.interpreter, str(ROOT / "step1_forward" / "check_step1.py")]
     options = ["--model", str(pair), "--out", str(tmp_path / "out"), "--no-report"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -106,6 +106,12 @@ def checkout(tmp_path_factory):
     return copy
 
 
+def by_hand(checkout, side, request):
+    """A side's module, run with a request's path by what runs this file's checks."""
+    command = ("-W", "ignore", "-m", f"step1_forward.{side}.forward", request)
+    return checkout.python(*command, PYTHONPATH=str(checkout.root), PYTHONUNBUFFERED="1")
+
+
 def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
     """The single-step log, too: a process of its own writes what the waiting one wrote."""
     made = checkout.logs(1, "small_cnn")
@@ -114,7 +120,7 @@ def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
     for name in ("torch", "paddle", "paddle_single_step"):
         side = name.partition("_")[0]
         request = str(tmp_path / f"request_{name}.json")
-        done = checkout.module(f"step1_forward.{side}.forward", request)
+        done = by_hand(checkout, side, request)
         assert done.returncode == 0, done.stderr
     for log in (*LOGS, SINGLE_STEP):
         assert (tmp_path / f"{log}.npy").read_bytes() == (made / f"{log}.npy").read_bytes(), log
@@ -132,7 +138,7 @@ def test_a_side_without_a_proper_request_ends_with_2(checkout, tmp_path, content
     path = tmp_path / "request.json"
     if content is not None:
         path.write_text(content)
-    done = checkout.module("step1_forward.torch.forward", str(path))
+    done = by_hand(checkout, "torch", str(path))
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == ([] if content is None else [path])
 

@@ -6,10 +6,10 @@ reads them is run: the value is refused in a sentence that names the file and th
 
 import json
 import subprocess
-import sys
 from dataclasses import fields, replace
 
 import pytest
+from checkout import Checkout
 
 from common import compare, show
 from common.check.command_line import check_main
@@ -71,7 +71,7 @@ class Results:
         self.out = out
         self.folders = {1: out / "step1_forward" / "small_cnn"}
         self.folders[4] = out / "step4_backward" / "small_cnn"
-        command = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py")]
+        command = [*Checkout.interpreter, str(ROOT / "step1_forward" / "check_step1.py")]
         command += ["--model", PAIR, "--out", str(out), "--no-report"]
         subprocess.run(command, check=True, capture_output=True)
         self.sidecars = {}
@@ -153,13 +153,13 @@ def mutants(value, place=()):
 
 
 def tried(results, entry, capsys):
-    """All that goes wrong with one entry.
+    """All that goes wrong with one entry, one after another.
 
     The reader gets every value.  All commands get a refused one, and one that a terminal might
     obey; the command that reads most gets all others that may stand in the entry itself, and one
     of each type that may stand deeper in it.
     """
-    found, done = [], set()
+    done = set()
     path = next(iter(results.sidecars))
     for place, value in mutants(sample(results, entry)):
         content = json.dumps(results.sidecars[path] | {entry: value})
@@ -169,15 +169,14 @@ def tried(results, entry, capsys):
             kind = (place, str(value) if not place else inner_type(value, place))
         except LogError as error:
             if f"{sidecar_path(path)}: refused: its {entry} is " not in str(error):
-                found.append(f"{entry} = {value!r}: {error}")
+                yield f"{entry} = {value!r}: {error}"
             kind = "refused"
         if kind not in done:
             done.add(kind)
             results.write(entry, value)
             whole = kind == "refused" or (not place and repr(ESCAPE)[1:-1] in repr(value))
-            faults = results.broken(capsys, quick=not whole)
-            found += [f"{entry} = {str(value)[:80]}: {fault}" for fault in faults]
-    return found
+            for fault in results.broken(capsys, quick=not whole):
+                yield f"{entry} = {str(value)[:80]}: {fault}"
 
 
 def inner_type(value, place):
@@ -196,7 +195,7 @@ def test_the_results_are_good(results, capsys):
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_no_value_of_an_entry_breaks_a_reader(results, entry, capsys):
-    assert tried(results, entry, capsys) == []
+    assert list(tried(results, entry, capsys)) == []
 
 
 @pytest.mark.parametrize("entry", ["environment", "untaped_draws", "witness"])
@@ -204,7 +203,7 @@ def test_an_entry_without_a_check_would_be_found(results, entry, capsys, monkeyp
     """Plants the fault that these tests are for."""
     (kind,) = (field.metadata["kind"] for field in fields(Sidecar) if field.name == entry)
     monkeypatch.setitem(kind.__dict__, "fits", lambda value: True)
-    faults = tried(results, entry, capsys)
+    faults = tried(results, entry, capsys)  # up to the first that shows it
     assert any("internal error" in fault or "refused" in fault for fault in faults)
 
 

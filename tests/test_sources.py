@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from checkout import Checkout
 from mutant import mutant
 
 from common.pair.case_hooks import data_cases, data_preset, make_data
@@ -639,7 +640,7 @@ def test_step_2_reads_a_table_and_says_what_it_read(tmp_path):
     for side in ("torch", "paddle"):
         text = f"from common.models.fastformer.{side}_model import build, loss  # noqa: F401\n"
         (folder / f"{side}_model.py").write_text(text)
-    command = [sys.executable, str(ROOT / "step2_metric" / "check_step2.py")]
+    command = [*Checkout.interpreter, str(ROOT / "step2_metric" / "check_step2.py")]
     command += ["--model", str(folder), "--out", str(tmp_path / "out")]
     missing = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert missing.returncode == 2 and "Traceback" not in missing.stderr

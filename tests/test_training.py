@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,10 +40,14 @@ def run_to_the_end(checkout, out, *more):
     return checkout.check(5, *options, "--checkpoint-every", "7", *more)
 
 
-def interrupted(checkout, out, at_least=20):
-    """Start the same check and kill it within both sides' trainings; how far they got."""
+def interrupted(checkout, out, *, cold=False):
+    """Start the same check and kill it within both sides' trainings; how far they got.
+
+    cold   the check and its twins are processes of their own
+    """
     options = ["--model", str(EXAMPLE), "--steps", STEPS, "--no-report", "--out", str(out)]
-    command = [sys.executable, str(checkout.path(CHECKS[5])), *options, "--checkpoint-every", "7"]
+    python = [sys.executable] if cold else checkout.interpreter
+    command = [*python, str(checkout.path(CHECKS[5])), *options, "--checkpoint-every", "7"]
     check = subprocess.Popen(
         command, cwd=checkout.elsewhere, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -50,7 +55,7 @@ def interrupted(checkout, out, at_least=20):
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and check.poll() is None:
         done = steps_done(kept)
-        if len(done) >= 2 and min(done.values()) >= at_least:
+        if len(done) >= 2 and min(done.values()) >= 20:
             break
         time.sleep(0.02)
     check.send_signal(signal.SIGKILL)
@@ -111,10 +116,20 @@ def whole(checkout):
     return out / "step5_train" / EXAMPLE.name
 
 
-def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(checkout, whole):
+@pytest.fixture(scope="module")
+def stopped(checkout):
+    """A training that was killed, by processes of its own; its folder, and how far it got."""
     out = checkout.elsewhere / "stopped"
-    done = interrupted(checkout, out)
+    done = interrupted(checkout, out, cold=True)
     assert done and min(done.values()) < int(STEPS), done
+    return out, done
+
+
+def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
+    checkout, whole, stopped
+):
+    kept, done = stopped
+    out = shutil.copytree(kept, checkout.elsewhere / "gone on with")
     resumed = run_to_the_end(checkout, out, "--resume")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     folder = out / "step5_train" / EXAMPLE.name
@@ -240,9 +255,8 @@ def test_what_a_checkpoint_forgets_shows(tmp_path, line, differs):
     assert {key for key in whole if again[key] != whole[key]} == set(differs.split())
 
 
-def test_a_checkpoint_of_another_training_is_refused(checkout):
-    out = checkout.elsewhere / "another"
-    assert interrupted(checkout, out)
+def test_a_checkpoint_of_another_training_is_refused(checkout, stopped):
+    out = shutil.copytree(stopped[0], checkout.elsewhere / "another")
     done = run_to_the_end(checkout, out, "--resume", "--seed", "1")
     assert done.returncode == 2
     assert re.search(r"begun with another .*\brun\b.*without --resume", done.stderr), done.stderr
@@ -252,7 +266,7 @@ def test_a_checkpoint_of_another_training_is_refused(checkout):
     done = run_to_the_end(checkout, out, "--resume")
     assert done.returncode == 2 and "not a checkpoint" in done.stderr
     assert "Traceback" not in done.stderr
-    done = run_to_the_end(checkout, out)
+    done = run_to_the_end(checkout, out, "--steps", "12")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "set aside" in done.stdout
 
@@ -274,7 +288,7 @@ def test_the_log_is_in_the_guides_form_and_the_best_epoch_is_kept(whole):
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_an_optimizer_goes_on_as_if_it_had_not_been_stopped(side):
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "tests" / "optimizer_state.py"), side],
+        [*Checkout.interpreter, "-W", "ignore", str(ROOT / "tests" / "optimizer_state.py"), side],
         cwd=ROOT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

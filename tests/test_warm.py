@@ -16,6 +16,7 @@ from faults import warm
 from faults.warm import Interpreters
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
+TEXT_CLASSIFIER = str(ROOT / "examples" / "text_classifier")
 SIDES = ("torch", "paddle")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked but on Linux")
 QUIET = ("-W", "ignore", "-m")
@@ -172,6 +173,21 @@ def test_another_environment_runs_in_a_process_of_its_own(interpreters, program,
     assert changed.items() <= other["environment"].items()
 
 
+@pytest.mark.parametrize("name", ["paddle", "sklearn", "transformers.models.reformer"])
+def test_what_an_import_sets_does_not_make_the_runs_cold(interpreters, program, tmp_path, name):
+    """As in a worker of the tests, which has imported all that its files import."""
+    text = f"import json, os; import {name}; print(json.dumps(dict(os.environ)))"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True)
+    after = json.loads(done.stdout.splitlines()[-1])
+    changed = {
+        k: after.get(k) for k in after.keys() | os.environ if after.get(k) != os.environ.get(k)
+    }
+    assert changed
+    module = program("torch", PROBE.replace("SIDE", "os"))
+    found = seen(interpreters.python, module, tmp_path, env=twin_environment() | changed)
+    assert found["parent"] != os.getpid()
+
+
 def test_what_no_server_imports_runs_in_a_process_of_its_own(interpreters):
     program = "import os, sys; print(os.getppid(), sys.executable)"
     command = [interpreters.python, "-c", program]
@@ -221,6 +237,18 @@ def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_p
                 server.kill()
             assert run.wait(20) == -signal.SIGKILL
     assert has_ended(pid)
+
+
+def test_a_search_for_operators_runs_its_trials_where_torch_is_imported(
+    interpreters, program, tmp_path
+):
+    """Its first twin is Paddle's own: a log whose process holds torch too would be refused."""
+    twin = program("paddle", "import sys; print('torch' in sys.modules)")
+    for value, loaded in (("", "False"), ("all", "True"), (str(tmp_path / "first"), "False")):
+        environment = twin_environment() | {"WARM_TRANSPLANT": value}
+        done = run(interpreters.python, twin, tmp_path, env=environment)
+        assert done.stdout.strip() == loaded, done.stderr
+    assert run(interpreters.python, twin, tmp_path, env=environment).stdout.strip() == "True"
 
 
 def test_a_run_ends_with_whoever_started_its_client(interpreters, program, tmp_path):
@@ -278,8 +306,8 @@ def logs_of(out):
 @pytest.mark.parametrize(
     "step, more",
     [
-        (4, ("--model", SMALL_CNN)),
-        (2, ("--model", "fast_transformer")),
+        (4, ("--model", SMALL_CNN, "--case", "main")),
+        (2, ("--model", TEXT_CLASSIFIER)),
         (1, ("--model", SMALL_CNN, "--transplant", "linear")),
     ],
     ids=["4", "2", "transplant"],

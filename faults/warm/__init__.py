@@ -29,8 +29,9 @@ IMPORTS = {
     "paddle": ("numpy", "paddle"),
     "transplant": ("numpy", "paddle", "torch"),  # a Paddle twin that torch computes parts of
     "check": ("numpy", "rich.console", "rich.table", "rich.progress"),
-    # Steps 2 and 5.
+    # Steps 2 and 5; a training's curves are drawn.
     "scores": ("numpy", "rich.console", "rich.table", "rich.progress", "scipy.stats")
+    + ("matplotlib.pyplot",)
     + ("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection"),
     # The program that tests hold the Reformer against.
     "reference": ("numpy", "torch", "transformers.models.reformer.modeling_reformer"),

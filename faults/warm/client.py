@@ -16,6 +16,20 @@ FORWARDED = [
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 ]
 INHERITED = ("ALIGNMENT_WORKBENCH_PARENT",)  # variables that hold the number of an open file
+# What a text holds that is run by -c; reprod_log's report imports paddle.
+PROGRAMS = {
+    "from common.transplant": "transplant",
+    "import ReprodDiffHelper": "paddle",
+    "import paddle": "paddle",
+    "from transformers import": "reference",
+}
+# The tests' own, whose first argument is a side.
+SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py")
+# Their own processes are cold: each has an environment of its own.
+LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
+# Set by a warm check that was given --transplant (server.py), for the Paddle twins that it starts:
+# their own command does not tell that they will import torch too.
+TRANSPLANT = "WARM_TRANSPLANT"
 
 
 def server_of(arguments):
@@ -23,19 +37,41 @@ def server_of(arguments):
     quiet = arguments[:2] == ["-W", "ignore"]
     rest = arguments[2:] if quiet else arguments
     if len(rest) > 1 and rest[0] == "-m":
+        if rest[1] in LAUNCHERS:
+            return LAUNCHERS[rest[1]] if quiet else None
         parts = rest[1].split(".")
         if len(parts) == 3 and parts[0].startswith("step") and parts[1] in ("torch", "paddle"):
-            name = "transplant" if "--transplant" in rest else parts[1]
-            return name if quiet else None
+            if not quiet:
+                return None
+            return "transplant" if parts[1] == "paddle" and transplants() else parts[1]
         return "check" if parts[0] == "common" else None
-    if len(rest) > 1 and rest[0] == "-c":  # reprod_log's report: it imports paddle
-        return "paddle" if quiet and "import ReprodDiffHelper" in rest[1] else None
+    if len(rest) > 1 and rest[0] == "-c":
+        names = [name for text, name in PROGRAMS.items() if text in rest[1]]
+        return names[0] if quiet and names else None
     name = os.path.basename(rest[0]) if rest else ""
     if name == "reference_transformers.py":
         return "reference" if quiet else None
+    if name in SIDES_SCRIPTS:
+        return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None
     if name in ("check_step2.py", "check_step5.py"):
         return "scores"
     return "check" if name.startswith("check_") and name.endswith(".py") else None
+
+
+def transplants():
+    """True for a Paddle twin that imports torch.
+
+    In a search for the smallest set the first twin is Paddle's own; the variable then names a file
+    that shows whether it has been started.
+    """
+    value = os.environ.get(TRANSPLANT, "")
+    if os.sep in value:
+        try:
+            os.close(os.open(value, os.O_CREAT | os.O_EXCL))
+            return False
+        except FileExistsError:
+            return True
+    return bool(value)
 
 
 def main():
@@ -60,7 +96,9 @@ def ask(path, arguments):
             inherited.append(variable)
             files.append(int(number))
     try:
-        request = [arguments, os.getcwd(), dict(os.environ), inherited, os.getsid(0), umask()]
+        environment = dict(os.environ)
+        environment.pop(TRANSPLANT, None)
+        request = [arguments, os.getcwd(), environment, inherited, os.getsid(0), umask()]
         content = marshal.dumps(request)
         content = len(content).to_bytes(4, "little") + content
         connection.connect(path)

@@ -22,11 +22,20 @@ import select
 import signal
 import sys
 import threading
+import time
 import types
 
 # Read after the start, if at all: a run may have its own.
-_FREE = ("PYTHONPATH", "ALIGNMENT_WORKBENCH_PARENT", "COLUMNS", "LINES")
+_FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "ALIGNMENT_WORKBENCH_PARENT", "COLUMNS", "LINES")
 _FREE_PREFIX = "PYTEST_"
+# Set by importing Paddle, scikit-learn and transformers: a test that did so hands them on, and
+# would be refused for it.  A process that imports these sets them itself.
+SET_BY_IMPORTS = (
+    "CUSTOM_DEVICE_ROOT",
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
+    "TORCHINDUCTOR_CACHE_DIR",
+)
 _PATIENCE_S = 20.0
 _LONGEST = 1 << 22
 
@@ -111,6 +120,8 @@ class Server:
             settle(request, files)
             # What a check imports late must not reach the twins that it starts before.
             adjust(request, {} if self.client else self.imported)
+            if self.client and "--transplant" in request["arguments"]:
+                self.tell_twins(request["arguments"])
             return request
         try:
             os.setpgid(pid, pid)  # whoever is first; the process does so too
@@ -120,6 +131,13 @@ class Server:
         tell(connection, pid)
         close(files)
         return None
+
+    def tell_twins(self, arguments: list[str]) -> None:
+        """In a check's process: its Paddle twins import torch, which their clients must know."""
+        first = f"first-{os.getpid()}-{time.monotonic_ns()}"  # only later ones (client.py)
+        folder = os.path.dirname(self.client)
+        smallest = "smallest" in arguments
+        os.environ["WARM_TRANSPLANT"] = os.path.join(folder, first) if smallest else "all"
 
     def check(self, request: dict) -> None:
         """Raise Refused unless a fork is as good as a process of its own."""
@@ -166,7 +184,7 @@ def wanted(environment: dict) -> dict:
     return {
         name: value
         for name, value in environment.items()
-        if name not in _FREE and not name.startswith(_FREE_PREFIX)
+        if name not in (*_FREE, *SET_BY_IMPORTS) and not name.startswith(_FREE_PREFIX)
     }
 
 
