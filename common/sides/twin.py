@@ -103,8 +103,10 @@ class Twin:
         if self.transplanted == "":
             self.transplant = _transplant(wanted) if wanted else None
             self.transplanted = wanted
-            for instrument in ("dropout", "choices"):
+            for instrument in ("dropout", "choices", "lift"):
                 importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
+            if wanted:  # what torch computes on the Paddle side casts as well
+                importlib.import_module("common.sides.torch_lift").patch()
             forbid_compat()
         elif wanted != self.transplanted:
             raise UserError("this process has other operators transplanted: start a new one")
