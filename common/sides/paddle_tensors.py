@@ -1,5 +1,7 @@
 """Tensors of this side and arrays: torch_tensors.py and paddle_tensors.py are twins."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import paddle
 
@@ -41,6 +43,17 @@ def set_up(dtype, device_name, seed):
     paddle.set_default_dtype(dtype)  # twin: Paddle takes the dtype's name
     paddle.seed(seed)
     paddle.disable_static()  # twin: one way to run, with gradients or not
+
+
+@contextmanager
+def default_dtype(dtype):
+    """Inside, floats are made in this precision unless they are asked for another."""
+    saved = paddle.get_default_dtype()
+    paddle.set_default_dtype(dtype)  # twin: Paddle takes the dtype's name
+    try:
+        yield
+    finally:
+        paddle.set_default_dtype(saved)
 
 
 def is_tensor(value):

@@ -10,44 +10,29 @@ the framework keeps its own functions, and its speed.
 import torch
 
 from common.sides import lift
-from common.sides.older_torch import patch_older, type_names  # twin: what has no counterpart
+from common.sides import narrow_in_torch as narrow
 
-_NARROW = (torch.float32, torch.float16, torch.bfloat16)
-_WIDE = dict.fromkeys(_NARROW, torch.float64)
-_WIDE |= dict.fromkeys((torch.complex64, torch.complex32), torch.complex128)  # twin: names
-_WIDE |= type_names()  # twin: spellings
-# The functions and methods that can be asked for a dtype, as aten calls them.
-_ASKED = (  # twin: names
-    "arange empty empty_like empty_permuted empty_strided eye from_file full full_like linspace "
-    "logspace normal ones ones_like rand rand_like randint randint_like randn randn_like range "
-    "scalar_tensor zeros zeros_like new_empty new_empty_strided new_full new_ones new_tensor "
-    "new_zeros bartlett_window blackman_window hamming_window hann_window kaiser_window "
-    "fft.fftfreq fft.rfftfreq sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
-    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor to to_dense type cumprod cumprod_ "
-    "cumsum cumsum_ log_softmax mean nanmean nansum native_norm norm prod softmax sum "
-    "linalg.matrix_norm linalg.norm linalg.vector_norm special.log_softmax special.softmax "
-    "_sparse_sum _sparse_softmax _sparse_log_softmax addmm baddbmm bmm mm set_default_dtype"
-).split()
-_FROM_DATA = "tensor as_tensor asarray from_numpy frombuffer from_dlpack".split()  # twin: names
-_CALLED = {"float": torch.float32, "half": torch.float16, "bfloat16": torch.bfloat16}
-_CALLED |= {"cfloat": torch.complex64, "chalf": torch.complex32}  # twin: names
+_spelling = None
 
 
 def patch():
     """Put the lift behind all that can make a narrow float; it does nothing until it is wanted."""
-    spelling = lift.Spelling(_WIDE, torch.is_tensor, _widen, _leaf)
+    global _spelling
+    if _spelling is not None:
+        return
+    wide = narrow.spellings()
+    _spelling = lift.Spelling(wide, torch.is_tensor, _widen, _leaf)
     lift.watch_caches()
-    owners = (torch, torch.Tensor)
-    lift.install(_found(owners, _ASKED, spelling.asked_for))
-    lift.install(_found(owners, _FROM_DATA, spelling.from_data))
-    for name, narrow in _CALLED.items():
-        lift.install([(torch.Tensor, name, spelling.by_name(narrow, torch.Tensor.to))])
-    patch_older(spelling)  # twin: what has no counterpart
+    lift.install(_found(narrow.ASKED, _spelling.asked_for))
+    lift.install(_found(narrow.FROM_DATA, _spelling.from_data))
+    for name, dtype in narrow.CALLED.items():
+        lift.install([(torch.Tensor, name, _spelling.by_name(dtype, _cast))])
+    narrow.patch_own_ways(_spelling)
 
 
-def _found(owners, names, replace):
-    """(owner, name, replace) of every function of these names that this version has."""
-    for owner in owners:
+def _found(names, replace):
+    """(owner, name, replace) of each of these that the installed version has."""
+    for owner in (torch, torch.Tensor):
         for name in names:
             *parts, last = name.split(".")
             holder = owner
@@ -57,8 +42,12 @@ def _found(owners, names, replace):
                 yield holder, last, replace
 
 
+def _cast(value, dtype):
+    return value.to(dtype)
+
+
 def _widen(value):
-    return value.to(_WIDE.get(value.dtype, torch.float64))
+    return value.to(_spelling.wide.get(value.dtype, torch.float64))
 
 
 def _leaf(value):

@@ -1,5 +1,7 @@
 """Tensors of this side and arrays: torch_tensors.py and paddle_tensors.py are twins."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 
@@ -41,6 +43,17 @@ def set_up(dtype, device_name, seed):
     torch.set_default_dtype(getattr(torch, dtype))  # twin: Paddle takes the dtype's name
     torch.manual_seed(seed)
     torch.backends.mha.set_fastpath_enabled(False)  # twin: one way to run, with gradients or not
+
+
+@contextmanager
+def default_dtype(dtype):
+    """Inside, floats are made in this precision unless they are asked for another."""
+    saved = torch.get_default_dtype()
+    torch.set_default_dtype(getattr(torch, dtype))  # twin: Paddle takes the dtype's name
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(saved)
 
 
 def is_tensor(value):

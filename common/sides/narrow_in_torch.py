@@ -1,8 +1,8 @@
-"""torch's older ways to make a narrow float, lifted: tensor types, and scripted functions.
+"""What in torch can make a narrow float, by name; and its older ways to do so, lifted.
 
     torch.FloatTensor(3)    x.type(torch.FloatTensor)    @torch.jit.script
 
-Paddle has no counterpart to them.
+Paddle has no counterpart to these: tensor types, and functions that Python does not run.
 """
 
 import functools
@@ -11,7 +11,29 @@ import torch
 
 from common.sides import lift
 
-_NARROW = ("FloatTensor", "HalfTensor", "BFloat16Tensor")
+# Of torch and of its tensors: all whose schema has a dtype, but for those that read the same bits
+# as another type (view), make integers alone, or quantize.
+ASKED = (
+    "arange empty empty_like empty_permuted empty_strided eye from_file full full_like linspace "
+    "logspace normal ones ones_like rand rand_like randint randint_like randn randn_like range "
+    "scalar_tensor zeros zeros_like new_empty new_empty_strided new_full new_ones new_tensor "
+    "new_zeros bartlett_window blackman_window hamming_window hann_window kaiser_window "
+    "fft.fftfreq fft.rfftfreq sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
+    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor to to_dense type cumprod cumprod_ "
+    "cumsum cumsum_ log_softmax mean nanmean nansum native_norm norm prod softmax sum "
+    "linalg.matrix_norm linalg.norm linalg.vector_norm special.log_softmax special.softmax "
+    "_sparse_sum _sparse_softmax _sparse_log_softmax addmm baddbmm bmm mm set_default_dtype"
+).split()
+FROM_DATA = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack")
+# A method's name -> what it casts to.
+CALLED = {
+    "float": torch.float32,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "cfloat": torch.complex64,
+    "chalf": torch.complex32,
+}
+_TYPES = ("FloatTensor", "HalfTensor", "BFloat16Tensor")
 
 
 class _Type:
@@ -37,16 +59,20 @@ class _Type:
         return getattr(self.own, name)
 
 
-def type_names() -> dict[str, str]:
-    """Narrow tensor types as texts, as `x.type("torch.FloatTensor")` takes them -> the wide ones."""
-    places = ("torch", "torch.cuda")
-    return {f"{place}.{name}": f"{place}.DoubleTensor" for place in places for name in _NARROW}
+def spellings() -> dict[object, object]:
+    """Every way to write a narrow dtype -> the wide one, written alike."""
+    found: dict[object, object] = {}
+    found |= dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64)
+    found |= dict.fromkeys((torch.complex64, torch.complex32), torch.complex128)
+    for place in ("torch", "torch.cuda"):  # as x.type("torch.FloatTensor") takes them
+        found |= {f"{place}.{name}": f"{place}.DoubleTensor" for name in _TYPES}
+    return found
 
 
-def patch_older(spelling: lift.Spelling) -> None:
-    """Put the lift behind both."""
+def patch_own_ways(spelling: lift.Spelling) -> None:
+    """Put the lift behind tensor types and scripted functions."""
     for owner in (torch, torch.cuda):
-        for name in _NARROW:
+        for name in _TYPES:
             setattr(owner, name, _Type(getattr(owner, name), owner.DoubleTensor))
     takes_types = [(torch.Tensor, "type"), (torch, "set_default_tensor_type")]
     lift.install([(owner, name, _with_own_types) for owner, name in takes_types])
