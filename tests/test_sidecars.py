@@ -49,6 +49,7 @@ WITNESS = {
 COUNTS = {"calls": 1, "differed": 0, "gradients": 0, "gradients_differed": 0, "largest": 0.0}
 SAMPLES = {
     "no_float64": "it casts to float32",
+    "lifted": {"model.py:3": {"float64 to float32": 2}},
     "witness": {"main": WITNESS},
     "last_bias": {"main": "fc.bias"},
     "cases": ["stirred"],
