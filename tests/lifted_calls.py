@@ -10,6 +10,7 @@ import functools
 import importlib
 import json
 import sys
+import typing
 
 import numpy as np
 
@@ -33,7 +34,8 @@ torch.asarray([0.1], dtype=torch.float32)|torch.hann_window(4, dtype=torch.float
 torch.fft.fftfreq(4, dtype=torch.float32)|torch.polar(x, x)|torch.view_as_complex(x.float())
 nn.Linear(2, 2, dtype=torch.float32).weight|nn.Linear(2, 2).float().weight
 nn.Linear(2, 2).to(torch.bfloat16).weight|nn.Embedding(2, 2).half().weight
-scripted(x)|scripted_twice(x)|Own.apply(x)|autocast(x)|default(torch.float32)
+scripted(x)|scripted_twice(x)|Own.apply(x)|autocast(x)
+annotated(x)|default(torch.float32)
 """,
     "paddle": """
 x.float()|x.half()|x.bfloat16()|i.astype("float32")|b.cast("float16")|x.to("float32")
@@ -60,6 +62,8 @@ F.one_hot(i, 4)|Own.apply(x)|autocast(x)|default("float32")
 def names_of_torch():
     """What the expressions use beside torch itself."""
     import torch
+    from torch import nn  # noqa: F401
+    from torch.nn import functional as F  # noqa: F401
 
     @torch.jit.script
     def scripted(x: torch.Tensor):
@@ -86,6 +90,11 @@ def names_of_torch():
         torch.set_default_dtype(dtype)
         return torch.ones(1)
 
+    def annotated(value: torch.FloatTensor | None, other: "int | torch.HalfTensor" = 0):
+        assert isinstance(value, torch.FloatTensor) and not isinstance(value, torch.LongTensor)
+        assert typing.get_type_hints(annotated, locals() | globals() | {"torch": torch})
+        return value.float()
+
     def make():
         return {"x": torch.rand(2, 2), "i": torch.arange(1, 3), "b": torch.arange(2) > 0}
 
@@ -95,6 +104,8 @@ def names_of_torch():
 def names_of_paddle():
     """The same of Paddle."""
     import paddle
+    from paddle import cast, nn, zeros  # noqa: F401
+    from paddle.nn import functional as F  # noqa: F401
 
     class Own(paddle.autograd.PyLayer):
         @staticmethod

@@ -6,6 +6,7 @@ Paddle has no counterpart to these: tensor types, and functions that Python does
 """
 
 import functools
+from typing import Union
 
 import torch
 
@@ -37,10 +38,11 @@ _TYPES = ("FloatTensor", "HalfTensor", "BFloat16Tensor")
 
 
 class _Type:
-    """An old tensor type that makes wide tensors while lifting."""
+    """An old tensor type that makes wide tensors while lifting; it may stand in an annotation."""
 
     def __init__(self, own: type, wide: type):
         self.own, self.wide = own, wide
+        self.__module__ = own.__module__
 
     @property
     def now(self) -> type:
@@ -54,6 +56,12 @@ class _Type:
 
     def __instancecheck__(self, value: object) -> bool:
         return isinstance(value, self.wide if lift.wanted() else self.own)
+
+    def __or__(self, other: object) -> object:
+        return Union[self, other]  # noqa: UP007  (this is what `|` calls)
+
+    def __ror__(self, other: object) -> object:
+        return Union[other, self]  # noqa: UP007
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.own, name)
@@ -73,7 +81,8 @@ def patch_own_ways(spelling: lift.Spelling) -> None:
     """Put the lift behind tensor types and scripted functions."""
     for owner in (torch, torch.cuda):
         for name in _TYPES:
-            setattr(owner, name, _Type(getattr(owner, name), owner.DoubleTensor))
+            if hasattr(owner, name):
+                setattr(owner, name, _Type(getattr(owner, name), owner.DoubleTensor))
     takes_types = [(torch.Tensor, "type"), (torch, "set_default_tensor_type")]
     lift.install([(owner, name, _with_own_types) for owner, name in takes_types])
     lift.install([(torch.jit, "script", _script)])
