@@ -118,6 +118,13 @@ def test_gradients_and_steps_of_a_cast_on_one_side_alone_are_rounding(checkout, 
     assert any("/adam/009/weight/" in row["key"] for row in report["rows"])
 
 
+def test_a_transplanted_softmax_in_float32_is_lifted_too(checkout, tmp_path):
+    options = ("--case", "decoder", "--transplant", "softmax")
+    done, report = run(checkout, folder_of(tmp_path), 1, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row["verdict"] for row in report["rows"]} <= AGREEING
+
+
 def test_without_the_lift_they_would_not_be(tmp_path):
     """Plants the fault that the tests above are for."""
     checkout = Checkout(tmp_path)

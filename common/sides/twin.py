@@ -29,6 +29,7 @@ from common.logs.result_folder import FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED, R
 from common.logs.sidecar import read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
+from common.sides import lift
 from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
 from common.sides.run import Job, Run
@@ -105,8 +106,6 @@ class Twin:
             self.transplanted = wanted
             for instrument in ("dropout", "choices", "lift"):
                 importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
-            if wanted:  # what torch computes on the Paddle side casts as well
-                importlib.import_module("common.sides.torch_lift").patch()
             forbid_compat()
         elif wanted != self.transplanted:
             raise UserError("this process has other operators transplanted: start a new one")
@@ -234,7 +233,7 @@ def _transplant(text: str):
     names = operators.chosen(text)
     try:
         patch = importlib.import_module("common.transplant.patch")
-        transplant = patch.Transplant(names, lambda: current().site_of_draw())
+        transplant = patch.Transplant(names, lambda: current().site_of_draw(), lift.wanted)
     except ModuleNotFoundError as error:
         raise UserError(
             f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"
