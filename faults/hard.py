@@ -58,6 +58,9 @@ RUNS = (
     Run("deep", 4, options=(*_TRAINED, "--seed", "1")),
     Run("networks", 4, "gauge"),
     Run("networks", 4, "norms"),
+    Run("casts", 4),
+    Run("casts", 4, "relative"),
+    Run("casts", 4, "one_sided"),
     Run("choices", 4),
     Run("transformer", 1),
     Run("operators", 1),
@@ -68,6 +71,8 @@ RUNS = (
     Run("transformer", 3),
     Run("networks", 3),
     Run("choices", 3),
+    Run("casts", 1),
+    Run("casts", 3),
 )
 
 

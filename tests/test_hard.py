@@ -21,6 +21,7 @@ FEW = {
         1: ["selu", "sum_long_positive", "cancelling_sum", "denormals", "relu_dead", "large_1e15"],
         4: ["softmax_saturated", "layer_norm_huge_mean", "loss_large"],
     },
+    "casts": {4: ["shared"]},
     "choices": {1: ["experts", "pruned_masked", "sorted", "asked"]},
     "transformer": {1: ["post_norm_hostile", "masked_rows_infinite", "selu_hostile"]},
 }

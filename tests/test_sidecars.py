@@ -50,6 +50,7 @@ COUNTS = {"calls": 1, "differed": 0, "gradients": 0, "gradients_differed": 0, "l
 DRAW = {"kind": "normal", "shape": [4, 8], "site": "encoder", "place": "torch_model.py:31"}
 SAMPLES = {
     "no_float64": "it casts to float32",
+    "lifted": {"model.py:3": {"float64 to float32": 2}},
     "witness": {"main": WITNESS},
     "last_bias": {"main": "fc.bias"},
     "cases": ["stirred"],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.check.steps import Step
 from common.logs.pickle_machine import escaped
-from common.logs.result_folder import ResultFolder
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.provenance import changed_sources
@@ -79,6 +79,7 @@ class Result:
                 row.note = f"allowed by --allow precision: {row.note}"
         sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
+        self.notes += _lifted_casts(folder, step)
         for side in SIDES:
             self.places[side] = {}
             for sidecar in sidecars[side]:
@@ -174,10 +175,27 @@ def _named_cases(cases: Sequence[str]) -> str:
     return f"the case{'s' if len(cases) > 1 else ''} {escaped(', '.join(cases))} alone"
 
 
-def _sidecars(folder: Path, step: Step, side: str) -> list[Sidecar]:
+def _sidecars(folder: Path, step: Step, side: str, run: str = FLOAT32) -> list[Sidecar]:
     """The sidecars of a side's judged logs."""
-    logs = [ResultFolder(folder).log(stem, side) for stem in step.judged]
+    logs = [ResultFolder(folder).log(stem, side, run) for stem in step.judged]
     return [read_sidecar(log) or Sidecar() for log in logs]
+
+
+def _lifted_casts(folder: Path, step: Step) -> list[str]:
+    """A note of the models' own casts to float32, which the float64 runs made casts to float64."""
+    found = []
+    for side in SIDES:
+        lifted = [sidecar.lifted for sidecar in _sidecars(folder, step, side, FLOAT64)]
+        lines = {line for places in lifted for line in places}
+        calls = sum(sum(whats.values()) for places in lifted for whats in places.values())
+        if lines:
+            found.append(f"{side} {calls} in {len(lines)} line{'s' if len(lines) > 1 else ''}")
+    if not found:
+        return []
+    return [
+        "casts to float32 (or less) inside the model are casts to float64 in the float64 run: "
+        f"{', '.join(found)}, which the sidecars name under `lifted`"
+    ]
 
 
 def shown(path: Path) -> str:

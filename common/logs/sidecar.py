@@ -129,6 +129,9 @@ class Sidecar:
     transplanted: list[str] = _note(kinds.TEXTS)
     # Of those, operator -> how often Paddle's own result had other bits.
     operators: dict[str, dict] = _note(kinds.TALLIES)
+    # file:line of a model -> a cast to float32 or less, or what is made so -> how often it was
+    # float64 instead, in a float64 run.
+    lifted: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
     # Why there is no float64 log.
     no_float64: str | None = _note(kinds.TEXT)
 

@@ -81,6 +81,17 @@ def no_grad():
     return paddle.no_grad()
 
 
+@contextmanager
+def default_dtype(dtype):
+    """Inside, floats are made in this precision unless they are asked for another."""
+    saved = paddle.get_default_dtype()
+    paddle.set_default_dtype(dtype)  # twin: Paddle takes the dtype's name
+    try:
+        yield
+    finally:
+        paddle.set_default_dtype(saved)
+
+
 def is_tensor(value):
     """True for this side's tensors."""
     return paddle.is_tensor(value)

@@ -19,7 +19,7 @@ from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
-from common.sides.compat import COMPAT, torch_is_paddle
+from common.sides.model_file import load_model_file
 from common.sides.session import Session, current
 from common.system.errors import UserError
 from common.system.tree import join_path, tree_map
@@ -84,7 +84,7 @@ class Run:
         else:
             self.inputs = pair.inputs(case, request.preset, request.seed)
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
-        self.module = load_model_file(pair, side)
+        self.module = load_model_file(pair, side, dtype)
         if job.transplant:
             job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
@@ -350,14 +350,6 @@ def _hash(values: np.ndarray) -> bytes:
 def _widest(values: np.ndarray) -> np.ndarray:
     """Integers as int64: which of their types a buffer has is no result."""
     return values.astype(np.int64) if values.dtype.kind in "iub" else values
-
-
-def load_model_file(pair: Pair, side: ModuleType) -> ModuleType:
-    """The pair's module of a side; UserError where `import torch` then gives Paddle."""
-    module = pair.side(side.NAME)
-    if torch_is_paddle():
-        raise UserError(COMPAT)
-    return module
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, WORDS
-from common.sides.run import Job, load_model_file
+from common.sides.model_file import load_model_file
+from common.sides.run import Job
 from common.system.json_file import load_json
 from common.weights import states as weights
 from common.weights.noise import perturbed

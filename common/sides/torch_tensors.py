@@ -81,6 +81,17 @@ def no_grad():
     return torch.no_grad()
 
 
+@contextmanager
+def default_dtype(dtype):
+    """Inside, floats are made in this precision unless they are asked for another."""
+    saved = torch.get_default_dtype()
+    torch.set_default_dtype(getattr(torch, dtype))  # twin: Paddle takes the dtype's name
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(saved)
+
+
 def is_tensor(value):
     """True for this side's tensors."""
     return torch.is_tensor(value)

@@ -37,6 +37,7 @@ from common.logs.result_folder import (
 from common.logs.sidecar import read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
+from common.sides import lift
 from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
 from common.sides.run import Job, Run
@@ -111,7 +112,7 @@ class Twin:
         if self.transplanted == "":
             self.transplant = _transplant(wanted) if wanted else None
             self.transplanted = wanted
-            for instrument in ("dropout", "draws", "choices"):
+            for instrument in ("dropout", "draws", "choices", "lift"):
                 importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
             forbid_compat()
         elif wanted != self.transplanted:
@@ -276,7 +277,7 @@ def _transplant(text: str):
     names = operators.chosen(text)
     try:
         patch = importlib.import_module("common.transplant.patch")
-        transplant = patch.Transplant(names, lambda: current().site_of_draw())
+        transplant = patch.Transplant(names, lambda: current().site_of_draw(), lift.wanted)
     except ModuleNotFoundError as error:
         raise UserError(
             f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"

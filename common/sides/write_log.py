@@ -19,6 +19,7 @@ from common.pair.provenance import model_sources, workbench_sha256
 from common.pair.tape import Tape
 from common.sides.compat import frameworks_loaded, torch_is_paddle
 from common.sides.draws import Draws
+from common.sides.lift import lifting
 from common.sides.places import short_place
 from common.sides.run import Job, Run
 from common.sides.session import Session, using
@@ -53,7 +54,7 @@ def write_log(
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
     extra: dict[str, dict[str, np.ndarray]] = {}
-    with LogWriter(path) as writer:
+    with LogWriter(path) as writer, lifting(dtype == "float64") as lifted:
         session = Session(
             request.seed,
             record=writer.add,
@@ -85,6 +86,9 @@ def write_log(
     if job.transplant:
         notes["transplanted"] = job.transplant.names
         notes["operators"] = job.transplant.take_counts()
+    if lifted:
+        root = str(ROOT)
+        notes["lifted"] = {short_place(place, root): calls for place, calls in lifted.items()}
     sidecar = Sidecar(
         schema=SCHEMA,
         step=LogName.parse(path.name).stem,

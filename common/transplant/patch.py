@@ -41,10 +41,16 @@ class Tally:
 class Transplant:
     """The operators of common/transplant/operators.py that torch computes in this process."""
 
-    def __init__(self, names: Sequence[str], running: Callable[[], str] = str):
-        """`running` says which module of the model runs now."""
+    def __init__(
+        self,
+        names: Sequence[str],
+        running: Callable[[], str] = str,
+        lifted: Callable[[], bool] = bool,
+    ):
+        """`running` says which module of the model runs now, `lifted` whether casts to float32 or
+        less are casts to float64 now."""
         self.names = list(names)
-        self.running = running
+        self.running, self.lifted = running, lifted
         self.compare = True  # run Paddle's own beside it
         self.tally: dict[str, Tally] = {}
         self._busy = False  # inside an operator, whose inner calls are not transplanted
@@ -225,6 +231,8 @@ class _Call:
                 raise Untaken(f"argument {name}")
         if named.get("dtype") is not None:
             named["dtype"] = getattr(torch, str(named["dtype"]).replace("paddle.", ""))
+            if self.transplant.lifted() and named["dtype"] in _NARROW:
+                named["dtype"] = torch.float64
         return self.function(**named)
 
     def _default(self, name: str):
@@ -266,6 +274,7 @@ def _replace_in_layers(own: Callable, instead: Callable) -> None:
 
 # Modules whose functions call the transplanted ones already: this one, the ledger's, the tape's.
 _IN_PLACE = (__name__, "common.sides.paddle_choices", "common.sides.paddle_dropout")
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
 _ALIASES = {"input": "x", "dim": "axis", "other": "y", "keepdims": "keepdim"}  # newer Paddle's
 
 

@@ -83,7 +83,9 @@ def why_no_float64(arrays: list[np.ndarray]) -> str:
         return "every run holds values of 16 bits here: the model casts to half precision"
     if sides and 32 in held[2:]:
         who = " and ".join(f"{name}'s" for name in sides)
-        return f"{who} float64 run holds float32 values here: the model casts"
+        return (
+            f"{who} float64 run holds float32 values here: the model casts, and that was not lifted"
+        )
     return ""
 
 

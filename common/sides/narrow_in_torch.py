@@ -1,0 +1,133 @@
+"""What in torch can make a narrow float, by name; and its older ways to do so, lifted.
+
+    torch.FloatTensor(3)    x.type(torch.FloatTensor)    @torch.jit.script
+
+Paddle has no counterpart to these: tensor types, and functions that Python does not run.
+"""
+
+import functools
+from typing import Union
+
+import torch
+
+from common.sides import lift
+
+# Of torch and of its tensors: all whose schema has a dtype, but for those that read the same bits
+# as another type (view), make integers alone, or quantize.
+ASKED = (
+    "arange empty empty_like empty_permuted empty_strided eye from_file full full_like linspace "
+    "logspace normal ones ones_like rand rand_like randint randint_like randn randn_like range "
+    "scalar_tensor zeros zeros_like new_empty new_empty_strided new_full new_ones new_tensor "
+    "new_zeros bartlett_window blackman_window hamming_window hann_window kaiser_window "
+    "fft.fftfreq fft.rfftfreq sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
+    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor to to_dense type cumprod cumprod_ "
+    "cumsum cumsum_ log_softmax mean nanmean nansum native_norm norm prod softmax sum "
+    "linalg.matrix_norm linalg.norm linalg.vector_norm special.log_softmax special.softmax "
+    "_sparse_sum _sparse_softmax _sparse_log_softmax addmm baddbmm bmm mm set_default_dtype"
+).split()
+FROM_DATA = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack")
+# A method's name -> what it casts to.
+CALLED = {
+    "float": torch.float32,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "cfloat": torch.complex64,
+    "chalf": torch.complex32,
+}
+_TYPES = ("FloatTensor", "HalfTensor", "BFloat16Tensor")
+
+
+class _Type:
+    """An old tensor type that makes wide tensors while lifting; it may stand in an annotation."""
+
+    def __init__(self, own: type, wide: type):
+        self.own, self.wide = own, wide
+        self.__module__ = own.__module__
+
+    @property
+    def now(self) -> type:
+        """The type that is meant now."""
+        if lift.wanted():
+            lift.note(f"made as {self.own.__name__}")
+        return self.wide if lift.wanted() else self.own
+
+    def __call__(self, *arguments, **options):
+        return self.now(*arguments, **options)
+
+    def __instancecheck__(self, value: object) -> bool:
+        return isinstance(value, self.wide if lift.wanted() else self.own)
+
+    def __or__(self, other: object) -> object:
+        return Union[self, other]  # noqa: UP007  (this is what `|` calls)
+
+    def __ror__(self, other: object) -> object:
+        return Union[other, self]  # noqa: UP007
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.own, name)
+
+
+def spellings() -> dict[object, object]:
+    """Every way to write a narrow dtype -> the wide one, written alike."""
+    found: dict[object, object] = {}
+    found |= dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64)
+    found |= dict.fromkeys((torch.complex64, torch.complex32), torch.complex128)
+    for place in ("torch", "torch.cuda"):  # as x.type("torch.FloatTensor") takes them
+        found |= {f"{place}.{name}": f"{place}.DoubleTensor" for name in _TYPES}
+    return found
+
+
+def patch_own_ways(spelling: lift.Spelling) -> None:
+    """Put the lift behind tensor types and scripted functions."""
+    for owner in (torch, torch.cuda):
+        for name in _TYPES:
+            if hasattr(owner, name):
+                setattr(owner, name, _Type(getattr(owner, name), owner.DoubleTensor))
+    takes_types = [(torch.Tensor, "type"), (torch, "set_default_tensor_type")]
+    lift.install([(owner, name, _with_own_types) for owner, name in takes_types])
+    lift.install([(torch.jit, "script", _script)])
+
+
+def _with_own_types(own):
+    """`own`, which knows nothing of _Type."""
+
+    @functools.wraps(own)
+    def instead(*arguments, **options):
+        arguments = [v.now if isinstance(v, _Type) else v for v in arguments]
+        options = {k: v.now if isinstance(v, _Type) else v for k, v in options.items()}
+        return own(*arguments, **options)
+
+    return instead
+
+
+def _script(own):
+    """`own`, whose scripted functions run as plain Python while lifting: no cast can be seen in
+    them otherwise.  What they compute is the same."""
+
+    @functools.wraps(own)
+    def script(function, *arguments, **options):
+        _known_to_scripts()
+        made = own(function, *arguments, **options)
+        if arguments or options or not isinstance(made, torch.jit.ScriptFunction):
+            return made
+
+        @functools.wraps(function)
+        def instead(*inputs, **named):
+            return (function if lift.wanted() else made)(*inputs, **named)
+
+        # Another function that is scripted may call this one.
+        torch.jit._state._set_jit_function_cache(instead, made)
+        return instead
+
+    return script
+
+
+@functools.cache
+def _known_to_scripts() -> None:
+    """Tell the compiler of scripts what the replaced functions of torch are."""
+    known = torch.jit._builtins._get_builtin_table()
+    for owner in (torch, torch.linalg, torch.fft, torch.special):
+        for instead in vars(owner).values():
+            own = getattr(instead, "__wrapped__", None)
+            if id(own) in known:
+                known[id(instead)] = known[id(own)]

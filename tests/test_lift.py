@@ -1,0 +1,228 @@
+"""Models that cast to float32 inside: their float64 runs are float64, their float32 runs as before.
+
+tests/lifted_calls.py makes what it makes in a process of its own; faults/pairs/casts are models.
+"""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from checkout import ROOT, Checkout
+from lifted_calls import EXPRESSIONS
+
+from common.logs.result_folder import FLOAT64, ResultFolder
+from common.logs.sidecar import read_sidecar
+from common.system.frameworks import SIDES
+
+PAIR = ROOT / "faults" / "pairs" / "casts"
+AGREEING = {"IDENTICAL", "ROUNDING"}
+WIDE = {"float64", "complex128"}
+
+
+def calls(side, unknown=""):
+    """What tests/lifted_calls.py prints."""
+    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "lifted_calls.py"), side]
+    done = subprocess.run([*command, unknown], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_every_way_to_make_a_narrow_float_is_lifted_and_only_in_a_float64_run(side):
+    found = calls(side)
+    assert len(found["made"]) > 50
+    assert {k: v for k, v in found["made"].items() if v[1] not in WIDE} == {}
+    assert {k: v for k, v in found["made"].items() if v[0] in WIDE or v[2] != v[0]} == {}
+    assert found["tables"] == ["float32", "float64", "float32"]
+    texts = EXPRESSIONS[side]
+    whats = {what for whats in found["counts"].values() for what in whats}
+    assert {"float64 to float32", "int64 to float32", "made in float32"} <= whats
+    assert all(place.startswith(str(ROOT / "tests")) for place in found["counts"]), texts
+
+
+@pytest.mark.parametrize(("side", "unknown"), [("torch", "sum"), ("paddle", "linspace")])
+def test_a_way_that_is_not_known_would_be_found(side, unknown):
+    """Plants the fault that the test above is for."""
+    left = [text for text, made in calls(side, unknown)["made"].items() if made[1] not in WIDE]
+    assert left and all(unknown in text for text in left)
+
+
+def test_all_of_torch_that_takes_a_dtype_is_known():
+    """By torch's own list of its operators, so that a new one does not pass unseen."""
+    program = """
+import torch
+from common.sides.narrow_in_torch import ASKED, FROM_DATA
+schemas = torch._C._jit_get_all_schemas()
+takes = {s.name[6:] for s in schemas if s.name.startswith("aten::")
+         and any(a.name in ("dtype", "out_dtype") for a in s.arguments)}
+known = {name.replace(".", "_") for name in (*ASKED, *FROM_DATA)}
+print(sorted(n for n in takes - known if not n.startswith("_") and "__" not in n))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    left = set(ast.literal_eval(done.stdout))
+    assert {name for name in left if "quantize" not in name} == {
+        *("view", "view_copy", "to_mkldnn"),  # the same bits as another type; another layout
+        *("randperm", "tril_indices", "triu_indices"),  # integers alone
+    }
+
+
+# ---- whole checks -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("casts"))
+
+
+def folder_of(tmp_path, changes=(), side="paddle"):
+    """A copy of the pair, changed on one side."""
+    folder = shutil.copytree(PAIR, tmp_path / "casts")
+    path = folder / f"{side}_model.py"
+    for old, new in changes:
+        text = path.read_text()
+        assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
+        path.write_text(text.replace(old, new))
+    return folder
+
+
+def run(checkout, folder, step, *options):
+    return checkout.rows(step, "--model", str(folder), "--no-report", *options)
+
+
+def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
+    """And the check says what was lifted, by the lines of the model."""
+    done, report = run(checkout, folder_of(tmp_path), 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row["verdict"] for row in report["rows"]} <= AGREEING
+    assert {row["key"].split("/")[0] for row in report["rows"]} == {
+        *("decoder", "relative", "shared", "one_sided", "tables", "complex")
+    }
+    assert "casts to float32 (or less) inside the model are casts to float64" in done.stdout
+    files = ResultFolder(checkout.logs(1, "casts"))
+    for side in SIDES:
+        lifted = read_sidecar(files.log("forward", side, FLOAT64)).lifted
+        lines = (PAIR / f"{side}_model.py").read_text().splitlines()
+        norm = next(i for i, line in enumerate(lines, 1) if line.startswith("        wide = x."))
+        (calls,) = (whats for place, whats in lifted.items() if place.endswith(f".py:{norm}"))
+        assert calls["float64 to float32"] >= 10
+        assert read_sidecar(files.log("forward", side)).lifted == {}
+
+
+def test_gradients_and_steps_of_a_cast_on_one_side_alone_are_rounding(checkout, tmp_path):
+    done, report = run(checkout, folder_of(tmp_path), 4, "--preset", "one_sided")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row["verdict"] for row in report["rows"]} <= AGREEING
+    assert any("/adam/009/weight/" in row["key"] for row in report["rows"])
+
+
+def test_a_transplanted_softmax_in_float32_is_lifted_too(checkout, tmp_path):
+    options = ("--case", "decoder", "--transplant", "softmax")
+    done, report = run(checkout, folder_of(tmp_path), 1, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row["verdict"] for row in report["rows"]} <= AGREEING
+
+
+def test_without_the_lift_they_would_not_be(tmp_path):
+    """Plants the fault that the tests above are for."""
+    checkout = Checkout(tmp_path)
+    checkout.replace("common/sides/write_log.py", 'lifting(dtype == "float64")', "lifting(False)")
+    done, report = run(checkout, PAIR, 1, "--case", "decoder")
+    assert {row["verdict"] for row in report["rows"]} - AGREEING
+
+
+# what is planted, the case, what is replaced in paddle_model.py, by what, the first row that is off
+FAULTS = [
+    (
+        "an epsilon of 1e-5 for 1e-6",
+        "decoder",
+        "def __init__(self, width, eps=1e-6)",
+        "def __init__(self, width, eps=1e-5)",
+        "blocks.0.norm1",
+    ),
+    (
+        "a rotary base of 10,500 for 10,000",
+        "decoder",
+        "        self.rotary = self.rotary_class(self.size, 32)",
+        "        self.rotary = self.rotary_class(self.size, 32, 10500.0)",
+        "blocks.0.attention.rotary",
+    ),
+    (
+        "a mask off by one",
+        "decoder",
+        "paddle.triu(ahead, diagonal=1)",
+        "paddle.triu(ahead, diagonal=2)",
+        "blocks.0:in/1",
+    ),
+    (
+        "a factor of 1 - 1e-6 in a softmax",
+        "decoder",
+        'F.softmax(scores, axis=-1, dtype="float32").astype(scores.dtype)',
+        'F.softmax(scores, axis=-1, dtype="float32").astype(scores.dtype) * (1 - 1e-6)',
+        "blocks.0.attention.out:in/0",
+    ),
+    (
+        "a rotary base of 10,001 for 10,000",
+        "complex",
+        "turns = 10000.0 ** (",
+        "turns = 10001.0 ** (",
+        "blocks.0.attention",
+    ),
+    (
+        "a divisor that float32 just sees, beside casts of the other side",
+        "one_sided",
+        "paddle.arange(0, self.size, 2) / self.size",
+        "paddle.arange(0, self.size, 2) / (self.size + 1e-5)",
+        "blocks.0.attention.rotary",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "old", "new", "first"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS]
+)
+def test_a_fault_among_casts_is_found_at_its_line(checkout, tmp_path, case, old, new, first):
+    done, report = run(checkout, folder_of(tmp_path, [(old, new)]), 1, "--case", case)
+    assert done.returncode == 1, done.stdout + done.stderr
+    off = [row for row in report["rows"] if row["verdict"] not in AGREEING]
+    assert off[0]["key"] == f"{case}/{first}", [row["key"] for row in off]
+    assert off[0]["verdict"] == "DIVERGED"
+
+
+def test_a_fault_below_float32_is_seen(checkout, tmp_path):
+    """A factor of 1 - 1e-7, which the float32 of an unlifted softmax would hide."""
+    old = "        return F.softmax(scores, axis=-1)\n"
+    new = "        return F.softmax(scores, axis=-1) * (1 - 1e-7)\n"
+    _, report = run(checkout, folder_of(tmp_path, [(old, new)]), 1, "--case", "one_sided")
+    off = [row for row in report["rows"] if row["verdict"] not in AGREEING]
+    assert off[0]["key"] == "one_sided/blocks.0.attention.out:in/0"
+
+
+def test_float32_runs_are_what_they_were(tmp_path):
+    """To the bit: the logs of a checkout in which nothing is replaced."""
+    found = []
+    for name, text in (("with", "lift"), ("without", "choices")):
+        checkout = Checkout(tmp_path / name)
+        checkout.replace("common/sides/twin.py", '"choices", "lift")', f'"choices", "{text}")')
+        done, _ = run(checkout, PAIR, 1, "--case", "decoder", "--case", "relative")
+        files = ResultFolder(checkout.logs(1, "casts"))
+        found.append([files.log("forward", side).read_bytes() for side in SIDES])
+    assert found[0] == found[1]
+
+
+def test_a_file_that_keeps_tensors_is_imported_for_each_precision(checkout, tmp_path):
+    """Plants what that is for: one import for both, whose tables of a float64 run stay for float32.
+
+    Of float32, since both sides' float64 runs would then use the same rounded tables.
+    """
+    once = Checkout(tmp_path)
+    line = "again = any(_keeps_floats(value, side.is_float) for value in own.values())"
+    once.replace("common/sides/model_file.py", line, "again = False")
+    logs = []
+    for copy in (checkout, once):
+        run(copy, PAIR, 1, "--case", "tables")
+        files = ResultFolder(copy.logs(1, "casts"))
+        logs.append([files.log("forward", side).read_bytes() for side in SIDES])
+    assert all(ours != theirs for ours, theirs in zip(*logs, strict=True))
