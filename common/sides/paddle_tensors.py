@@ -9,6 +9,8 @@ NAME = "paddle"
 VERSION = paddle.__version__
 FILE = paddle.__file__
 
+no_gradients = paddle.no_grad
+
 
 def array(tensor):
     """A tensor's values as an array of the same dtype; bfloat16, which NumPy lacks, in float32."""

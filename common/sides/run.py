@@ -17,6 +17,7 @@ from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
 from common.sides.compat import COMPAT, torch_is_paddle
 from common.sides.session import Session
+from common.sides.suited import Suited
 from common.system.errors import UserError
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
@@ -65,7 +66,10 @@ class Run:
         self.training = case.train  # what build() makes unless told otherwise
         self.draws = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
+        self.suited = Suited(job.folder)  # what the torch side has chosen
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
+        if (case.name or "main") in self.suited.noise:
+            self.notes["noise"] = self.suited.noise[case.name or "main"]
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
         if request.data:

@@ -9,6 +9,8 @@ NAME = "torch"
 VERSION = torch.__version__
 FILE = torch.__file__
 
+no_gradients = torch.no_grad
+
 
 def array(tensor):
     """A tensor's values as an array of the same dtype; bfloat16, which NumPy lacks, in float32."""
