@@ -11,6 +11,7 @@ from types import ModuleType
 import numpy as np
 
 from common.logs.result_folder import ResultFolder
+from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
@@ -53,7 +54,14 @@ class Job:
 class Run:
     """One case of one model on one side in one precision, as a step's function sees it."""
 
-    def __init__(self, job: Job, case: Case, dtype: str, session: Session):
+    def __init__(
+        self,
+        job: Job,
+        case: Case,
+        dtype: str,
+        session: Session,
+        writer: LogWriter | None = None,
+    ):
         self.side = side = job.side
         self.pair = pair = job.pair
         self.case = case
@@ -61,6 +69,7 @@ class Run:
         self.dtype = dtype
         self.folder = job.folder
         self.session = session
+        self.writer = writer  # of the log that `session` records into
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
@@ -70,6 +79,8 @@ class Run:
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.name or "main") in self.suited.noise:
             self.notes["noise"] = self.suited.noise[case.name or "main"]
+        if (case.name or "main") in self.suited.rates:
+            self.notes["rates"] = self.suited.rates[case.name or "main"]
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
         if request.data:
@@ -83,6 +94,11 @@ class Run:
         if job.transplant:
             job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
+
+    @property
+    def chooses(self) -> bool:
+        """True for a run that says what suits the model: the reference's, of its own values."""
+        return self.side.NAME == "torch" and self.session.reference is None
 
     @property
     def data_preset(self) -> str:

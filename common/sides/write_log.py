@@ -55,7 +55,7 @@ def write_log(
             side.set_up(dtype, request.device, request.seed + case.seed)
             session.tape = Tape(request.seed + case.seed)
             session.begin(prefix=f"{case.name}/" if case.name else "")
-            run = Run(job, case, dtype, session)
+            run = Run(job, case, dtype, session, writer)
             run.progress(case.name or path.stem)
             with using(session):
                 job.function(run)
