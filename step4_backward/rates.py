@@ -10,11 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 # On the learning rates of a set-up, tried in this order.
-FACTORS = tuple(1.0 / 10**k for k in range(9))
-# Allowed of the loss, times its first; and of an output, times its largest at first.  What is below
-# the second number is no harm: no softmax reaches the 64 at which Paddle's ends.
+FACTORS = tuple(1.0 / 10**k for k in range(17))
+# Allowed of the loss, times its first; a loss below the second number is no harm.
 LOSS_RATIO, LOSS = 3.0, 3.0
-OUTPUT_RATIO, OUTPUT = 3.0, 25.0
 # A run that magnifies rounding overshoots: where a loss is above an earlier one by more than this
 # part of the largest, a second run from a start off by float32's rounding tells how much.
 RISE = 0.1
@@ -29,28 +27,16 @@ class Watch:
 
     def __init__(self):
         self.losses: list[float] = []
-        self.first_output = 0.0
         self.problem = ""  # in words; empty where the rate suits the model
 
-    def see(self, loss: float, outputs: Sequence[np.ndarray]) -> None:
-        """Take a step's loss and outputs; without a first loss there is nothing to judge by."""
-        with np.errstate(invalid="ignore"):
-            sizes = [np.abs(v).max() for v in outputs if v.dtype.kind == "f" and v.size]
-            output = float(np.max(sizes, initial=0.0))
-        if not self.losses:
-            self.first_output = output
+    def see(self, loss: float) -> None:
+        """Take a step's loss; without a first that is finite there is nothing to judge by."""
         self.losses.append(loss)
-        step, first = len(self.losses) - 1, self.losses[0]
-        if self.problem or not np.isfinite(first):
-            return
-        if not abs(loss) <= max(LOSS, LOSS_RATIO * abs(first)):
+        first = self.losses[0]
+        allowed = max(LOSS, LOSS_RATIO * abs(first))
+        if not self.problem and np.isfinite(first) and not abs(loss) <= allowed:
+            step = len(self.losses) - 1
             self.problem = f"the loss goes from {first:.2g} to {loss:.2g} by step {step}"
-        elif np.isfinite(self.first_output):
-            if not output <= max(OUTPUT, OUTPUT_RATIO * self.first_output):
-                self.problem = (
-                    f"the largest output goes from {self.first_output:.2g} to {output:.2g} by step "
-                    f"{step}"
-                )
 
     @property
     def overshoots(self) -> bool:

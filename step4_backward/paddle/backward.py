@@ -11,7 +11,6 @@ import paddle
 from common.sides import paddle_side as side
 from common.sides.session import Session, using
 from common.sides.twin import main
-from common.system.tree import tree_leaves
 from step4_backward.rates import FACTORS, ROUNDING, Watch
 from step4_backward.setups import SETUPS, STEPS
 
@@ -181,7 +180,7 @@ def losses_nearby(run, setup, factor):
         with using(session):
             loss = run.loss(run.call(model, tensors), tensors)
         loss.backward()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
         optimizer.step()
         side.clear_gradients(model)
     return losses
@@ -198,11 +197,9 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
         run.session.begin(step, prefix=f"{run.prefix}{path}/")
-        outputs = run.call(model, tensors)
-        loss = run.loss(outputs, tensors)
+        loss = run.loss(run.call(model, tensors), tensors)
         if watch is not None:
-            leaves = tree_leaves(outputs, side.is_tensor)
-            watch.see(float(loss), [side.array(value) for _, value in leaves])
+            watch.see(float(loss.detach()))
             if watch.problem and not to_the_end:
                 break
         loss.backward()
