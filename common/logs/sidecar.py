@@ -119,6 +119,8 @@ class Sidecar:
     noise: dict[str, dict] = _note(kinds.NOISES)
     # Case -> optimizer set-up -> the factor on its learning rate, and why it is not 1 (step 4).
     rates: dict[str, dict] = _note(kinds.FACTORS)
+    # Case -> how many steps an epoch has (step 5).
+    steps_per_epoch: dict[str, int] = _note(kinds.NAMED_COUNTS)
     # The cases that ran, where --case left out others.
     cases: list[str] = _note(kinds.TEXTS)
     # Operators that torch computed on the Paddle side.
