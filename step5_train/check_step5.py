@@ -180,7 +180,7 @@ def _first_noise(folder: Path) -> float:
 
 
 def _rate_too_high(folder: Path) -> list[str]:
-    """A note where the pair's own learning rate makes the loss blow up: it is the user's to lower."""
+    """A note where the pair's own learning rate makes the loss blow up: the user's to lower."""
     path = ResultFolder(folder).log("train_first", "torch", FLOAT64)
     watch = Watch()
     if path.is_file():
@@ -191,8 +191,8 @@ def _rate_too_high(folder: Path) -> list[str]:
     if not watch.problem:
         return []
     return [
-        f"the learning rate that case.py gives is too high for this model: {watch.problem}; correct "
-        "sides then drift apart as wrong ones do: lower it"
+        f"the learning rate that case.py gives is too high for this model: {watch.problem}; "
+        "correct sides then drift apart as wrong ones do: lower it"
     ]
 
 
