@@ -34,6 +34,9 @@ from step5_train.judge_initial import judge_initial  # noqa: E402
 DRIFT_FACTOR = 10.0
 DRIFT_EARLIER = 2  # epochs
 DRIFT_FLOOR = 2.0**-23  # of the loss: a self-twin that has not drifted yet still rounds
+# A self-twin is moved once, by one ulp; the sides' float32 rounds at every step, and how much more
+# that is the first steps show.  The same training magnifies both alike, while they are small.
+DRIFT_SMALL = 1e-3  # of the loss: what has grown beyond is as large as in the self-twin, or larger
 # A part of a training whose drift is one row: an epoch, or several where they have fewer steps.
 PART_STEPS = 8
 # Two-sided sign test on the samples that only one side gets right (McNemar, exact).
@@ -134,49 +137,59 @@ def parts_of(steps: int, per_epoch: int) -> list[tuple[str, np.ndarray]]:
     return parts
 
 
-def _drift(torch_loss, paddle_loss, own_losses, noise: float, parts) -> list[Row]:
+def _drift(torch_loss, paddle_loss, own_losses, noise: np.ndarray, parts) -> list[Row]:
     """One row a part: rms over its steps of the difference of the losses.
 
     own_losses  of torch's self-twins
-    noise       of the first steps: how far float32 is from float64 on either side
+    noise       of each of the first steps: how far float32 is from float64 on either side
     """
     rows = []
     lengths = {losses.size for losses in (torch_loss, paddle_loss, *own_losses)}
     if len(lengths) > 1:
         sizes = f"torch {torch_loss.size}, paddle {paddle_loss.size}, self {own_losses[0].size}"
         return [claim("train/drift", math.inf, 0.0, f"not as many steps on each side: {sizes}")]
-    own = [max(_rms(torch_loss[s] - losses[s]) for losses in own_losses) for _, s in parts]
-    floors = [max(DRIFT_FLOOR * _rms(torch_loss[steps]), noise) for _, steps in parts]
-    twins = (
-        "the self-twin drifts" if len(own_losses) == 1 else f"{len(own_losses)} self-twins drift"
-    )
+
+    def moved(steps) -> float:
+        return max(_rms(torch_loss[steps] - losses[steps]) for losses in own_losses)
+
+    first = slice(noise.size)
+    usual = max(moved(first), DRIFT_FLOOR * _rms(torch_loss[first])) if noise.size else 1.0
+    more = max(1.0, _rms(noise) / usual) if noise.size else 1.0
+    own = [moved(steps) for _, steps in parts]
+    sizes = [_rms(torch_loss[steps]) for _, steps in parts]
+    bounds = [
+        max(off, DRIFT_FLOOR * size, min(more * off, DRIFT_SMALL * size))
+        for off, size in zip(own, sizes, strict=True)
+    ]
+    count = len(own_losses)
+    twins = "the self-twin drifts" if count == 1 else f"{count} self-twins drift"
+    rounds = f"; float32 rounds {more:.1f} times as much in the first steps" if more > 1.0 else ""
     for i, (name, steps) in enumerate(parts):
         drift = _rms(torch_loss[steps] - paddle_loss[steps])
-        until = slice(i + 1 + DRIFT_EARLIER)
-        allowed = DRIFT_FACTOR * max(*own[until], *floors[until])
+        allowed = DRIFT_FACTOR * max(bounds[: i + 1 + DRIFT_EARLIER])
         note = (
             f"the sides' float32 losses are {drift:.1e} apart, rms of {steps.size} steps; {twins} "
-            f"by {own[i]:.1e}; float32 is {noise:.1e} from float64 in the first steps"
+            f"by {own[i]:.1e}{rounds}"
         )
         rows.append(claim(f"train/drift/{name}", drift, allowed, note))
     return rows
 
 
-def _first_noise(folder: Path) -> float:
-    """The largest difference of float32 and float64 in the first steps' losses, of both sides.
+def _first_noise(folder: Path) -> np.ndarray:
+    """Of each first step's loss the larger difference of float32 and float64, of both sides.
 
     Both precisions were judged: what is no more than rounding there is rounding here too.
     """
-    largest = 0.0
+    sides = []
     for side in ("torch", "paddle"):
         paths = [ResultFolder(folder).log("train_first", side, run) for run in (FLOAT32, FLOAT64)]
         if not all(path.is_file() for path in paths):
             continue  # a pair without a float64 path, which a note says
         with read_log(paths[0]) as float32, read_log(paths[1]) as float64:
             keys = [key for key in float32 if key.endswith("/loss") and key in float64]
-            off = [abs(float(float32[key]) - float(float64[key])) for key in keys]
-        largest = max([largest, *off])
-    return largest
+            sides.append([abs(float(float32[key]) - float(float64[key])) for key in keys])
+    same = len({len(noise) for noise in sides}) == 1
+    return np.max(sides, axis=0) if same else np.zeros(0)
 
 
 def _rate_too_high(folder: Path) -> list[str]:

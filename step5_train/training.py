@@ -31,8 +31,8 @@ from common.system.npz import read_npz
 from common.weights.states import load_state, save_state
 
 LOG_EVERY = 10  # steps
-# One self-twin shows what rounding does where it has many steps to add up; of few, four do.
-FEW_STEPS, FURTHER_TWINS = 100, 3
+# One self-twin shows what rounding does where it has many steps to add up; of few, three do.
+FEW_STEPS, FURTHER_TWINS = 100, 2
 SAVE_EVERY_S = 60.0  # beside the one after each epoch
 _KEY, _SCORES = "key", "scores"
 _CURVES = ("losses", "rates", "orders")
