@@ -58,6 +58,8 @@ SAMPLES = {
     "hidden_rows": {"main": []},
     "recurrent_dropout_not_drawn": {"main": {"lstm": 0.1}},
     "untaped_draws": {"main": True},
+    "rates": {"main": {"sgd": {"factor": 0.1, "because": "the loss goes from 2 to inf"}}},
+    "steps_per_epoch": {"main": 11},
 }
 ENTRIES = [entry.name for entry in fields(Sidecar)]
 

@@ -120,7 +120,7 @@ def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
                         f"case {case}: the learning rate of {setup} is {rate['factor']:g} of the "
                         f"usual; with a larger one {rate['because']}"
                     )
-    return notes
+    return [escaped(note) for note in notes]
 
 
 def overall_exit(results: Sequence[Result]) -> int:
