@@ -113,7 +113,7 @@ def test_masks_are_no_activations_and_what_is_not_finite_is_too_large():
     assert seen(x=[np.inf, 0.0]).beyond(seen(x=[1.0]))
     assert not seen(x=[0.0, np.nan]).beyond(seen(x=[0.0, np.nan])), "its own NaN"
     saturated = Sizes(output=40.0)
-    assert saturated.beyond() and not saturated.beyond(Sizes(output=20.0))
+    assert saturated.beyond() and not saturated.beyond(Sizes(output=30.0))
     assert Sizes(loss=64.0).beyond(Sizes(loss=2.3)) and not Sizes(loss=64.0).beyond(Sizes(loss=60))
     assert Sizes(loss=np.nan).beyond(Sizes(loss=2.3))
 

@@ -18,10 +18,11 @@ from common.weights.noise import LEVELS, perturbed
 # smaller than 1 there may come to 100: nothing overflows or saturates by that alone.
 ACTIVATIONS = 100.0
 # Of the largest value of an output.  Logits within ±25 are no more than 50 apart, so that no
-# softmax of them reaches Paddle's 64; larger ones must not be the noise's doing.
-OUTPUTS, OUTPUTS_RATIO = 25.0, 3.0
+# softmax of them reaches Paddle's 64; larger ones must not be the noise's doing.  ResNet-50's are
+# near that without noise, and with three times as much its loss is 69 in torch, 55 in Paddle.
+OUTPUTS, OUTPUTS_RATIO = 25.0, 1.5
 # Of the loss: the same for the mean of a cross-entropy.
-LOSS, LOSS_RATIO = 30.0, 10.0
+LOSS, LOSS_RATIO = 30.0, 1.5
 
 
 @dataclass
