@@ -31,9 +31,16 @@ from common.system.npz import read_npz
 from common.weights.states import load_state, save_state
 
 LOG_EVERY = 10  # steps
+# One self-twin shows what rounding does where it has many steps to add up; of few, three do.
+FEW_STEPS, FURTHER_TWINS = 100, 2
 SAVE_EVERY_S = 60.0  # beside the one after each epoch
 _KEY, _SCORES = "key", "scores"
 _CURVES = ("losses", "rates", "orders")
+
+
+def further(steps: int) -> range:
+    """The numbers of the self-twins beside the first, of a training with so many steps."""
+    return range(1, 1 + FURTHER_TWINS if steps < FEW_STEPS else 1)
 
 
 class Training:

@@ -61,6 +61,8 @@ SAMPLES = {
     "recurrent_dropout_not_drawn": {"main": {"lstm": 0.1}},
     "draws": {"main": [{"passes": 2, "draws": [DRAW]}]},
     "untaped_draws": {"main": True},
+    "rates": {"main": {"sgd": {"factor": 0.1, "because": "the loss goes from 2 to inf"}}},
+    "steps_per_epoch": {"main": 11},
 }
 ENTRIES = [entry.name for entry in fields(Sidecar)]
 

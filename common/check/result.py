@@ -91,6 +91,7 @@ class Result:
                     "randint or randperm"
                 )
         self.notes += draw_notes(*(sidecars[side] for side in SIDES))
+        self.notes += lowered_notes(sidecars["torch"])
         cases = sidecars["torch"][0].cases
         if cases:
             self.notes.append(f"of its preset this ran {_named_cases(cases)}")
@@ -109,6 +110,26 @@ class Result:
         if passed != self.guide_passed:
             said = "passed" if passed else "failed"
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
+
+
+def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
+    """What the check itself has lowered to suit the model: noise of weights, learning rates."""
+    notes = []
+    for sidecar in sidecars:
+        for case, noise in sidecar.noise.items():
+            if noise["level"] < 1:
+                notes.append(
+                    f"case {case}: the noise on its weights is {noise['level']:g} of the usual, "
+                    f"and relative to each weight's size; with the usual noise {noise['because']}"
+                )
+        for case, setups in sidecar.rates.items():
+            for setup, rate in setups.items():
+                if rate["factor"] < 1:
+                    notes.append(
+                        f"case {case}: the learning rate of {setup} is {rate['factor']:g} of the "
+                        f"usual; with a larger one {rate['because']}"
+                    )
+    return [escaped(note) for note in notes]
 
 
 def overall_exit(results: Sequence[Result]) -> int:

@@ -55,6 +55,10 @@ def _step_width(value: object) -> bool:
     return type(value) is float and 0 < value < 1
 
 
+def _part(value: object) -> bool:
+    return type(value) in (int, float) and 0 < value <= 1
+
+
 def _list_of(item: Check) -> Check:
     return lambda value: isinstance(value, list) and all(map(item, value))
 
@@ -101,6 +105,10 @@ _WITNESS = _record(
     },
 )
 
+# How much noise the stirred weights of a case have, and the factor on step 4's learning rates.
+_NOISE = _record({"level": _part, "because": _text})
+_FACTOR = _record({"factor": _part, "because": _text})
+
 # What common/weights/layout.py says of one entry of a state dict, and of all of a case.
 _LAYOUT_ROW = _record(
     dict.fromkeys(("torch_key", "paddle_key", "kind", "change", "probe"), _text)
@@ -145,4 +153,6 @@ LEDGER = Kind(_dict_of(_dict_of(_text)), "texts by name, by name", dict)
 TALLIES = Kind(_dict_of(_TALLY), "an operator's counts by name", dict)
 WITNESSES = Kind(_dict_of(_WITNESS), "what step 4's twins find, by case", dict)
 PASSES = Kind(_dict_of(_list_of(_PASSES)), "lists of draws by case", dict)
+NOISES = Kind(_dict_of(_NOISE), "levels from 0 to 1 by case", dict)
+FACTORS = Kind(_dict_of(_dict_of(_FACTOR)), "factors from 0 to 1 by case, by set-up", dict)
 LAYOUTS = Kind(_dict_of(_LAYOUT), "where each weight goes, by case", dict)

@@ -7,6 +7,7 @@ STEM_paddle_fp64_constants.npy     of a float64 run less what each CONSTANT adds
 STEM_SIDE_unforced.npy             of a float32 run that goes on with its own discrete choices
 STEM_choices.npz                   the choices that all other runs go on with
 STEM_diff.log                      reprod_log's own report
+suited_torch.json                  what the torch side chose to suit the model: noise and rates
 weights/CASE.npz                   the weights that a case starts from, and .json: who owns them
 error_SIDE.json                    why a twin failed; only until the check has read it
 reference.json                     what the torch side's logs depend on (--reuse torch)
@@ -106,6 +107,10 @@ class ResultFolder:
     def weights(self, case: str) -> Path:
         """The weights that a case starts from; the only case of a pair may have no name."""
         return self.path / "weights" / f"{case or 'main'}.npz"
+
+    def suited(self) -> Path:
+        """What the torch side has chosen to suit the model."""
+        return self.path / "suited_torch.json"
 
     def owners(self) -> Path:
         """Who owns what of a model's state dict, where a twin was asked for that alone."""

@@ -123,6 +123,12 @@ class Sidecar:
     last_bias: dict[str, str | None] = _note(kinds.NAMED_TEXTS_OR_NULLS)
     # Case -> what checks its gradient without the other side (step 4).
     witness: dict[str, dict] = _note(kinds.WITNESSES)
+    # Case with stirred weights -> how much noise they have: 1 is the usual, and why it is less.
+    noise: dict[str, dict] = _note(kinds.NOISES)
+    # Case -> optimizer set-up -> the factor on its learning rate, and why it is not 1 (step 4).
+    rates: dict[str, dict] = _note(kinds.FACTORS)
+    # Case -> how many steps an epoch has (step 5).
+    steps_per_epoch: dict[str, int] = _note(kinds.NAMED_COUNTS)
     # The cases that ran, where --case left out others.
     cases: list[str] = _note(kinds.TEXTS)
     # Operators that torch computed on the Paddle side.

@@ -154,6 +154,18 @@ class LogWriter:
         self._write(b"s")
         return True
 
+    def mark(self) -> tuple:
+        """How far the log has come, for `take_back`."""
+        self._file.flush()
+        parts = self._keys, self._slots, self._large, self.skipped
+        return self._file.tell(), self._hash.copy(), *(part.copy() for part in parts)
+
+    def take_back(self, mark: tuple) -> None:
+        """Forget all that was added since `mark` was made, once."""
+        place, self._hash, self._keys, self._slots, self._large, self.skipped = mark
+        self._file.seek(place)
+        self._file.truncate()
+
     def _write(self, data: bytes | memoryview, file: io.BufferedWriter | None = None) -> None:
         try:
             (file or self._file).write(data)

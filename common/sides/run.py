@@ -15,12 +15,14 @@ import numpy as np
 from common.logs.key import BUFFER
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import OWN
+from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
 from common.sides.model_file import load_model_file
 from common.sides.session import Session, current
+from common.sides.suited import Suited
 from common.system.errors import UserError
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
@@ -60,7 +62,14 @@ class Job:
 class Run:
     """One case of one model on one side in one precision, as a step's function sees it."""
 
-    def __init__(self, job: Job, case: Case, dtype: str, session: Session):
+    def __init__(
+        self,
+        job: Job,
+        case: Case,
+        dtype: str,
+        session: Session,
+        writer: LogWriter | None = None,
+    ):
         self.side = side = job.side
         self.pair = pair = job.pair
         self.case = case
@@ -69,12 +78,18 @@ class Run:
         self.folder = job.folder
         self.gradients = job.gradients
         self.session = session
+        self.writer = writer  # of the log that `session` records into
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
+        self.suited = Suited(job.folder)  # what the torch side has chosen
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
+        if (case.name or "main") in self.suited.noise:
+            self.notes["noise"] = self.suited.noise[case.name or "main"]
+        if (case.name or "main") in self.suited.rates:
+            self.notes["rates"] = self.suited.rates[case.name or "main"]
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
         self.data: dict[str, dict[str, np.ndarray]] = {}
         if request.data:
@@ -88,6 +103,11 @@ class Run:
         if job.transplant:
             job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
+
+    @property
+    def chooses(self) -> bool:
+        """True for a run that says what suits the model: the reference's, of its own values."""
+        return self.side.NAME == "torch" and self.session.reference is None
 
     @property
     def data_preset(self) -> str:

@@ -6,10 +6,13 @@ from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, WORDS
 from common.sides.model_file import load_model_file
 from common.sides.run import Job
+from common.sides.sizes import measuring
+from common.sides.suited import Suited
 from common.system.json_file import load_json
 from common.weights import states as weights
 from common.weights.noise import perturbed
 from common.weights.published import stored_weights
+from common.weights.suits import suited
 
 
 def make_weights(job: Job) -> None:
@@ -18,13 +21,18 @@ def make_weights(job: Job) -> None:
     files = ResultFolder(job.folder)
     files.weights("").parent.mkdir(exist_ok=True)
     module = load_model_file(job.pair, side)
+    choices = Suited(job.folder, new=True)
     for case in job.cases:
         side.set_up("float32", request.device, request.seed + case.seed)
         model = module.build(dict(case.config))
         state, owners = side.state(model), side.owners(model)
-        if case.weights == STIRRED and request.weights != STIRRED:
-            state = perturbed(STIRRED, state, owners, request.seed)
-        if request.weights in WORDS:
+        words = request.weights is None or request.weights in WORDS
+        if words and STIRRED in (case.weights, request.weights):
+            weights.save_state(files.weights(case.name), state, owners)  # to measure it
+            measure = measuring(job, case)
+            state, level, because = suited(state, owners, request.seed, measure)
+            choices.choose_noise(case.name, level, because)
+        if request.weights in WORDS and request.weights != STIRRED:
             state = perturbed(request.weights, state, owners, request.seed, case.gain)
         elif request.weights is not None:
             path = stored_weights(job.pair, request.published, request.weights)

@@ -68,7 +68,7 @@ def write_log(
             session.tape = Tape(request.seed + case.seed)
             session.draws = Draws(partial(_draws_of_reference, job, case.name or "main"))
             session.begin(prefix=f"{case.name}/" if case.name else "")
-            run = Run(job, case, dtype, session)
+            run = Run(job, case, dtype, session, writer)
             run.progress(case.name or path.stem)
             with using(session):
                 job.function(run)

@@ -14,6 +14,10 @@ from common.weights.layers import Owner
 
 _MEAN, _VARIANCE = "running_mean", "running_var"
 
+# Of `stirred`, tried in this order till the model's activations are of usual size
+# (common/weights/suits.py).  The first is right for nearly every model without convolutions.
+LEVELS = tuple(2.0**-k for k in range(8))
+
 
 def perturbed(
     kind: str,
@@ -21,6 +25,7 @@ def perturbed(
     owners: Mapping[str, Owner],
     seed: int,
     gain: float = 1.0,
+    level: float = 1.0,
 ) -> dict[str, np.ndarray]:
     """The initial state with noise from the tape; ties stay tied, other buffers as they are.
 
@@ -30,10 +35,17 @@ def perturbed(
     trained-like   heavy rows and large gains, as training makes them, and with them large
                    activations: a matrix's rows are scaled by `gain` exp(0.8 N(0, 1)), a norm's
                    gains by exp(0.6 N(0, 1)), and 0.3 N(0, 1) is added to other vectors
+    At a `level` of `stirred` below 1 the factors are so much smaller, and a weight's noise is
+    relative to its own size: whatever its fan-in, a layer then makes activations larger by
+    1 + level**2 / 8 at most, and fifty such layers by 5 at a level of 1/2.  With the usual noise, a
+    convolution of 2048 channels makes them larger by 20.
     Both move running statistics away from 0 and 1.  A padding row, which no gradient reaches, stays
     as it is: Paddle's Embedding gives zeros for it whatever it holds.
     """
-    draw = {STIRRED: _stirred, TRAINED_LIKE: partial(_trained_like, gain=gain)}[kind]
+    draw = {
+        STIRRED: partial(_stirred, level=level),
+        TRAINED_LIKE: partial(_trained_like, gain=gain),
+    }[kind]
     tape = Tape(seed)
     noisy = {}
     for key, values in state.items():
@@ -50,12 +62,23 @@ def perturbed(
     return noisy
 
 
-def _stirred(tape: Tape, key: str, values: np.ndarray, owner: Owner) -> np.ndarray:
-    noise = tape.normal(f"stir/{key}", 0, values.shape)
+def _stirred(tape: Tape, key: str, values: np.ndarray, owner: Owner, level: float) -> np.ndarray:
+    noise = level * tape.normal(f"stir/{key}", 0, values.shape)
     if owner.local == _VARIANCE:
         return (values * np.exp(0.3 * noise)).astype(values.dtype)
-    size = 0.1 if values.ndim == 1 else 0.5 / np.sqrt(values.shape[-1] if values.ndim else 1)
+    if values.ndim == 1:  # biases and gains: those of layers in a row add up, and do not multiply
+        size = 0.1
+    elif level == 1.0:
+        size = 0.5 / np.sqrt(values.shape[-1] if values.ndim else 1)
+    else:
+        size = 0.5 * _size_of(values)
     return values + (size * noise).astype(values.dtype)
+
+
+def _size_of(values: np.ndarray) -> float:
+    """The rms of a weight's values; of one that is 0 what its fan-in makes usual."""
+    rms = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
+    return rms or 1.0 / np.sqrt(max(1, np.prod(values.shape[1:])))
 
 
 def _trained_like(

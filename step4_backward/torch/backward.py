@@ -13,6 +13,7 @@ from common.sides import torch_side as side
 from common.sides.session import Session, using
 from common.sides.twin import main
 from common.system.errors import UserError
+from step4_backward.rates import FACTORS, ROUNDING, Watch
 from step4_backward.setups import SETUPS, STEPS
 
 WITNESS_LR = 0.1
@@ -163,17 +164,75 @@ def norm_of(arrays):
 
 
 def optimizer_steps(run, setup):
-    """Losses, learning rates, gradients, weights and moments of ten steps of one set-up."""
+    """Ten steps of one set-up; torch's first run lowers its learning rate where the model needs it.
+
+    What was logged of a rate that does not suit the model is taken back out of the log.
+    """
+    case = run.case.name
+    factor = run.suited.factor(case, setup)
+    if factor is None and run.chooses:
+        because = ""
+        for factor in FACTORS:
+            before, watch = run.writer.mark(), Watch()
+            steps(run, setup, factor, watch, to_the_end=factor == FACTORS[-1])
+            if watch.overshoots:
+                watch.compare(losses_nearby(run, setup, factor))
+            because = because or watch.problem
+            if not watch.problem or factor == FACTORS[-1]:
+                break
+            run.writer.take_back(before)
+        run.suited.choose_rate(case, setup, factor, because)
+        run.notes["rates"] = run.suited.rates[case or "main"]
+        return
+    steps(run, setup, factor or 1.0)
+
+
+def prepared(run, setup, factor):
+    """A new model, its parameters, and the set-up's optimizer, its learning rate times a factor."""
     model = run.build()
-    tensors = run.tensors()
     parameters = run.parameters(model)
-    optimizer = side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
+    settings = SETUPS[setup] | {"lr": SETUPS[setup]["lr"] * factor}
+    return model, parameters, side.Optimizer(parameters, **settings, decayed=run.decayed(model))
+
+
+def losses_nearby(run, setup, factor):
+    """The losses of the same steps from a start that is off by float32's rounding; logs nothing."""
+    session = Session(run.session.tape.seed, forced=run.session.choices)
+    session.rename = run.session.rename
+    model, parameters, optimizer = prepared(run, setup, factor)
+    tensors = run.tensors()
+    for name, value in parameters:
+        signs = run.session.tape.normal(f"rounding/{name}", 0, tuple(value.shape)) > 0
+        side.assign(value, side.array(value) * np.where(signs, 1.0 + ROUNDING, 1.0 - ROUNDING))
+    losses = []
+    for step in range(STEPS):
+        session.begin(step, prefix=f"{run.prefix}{setup}/{step:03d}/")
+        with using(session):
+            loss = run.loss(run.call(model, tensors), tensors)
+        loss.backward()
+        losses.append(float(loss.detach()))
+        optimizer.step()
+        side.clear_gradients(model)
+    return losses
+
+
+def steps(run, setup, factor, watch=None, to_the_end=True):
+    """Losses, learning rates, gradients, weights and moments of ten steps of one set-up.
+
+    watch  is shown the losses; where it has a problem no further step is taken, unless `to_the_end`
+    """
+    model, parameters, optimizer = prepared(run, setup, factor)
     before = run.buffers(model)
+    tensors = run.tensors()
     run.session.probing = False
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
         run.session.begin(step, prefix=f"{run.prefix}{path}/")
         loss = run.loss(run.call(model, tensors), tensors)
+        if watch is not None:
+            watch.see(float(loss.detach()))
+            if watch.problem and not to_the_end:
+                break
         loss.backward()
         run.log(f"{path}/loss", loss)
         run.log(f"{path}/lr", optimizer.lr())

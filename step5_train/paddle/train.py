@@ -3,8 +3,9 @@
     python -m step5_train.paddle.train REQUEST.json
 
 Phases: `first`, the first steps in both precisions; `full`, the whole training in float32 under
-each seed; `self`, the first of these from a start one ulp away, which shows how far rounding alone
-drives a run.  With --resume a training that was stopped goes on from its checkpoints.
+each seed; `self`, the first of these from a start one ulp away, or where it has few steps from
+several: they show how far rounding alone drives a run.  With --resume a training that was stopped
+goes on from its checkpoints.
 """
 
 import sys
@@ -20,7 +21,7 @@ from common.sides.paddle_loader import Samples, batches, count, evaluate
 from common.sides.twin import DTYPES, main
 from step4_backward.setups import STEPS
 from step5_train.initial import initial_weights
-from step5_train.training import Training
+from step5_train.training import Training, further
 
 
 def train(run):
@@ -31,19 +32,7 @@ def train(run):
     settings = training(run.pair, run.case.config, run.data_preset)
     per_epoch = -(-count(samples) // settings["batch_size"])
     steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
-    model = run.build(training=True)
-    if run.request.phase == "self":
-        for _, value in run.parameters(model):
-            side.assign(value, np.nextafter(side.array(value), np.float32(np.inf)))
-    optimizer = side.Optimizer(
-        run.parameters(model),
-        settings["optimizer"],
-        settings["lr"],
-        schedule(settings["schedule"], settings["warmup_steps"], steps),
-        settings["weight_decay"],
-        clip_norm=settings["clip_norm"],
-        decayed=run.decayed(model),
-    )
+    model, optimizer = prepared(run, settings, steps)
     run.session.probing = False
     if run.request.phase == "first":
         first_steps(run, model, optimizer, samples, settings)
@@ -71,11 +60,56 @@ def train(run):
     run.log("curve/loss", np.array(progress.losses))
     run.log("curve/lr", np.array(progress.rates))
     run.log("curve/order", np.array(progress.orders, dtype=np.int64))
+    run.notes["steps_per_epoch"] = per_epoch
     if classification(outputs, test) is not None:
         run.log("labels", test["labels"])
         run.log("predictions", outputs["logits"].argmax(-1))
     if run.request.phase == "full" and not run.case.seed:
         run.extra["train_align"] = final
+    if run.request.phase == "self":
+        run.session.record = None
+        twins = {n: further_twin(run, n, samples, settings, steps) for n in further(steps)}
+        run.session.record = record
+        for number, losses in twins.items():
+            run.log(f"twin_{number}/loss", np.array(losses))
+
+
+def prepared(run, settings, steps, twin=0):
+    """A new model and its optimizer; of a self-twin, from a start one ulp away.
+
+    The first self-twin's weights are all one ulp larger, a further one's larger or smaller.
+    """
+    model = run.build(training=True)
+    if run.request.phase == "self":
+        for name, value in run.parameters(model):
+            start = side.array(value)
+            draws = run.session.tape.normal(f"twin_{twin}/{name}", 0, start.shape) if twin else 1.0
+            towards = np.float32(np.inf) * np.sign(draws, dtype=np.float32)
+            side.assign(value, np.nextafter(start, towards))
+    optimizer = side.Optimizer(
+        run.parameters(model),
+        settings["optimizer"],
+        settings["lr"],
+        schedule(settings["schedule"], settings["warmup_steps"], steps),
+        settings["weight_decay"],
+        clip_norm=settings["clip_norm"],
+        decayed=run.decayed(model),
+    )
+    return model, optimizer
+
+
+def further_twin(run, number, samples, settings, steps):
+    """The losses of a further self-twin's steps; nothing else is kept of it."""
+    model, optimizer = prepared(run, settings, steps, number)
+    losses, epoch = [], 0
+    while len(losses) < steps:
+        for batch in shuffled(run, samples, settings, epoch):
+            run.session.begin(len(losses), prefix=run.prefix)
+            losses.append(float(one_step(run, model, optimizer, batch)))
+            if len(losses) == steps:
+                break
+        epoch += 1
+    return losses
 
 
 def one_epoch(run, model, optimizer, samples, settings, progress):

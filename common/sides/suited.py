@@ -1,0 +1,49 @@
+"""What the torch side has chosen to suit a model, in a file by which the Paddle side goes.
+
+    suited_torch.json   {"noise": …, "rates": …}, as in a sidecar: how much noise stirred weights
+                        have (case -> level), and the factors of step 4's learning rates
+
+NumPy only and the same on both sides.
+"""
+
+from pathlib import Path
+
+from common.logs import entry_kinds as kinds
+from common.logs.result_folder import ResultFolder
+from common.system.errors import UserError
+from common.system.json_file import load_json, write_json
+
+_KINDS = {"noise": kinds.NOISES, "rates": kinds.FACTORS}
+
+
+class Suited:
+    """The choices of one model's run; empty where the torch side has left none."""
+
+    def __init__(self, folder: Path, new: bool = False):
+        """`new` forgets what a former run has left in the folder."""
+        self._path = ResultFolder(folder).suited()
+        entries = load_json(self._path) if self._path.is_file() and not new else {}
+        for name, kind in _KINDS.items():
+            if not kind.fits(entries.get(name, {})):
+                raise UserError(f"{self._path}: refused: its {name} is not {kind.name}")
+        self.noise: dict[str, dict] = entries.get("noise", {})  # case -> level, because
+        self.rates: dict[str, dict] = entries.get("rates", {})  # case -> set-up -> factor, because
+        if new:
+            self._write()
+
+    def choose_noise(self, case: str, level: float, because: str) -> None:
+        """Keep how much noise a case's weights have, and why it is not the usual."""
+        self.noise[case or "main"] = {"level": level, "because": because}
+        self._write()
+
+    def choose_rate(self, case: str, setup: str, factor: float, because: str) -> None:
+        """Keep the factor on the learning rates of a set-up, and why it is not 1."""
+        self.rates.setdefault(case or "main", {})[setup] = {"factor": factor, "because": because}
+        self._write()
+
+    def factor(self, case: str, setup: str) -> float | None:
+        """The factor that was chosen; None where none was."""
+        return self.rates.get(case or "main", {}).get(setup, {}).get("factor")
+
+    def _write(self) -> None:
+        write_json(self._path, {"noise": self.noise, "rates": self.rates})

@@ -1,0 +1,107 @@
+"""Do stirred weights suit a model?  Its activations must be of the size that they have without.
+
+NumPy only.  Deep models multiply noise: what is right for three layers overflows in fifty.  And
+where logits are large, a softmax is 1 for one class: Paddle's on CPU takes no exponent below -64,
+so that its cross-entropy never exceeds 64, and gradients behind it are nothing but rounding.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from common.pair.pairs import STIRRED
+from common.weights.layers import Owner
+from common.weights.noise import LEVELS, perturbed
+
+# Allowed of the rms of an inner tensor, times its own without noise: two decades.  One that is
+# smaller than 1 there may come to 100: nothing overflows or saturates by that alone.
+ACTIVATIONS = 100.0
+# Of the largest value of an output.  Logits within ±25 are no more than 50 apart, so that no
+# softmax of them reaches Paddle's 64; larger ones must not be the noise's doing.  ResNet-50's are
+# near that without noise, and with three times as much its loss is 69 in torch, 55 in Paddle.
+OUTPUTS, OUTPUTS_RATIO = 25.0, 1.5
+# Of the loss: the same for the mean of a cross-entropy.
+LOSS, LOSS_RATIO = 30.0, 1.5
+
+
+@dataclass
+class Sizes:
+    """How large a model's tensors are in one forward pass."""
+
+    rms: dict[str, float] = field(default_factory=dict)  # of each inner tensor of floats
+    output: float = 0.0  # the largest absolute value of all outputs of floats
+    loss: float | None = None  # None: the pair has none
+
+    def see(self, key: str, values: np.ndarray) -> None:
+        """Take an inner tensor; those of a choice (its margin, its scores) belong to another.
+
+        Where it is large, its positive values stand for all: a mask's are negative, -1e9 or -inf.
+        """
+        if values.dtype.kind == "f" and values.size and not key.endswith((":margin", ":scores")):
+            rms = rms_of(values)
+            if not rms <= ACTIVATIONS and not np.isnan(values).any():
+                rms = rms_of(values[values > 0.0])
+            self.rms[key] = rms
+
+    def see_output(self, values: np.ndarray) -> None:
+        """Take an output; one that is not finite makes all of them so."""
+        if values.dtype.kind == "f" and values.size:
+            with np.errstate(invalid="ignore"):
+                self.output = float(np.maximum(self.output, np.abs(values).max()))
+
+    def beyond(self, usual: "Sizes | None" = None) -> str:
+        """What is larger than is allowed, in words; empty where nothing is.
+
+        usual  the sizes without noise; None: they are not known, and nothing is excused by them
+        """
+        other = usual or Sizes()
+        for key, rms in self.rms.items():
+            own = other.rms.get(key, 0.0)
+            if np.isfinite(own) and not rms <= ACTIVATIONS * max(own, 1.0):
+                return f"{key} has an rms of {rms:.1e}{_without(own, usual)}"
+        if np.isfinite(other.output):
+            if not self.output <= max(OUTPUTS, OUTPUTS_RATIO * other.output):
+                return f"the outputs come to {self.output:.1e}{_without(other.output, usual)}"
+        own = 0.0 if other.loss is None else abs(other.loss)
+        if self.loss is not None and np.isfinite(own):
+            if not abs(self.loss) <= max(LOSS, LOSS_RATIO * own):
+                return f"the loss is {self.loss:.1e}{_without(own, usual)}"
+        return ""
+
+
+def rms_of(values: np.ndarray) -> float:
+    """The root of the mean of the squares, 0 of no values."""
+    flat = np.asarray(values, dtype=np.float64).reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.sqrt(np.dot(flat, flat) / max(1, flat.size)))
+
+
+def _without(own: float, usual: Sizes | None) -> str:
+    return f", {own:.1e} without noise" if usual is not None else ""
+
+
+def suited(
+    state: Mapping[str, np.ndarray],
+    owners: Mapping[str, Owner],
+    seed: int,
+    measure: Callable[[Mapping[str, np.ndarray]], Sizes | None],
+) -> tuple[dict[str, np.ndarray], float, str]:
+    """The state with the most noise that suits the model, its level, and why it is below 1.
+
+    measure  a state -> the sizes of one forward pass; None where the model cannot be run
+    The usual noise comes first: a model that it suits costs one forward pass.  The smallest is
+    taken where none suits.
+    """
+    usual, why = None, ""
+    for level in LEVELS:
+        stirred = perturbed(STIRRED, state, owners, seed, level=level)
+        sizes = measure(stirred)
+        beyond = sizes.beyond() if sizes else ""
+        if beyond:
+            usual = usual or measure(state)
+            beyond = sizes.beyond(usual)
+        if not beyond:
+            return stirred, level, why
+        why = why or beyond
+    return stirred, level, why

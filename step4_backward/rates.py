@@ -1,0 +1,54 @@
+"""Learning rates that suit a model: those of the set-ups, lowered where a model cannot bear them.
+
+NumPy only, shared by both sides.  Ten steps show that both sides take the same ones only while
+rounding stays rounding: where the loss overflows, or two runs that differ in the last bit of
+float32 end far apart, correct sides differ as much as wrong ones.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+# On the learning rates of a set-up, tried in this order.
+FACTORS = tuple(1.0 / 10**k for k in range(17))
+# Allowed of the loss, times its first; a loss below the second number is no harm.
+LOSS_RATIO, LOSS = 3.0, 3.0
+# A run that magnifies rounding overshoots: where a loss is above an earlier one by more than this
+# part of the largest, a second run from a start off by float32's rounding tells how much.
+RISE = 0.1
+# What that may move a loss, of the largest: as much noise as excuses a gap (`cap`, in
+# common/verdict/tolerances.py).
+MOVED = 1e-4
+ROUNDING = 2.0**-23
+
+
+class Watch:
+    """What one set-up's steps do to the loss, looked at as they are taken."""
+
+    def __init__(self):
+        self.losses: list[float] = []
+        self.problem = ""  # in words; empty where the rate suits the model
+
+    def see(self, loss: float) -> None:
+        """Take a step's loss; without a first that is finite there is nothing to judge by."""
+        self.losses.append(loss)
+        first = self.losses[0]
+        allowed = max(LOSS, LOSS_RATIO * abs(first))
+        if not self.problem and np.isfinite(first) and not abs(loss) <= allowed:
+            step = len(self.losses) - 1
+            self.problem = f"the loss goes from {first:.2g} to {loss:.2g} by step {step}"
+
+    @property
+    def overshoots(self) -> bool:
+        """True where the loss rises so much that rounding may grow with it."""
+        lowest = np.minimum.accumulate(self.losses)
+        rise = float(np.max(np.subtract(self.losses, lowest), initial=0.0))
+        return not self.problem and rise > RISE * float(np.max(np.abs(self.losses)))
+
+    def compare(self, losses: Sequence[float]) -> None:
+        """Take the losses of a run from a start off by float32's rounding."""
+        off = np.abs(np.subtract(self.losses, losses))
+        if not off.max() <= MOVED * np.max(np.abs(self.losses)):
+            largest = np.max(np.abs(self.losses))
+            moved = f"{off.max():.1g} of {largest:.2g}"
+            self.problem = f"float32's rounding of the weights alone moves a loss by {moved}"

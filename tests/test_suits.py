@@ -1,0 +1,289 @@
+"""Weights and learning rates that suit a model: less noise, lower rates, only where they must."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from checkout import ROOT, Checkout
+
+from common.logs.reader import read_log
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.writer import LogWriter
+from common.pair.pairs import STIRRED
+from common.weights.layers import Owner
+from common.weights.noise import perturbed
+from common.weights.suits import ACTIVATIONS, Sizes, suited
+from step4_backward.rates import ROUNDING, Watch
+from step5_train.check_step5 import PART_STEPS, _drift, parts_of
+
+PAIR = ROOT / "tests" / "pairs" / "deep"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("suits"))
+
+
+# ---- noise --------------------------------------------------------------------------------------
+
+
+def network(layers, spread, shape=(32, 32, 1, 1)):
+    """State and owners of layers that a convolution of size 1 and its norm make."""
+    rng, state, owners = np.random.default_rng(0), {}, {}
+    for i in range(layers):
+        for kind, local, values in (
+            ("Conv2d", "weight", spread * rng.standard_normal(shape)),
+            ("Conv2d", "bias", np.zeros(32)),
+            ("BatchNorm2d", "weight", np.ones(32)),
+            ("BatchNorm2d", "running_var", np.ones(32)),
+        ):
+            key = f"{i}.{kind}.{local}"
+            state[key] = values.astype(np.float32)
+            parameter = local != "running_var"
+            owners[key] = Owner(kind, local, values.shape, parameter, key)
+    return state, owners
+
+
+def forward(state, layers, calls):
+    """The sizes of the network's activations, in float64."""
+    calls.append(1)
+    sizes, x = Sizes(), np.random.default_rng(1).standard_normal((4, 32))
+    for i in range(layers):
+        weight, bias, gain, variance = (
+            state[f"{i}.{name}"].astype(np.float64)
+            for name in ("Conv2d.weight", "Conv2d.bias", "BatchNorm2d.weight",
+                         "BatchNorm2d.running_var")
+        )  # fmt: skip
+        x = x @ weight.reshape(32, 32).T + bias
+        x = gain * x / np.sqrt(variance)
+        sizes.see(str(i), x)
+    sizes.see_output(x)
+    return sizes
+
+
+def test_thirty_layers_get_less_noise_and_all_get_some():
+    """The usual noise makes each layer's activations three times larger."""
+    layers, calls = 30, []
+    state, owners = network(layers, 1 / np.sqrt(32))
+    plain, usual = (
+        forward(s, layers, []) for s in (state, perturbed(STIRRED, state, owners, seed=0))
+    )
+    assert usual.rms["29"] > 1e10 * plain.rms["29"]
+    stirred, level, because = suited(state, owners, 0, lambda s: forward(s, layers, calls))
+    assert 0.1 < level < 1 and "without noise" in because
+    chosen = forward(stirred, layers, [])
+    for key, rms in chosen.rms.items():
+        assert rms <= ACTIVATIONS * max(1.0, plain.rms[key])
+    for key, values in stirred.items():
+        off = np.abs(values - state[key])
+        assert (off > 0).mean() > 0.99, f"{key} has lost its noise"
+        assert off.std() > 0.02 * (values.std() + 0.1)
+    assert min(v.min() for k, v in stirred.items() if k.endswith("running_var")) > 0.2
+
+
+def test_three_linear_layers_keep_the_usual_noise_for_one_forward_pass():
+    calls = []
+    state, owners = network(3, 1 / np.sqrt(32), (32, 32))
+    stirred, level, because = suited(state, owners, 0, lambda s: forward(s, 3, calls))
+    assert (level, because, len(calls)) == (1.0, "", 1)
+    for key, values in perturbed(STIRRED, state, owners, seed=0).items():
+        assert np.array_equal(values, stirred[key])
+
+
+def test_a_model_that_is_large_without_noise_is_measured_by_itself():
+    """Its own size excuses as much; one that cannot be run is left to its own run."""
+    layers = 6
+    state, owners = network(layers, 5.0)
+    assert forward(state, layers, []).output > 1e6
+    assert suited(state, owners, 0, lambda s: forward(s, layers, []))[1] == 1.0
+    assert suited(state, owners, 0, lambda s: None)[1:] == (1.0, "")
+
+
+def seen(**tensors):
+    sizes = Sizes()
+    for key, values in tensors.items():
+        sizes.see(key, np.asarray(values))
+    return sizes
+
+
+def test_masks_are_no_activations_and_what_is_not_finite_is_too_large():
+    assert not seen(scores=[[0.5, -1e9], [-np.inf, 1.0]]).beyond()
+    assert seen(x=[0.0, 1e4]).beyond() and seen(x=[0.0, np.nan]).beyond()
+    assert seen(x=[np.inf, 0.0]).beyond(seen(x=[1.0]))
+    assert not seen(x=[0.0, np.nan]).beyond(seen(x=[0.0, np.nan])), "its own NaN"
+    saturated = Sizes(output=40.0)
+    assert saturated.beyond() and not saturated.beyond(Sizes(output=30.0))
+    assert Sizes(loss=64.0).beyond(Sizes(loss=2.3)) and not Sizes(loss=64.0).beyond(Sizes(loss=60))
+    assert Sizes(loss=np.nan).beyond(Sizes(loss=2.3))
+
+
+# ---- learning rates -----------------------------------------------------------------------------
+
+
+def watched(losses, nearby=None):
+    watch = Watch()
+    for loss in losses:
+        watch.see(loss)
+    if nearby is not None:
+        assert watch.overshoots
+        watch.compare(nearby)
+    return watch
+
+
+def descent(start, rate, curvature=1.0):
+    """Losses of ten steps down a parabola."""
+    values = [start * (1 - rate * curvature) ** k for k in range(10)]
+    return [0.5 * curvature * v * v for v in values]
+
+
+@pytest.mark.parametrize(
+    "losses", [[2.3, np.nan], [2.3, 1.0, np.inf], [2.3, 1.0, 7.0], descent(3.0, 2.5), [-5.0, -50.0]]
+)
+def test_a_loss_that_blows_up_is_a_problem(losses):
+    watch = watched(losses)
+    assert "the loss goes from" in watch.problem and not watch.overshoots
+
+
+@pytest.mark.parametrize(
+    "losses", [descent(3.0, 0.5), [2.3, 2.35, 2.2], [1e-9, 1e-9], [1e12, 9e11], [np.nan, 1.0]]
+)
+def test_a_loss_that_falls_costs_no_further_run(losses):
+    watch = watched(losses)
+    assert not watch.problem and not watch.overshoots
+
+
+def test_chaos_is_told_from_a_swing():
+    """A parabola swings through its minimum; a logistic map is as bounded, and chaotic."""
+    swing = [1.0, 0.4, 0.05, 0.3, 0.5, 0.3, 0.05, 0.2, 0.3, 0.2]
+    assert not watched(swing, [loss * (1 + ROUNDING) for loss in swing]).problem
+
+    def logistic(value):
+        losses = [value]
+        while len(losses) < 20:
+            losses.append(3.99 * losses[-1] * (1 - losses[-1]))
+        return losses
+
+    assert "rounding" in watched(logistic(0.3), logistic(0.3 * (1 + ROUNDING))).problem
+
+
+def test_a_log_forgets_what_is_taken_back(tmp_path):
+    """Byte for byte, large arrays that are stored once and new dtypes among them."""
+    large = np.arange(20000.0)
+
+    def written(path, tries):
+        with LogWriter(path) as writer:
+            writer.add("a", large)
+            for last in [False] * tries + [True]:
+                mark = writer.mark()
+                writer.add("b", large + 1)
+                writer.add("c", np.arange(3))
+                writer.add("none", np.zeros(0))
+                if not last:
+                    writer.add("more", large + 2)
+                    writer.take_back(mark)
+            writer.add("d", large + 1)
+        return path.read_bytes(), writer.sha256, writer.skipped
+
+    assert written(tmp_path / "once.npy", 0) == written(tmp_path / "thrice.npy", 2)
+    with read_log(tmp_path / "thrice.npy") as log:
+        assert list(log) == ["a", "b", "c", "d"] and np.array_equal(log["d"], large + 1)
+
+
+# ---- whole checks -------------------------------------------------------------------------------
+
+
+def sidecars(checkout, step, stem):
+    for side in ("torch", "paddle"):
+        for run in ("", "_fp64"):
+            yield read_sidecar(checkout.logs(step, PAIR.name) / f"{stem}_{side}{run}.npy")
+
+
+def test_a_deep_pair_passes_and_its_lost_bias_is_found(checkout):
+    done, report = checkout.rows(1, "--model", str(PAIR), "--no-report")
+    assert done.returncode == 0, done.stdout
+    assert "case stirred: the noise on its weights is 0.5 of the usual" in done.stdout
+    noises = [sidecar.noise for sidecar in sidecars(checkout, 1, "forward")]
+    assert noises[0]["stirred"]["level"] == 0.5 and noises == noises[:1] * 4
+    done, report = checkout.rows(1, "--model", str(PAIR), "--no-report", "--preset", "no_bias")
+    assert done.returncode == 1 and report["first_diverged"] == "stirred/layers.11"
+
+
+def test_rates_are_lowered_on_both_sides_and_wrong_momentum_is_found(checkout, tmp_path):
+    arguments = ("--model", str(PAIR), "--no-report", "--case", "main")
+    done, _ = checkout.rows(4, *arguments)
+    assert done.returncode == 0, done.stdout
+    assert "the learning rate of sgd is 0.001 of the usual" in done.stdout
+    assert done.stdout.count("learning rate") == 1, "the others suit it"
+    rates = [sidecar.rates for sidecar in sidecars(checkout, 4, "bp_align")]
+    assert rates[0]["main"]["sgd"]["factor"] == 0.001 and rates == rates[:1] * 4
+    copy = shutil.copytree(checkout.root, tmp_path / "a checkout")
+    faulty = Checkout.__new__(Checkout)
+    faulty.root, faulty.elsewhere = copy, checkout.elsewhere
+    faulty.replace(
+        "common/sides/paddle_optimizer.py", "velocity * self.momentum +", "velocity * 0.899 +"
+    )
+    done, report = faulty.rows(4, *arguments)
+    assert done.returncode == 1
+    assert report["first_diverged"].startswith("sgd/001/")
+
+
+def test_a_chaotic_pair_passes(checkout):
+    arguments = ("--model", str(PAIR), "--no-report", "--case", "main", "--preset", "waves")
+    done, _ = checkout.rows(4, *arguments)
+    assert done.returncode == 0, done.stdout
+    assert "float32's rounding of the weights alone moves a loss by" in done.stdout
+
+
+# ---- trainings of few steps ---------------------------------------------------------------------
+
+
+def test_parts_are_epochs_or_several_of_them():
+    def parts(*arguments):
+        return {name: steps.tolist() for name, steps in parts_of(*arguments)}
+
+    assert list(parts(33, 11)) == ["epoch_001", "epoch_002", "epoch_003"]
+    assert parts(33, 11)["epoch_002"] == list(range(11, 22))
+    assert parts(12, 4) == {"epochs_001_to_003": list(range(12))}
+    assert {k: len(v) for k, v in parts(40, 4).items()} == {
+        f"epochs_{n:03d}_to_{n + 1:03d}": 8 for n in (1, 3, 5, 7, 9)
+    }
+    # An epoch that was begun: a part where it has as many steps, else the former one's.
+    assert [len(steps) for steps in parts(50, 20).values()] == [20, 20, 10]
+    assert [len(steps) for steps in parts(45, 20).values()] == [20, 25]
+    assert list(parts(5, 20)) == ["epoch_001"]
+    assert PART_STEPS == 8
+
+
+def drift(off, own=1e-7, noise=0.0, steps=12):
+    """The verdict of sides that are `off` apart; one self-twin drifts by `own`, one not at all."""
+    losses = np.linspace(2.0, 1.9, steps)
+    own_losses = [losses + own, losses]
+    noises = np.full(4, noise)
+    return _drift(losses, losses + off, own_losses, noises, parts_of(steps, steps))[0]
+
+
+def test_drift_is_judged_by_the_widest_self_twin_and_by_what_float32_rounds():
+    assert drift(2e-6).verdict == "ROUNDING", "ten times float32's step"
+    assert drift(1e-5).verdict == "DIVERGED"
+    assert drift(1e-5, own=2e-6).verdict == "ROUNDING", "the second self-twin has not moved"
+    # Paddle's Adam rounds eight times as much in the first steps as the self-twins have moved.
+    assert drift(1e-5, own=3e-7, noise=2.4e-6).verdict == "ROUNDING"
+    assert drift(1e-4, own=3e-7, noise=2.4e-6).verdict == "DIVERGED"
+    # Once the self-twins are far apart, nothing is magnified any more.
+    assert drift(0.5, own=0.04, noise=1.0).verdict == "DIVERGED"
+    note = drift(1e-5, own=3e-7, noise=2.4e-6).note
+    assert "the sides' float32 losses are 1.0e-05 apart, rms of 12 steps" in note
+    assert "2 self-twins drift by 3.0e-07; float32 rounds 8.0 times as much" in note
+
+
+def test_what_was_chosen_is_refused_where_it_is_something_else(checkout):
+    """The Paddle side goes by a file that somebody may have sent."""
+    folder = checkout.logs(1, PAIR.name)
+    path = folder / "suited_torch.json"
+    entries = json.loads(path.read_text())
+    assert entries["noise"]["stirred"]["level"] == 0.5
+    path.write_text(json.dumps({"noise": {"stirred": {"level": 7, "because": ""}}, "rates": {}}))
+    done = checkout.module("step1_forward.paddle.forward", str(folder / "request_paddle.json"))
+    assert done.returncode == 2 and "its noise is not levels from 0 to 1 by case" in done.stderr
+    assert Sidecar(noise=entries["noise"]).as_json()["noise"] == entries["noise"]
