@@ -57,4 +57,7 @@ def build(config):
 
 
 def loss(outputs, inputs):
-    return F.cross_entropy(outputs["scores"], inputs["labels"], ignore_index=-100)
+    """The mean over the guessed words; Paddle's own counts those with a label of -100 too."""
+    labels = inputs["labels"]
+    total = F.cross_entropy(outputs["scores"], labels, ignore_index=-100, reduction="sum")
+    return total / (labels != -100).sum().astype(total.dtype)

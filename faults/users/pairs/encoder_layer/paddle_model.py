@@ -52,4 +52,6 @@ def build(config):
 
 
 def loss(outputs, inputs):
-    return F.cross_entropy(outputs, inputs["labels"].unsqueeze(-1), ignore_index=-100)
+    labels = inputs["labels"].unsqueeze(-1)
+    each = F.cross_entropy(outputs, labels, reduction="none", ignore_index=-100)
+    return each.sum() / (labels >= 0).astype(each.dtype).sum()

@@ -67,4 +67,8 @@ def build(config):
 
 
 def loss(outputs, inputs):
-    return F.cross_entropy(outputs["logits"].astype("float32"), inputs["labels"].unsqueeze(-1))
+    logits, labels = outputs["logits"].astype("float32"), inputs["labels"]
+    there = labels >= 0
+    log_p = F.log_softmax(logits, axis=-1)
+    picked = paddle.take_along_axis(log_p, labels.clip(min=0).unsqueeze(-1), axis=-1).squeeze(-1)
+    return -(picked * there.astype(picked.dtype)).sum() / there.sum().astype(picked.dtype)

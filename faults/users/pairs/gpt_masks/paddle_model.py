@@ -60,6 +60,7 @@ def build(config):
 
 
 def loss(outputs, inputs):
-    ids, keep = inputs["ids"][:, 1:], inputs["keep"][:, 1:]
-    labels = paddle.where(keep == 0, paddle.full_like(ids, -100), ids)
-    return F.cross_entropy(outputs["logits"][:, :-1], labels, ignore_index=-100)
+    ids, keep = inputs["ids"][:, 1:], inputs["keep"][:, 1:].astype("bool")
+    logits = paddle.masked_select(outputs["logits"][:, :-1], keep.unsqueeze(-1))
+    logits = logits.reshape([-1, outputs["logits"].shape[-1]])
+    return F.cross_entropy(logits, paddle.masked_select(ids, keep))
