@@ -95,7 +95,9 @@ def run(
             broken.append(error)
 
     with tempfile.TemporaryDirectory(prefix="users-") as name:
-        threads = [threading.Thread(target=work, args=(Path(name) / str(i),)) for i in range(workers)]
+        threads = [
+            threading.Thread(target=work, args=(Path(name) / str(i),)) for i in range(workers)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

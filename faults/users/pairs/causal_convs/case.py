@@ -1,4 +1,4 @@
-"""Causal convolutions under weight norm, each called twice: padded on both sides and cut, or left."""
+"""Causal convolutions under weight norm, called twice each: padded and cut, or padded left."""
 
 import numpy as np
 

@@ -7,9 +7,7 @@ class Block(nn.Module):
     def __init__(self, width, dilation):
         super().__init__()
         self.cut = 2 * dilation
-        self.conv = weight_norm(
-            nn.Conv1d(width, width, 3, padding=self.cut, dilation=dilation)
-        )
+        self.conv = weight_norm(nn.Conv1d(width, width, 3, padding=self.cut, dilation=dilation))
 
     def once(self, x):
         return F.leaky_relu(self.conv(x)[..., : -self.cut], 0.1)

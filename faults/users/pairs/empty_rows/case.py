@@ -1,4 +1,4 @@
-"""Rows that are all padding: a softmax of -inf alone is NaN, on both sides, and no label is there."""
+"""Rows that are all padding: a softmax of -inf alone is NaN on both sides, and has no label."""
 
 import numpy as np
 

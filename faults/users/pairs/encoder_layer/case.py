@@ -1,4 +1,4 @@
-"""nn.TransformerEncoder with norms in front in the reference, its blocks written out in the port."""
+"""nn.TransformerEncoder, norms in front, in the reference; its blocks written out in the port."""
 
 import numpy as np
 

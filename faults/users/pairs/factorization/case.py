@@ -1,4 +1,4 @@
-"""A recommender: pairwise products in a loop, or by half of the square of a sum less the squares."""
+"""A recommender: products of pairs in a loop, or by the square of a sum less the squares."""
 
 import numpy as np
 

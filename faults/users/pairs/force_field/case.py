@@ -1,4 +1,4 @@
-"""Forces as the gradient of an energy, in forward and in the loss; by hand where modules are not."""
+"""Forces as the gradient of an energy, in forward and so in the loss."""
 
 import numpy as np
 

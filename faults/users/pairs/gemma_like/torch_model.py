@@ -26,7 +26,9 @@ class Layer(nn.Module):
         self.act = nn.GELU(approximate="tanh")
 
     def attend(self, x):
-        q, k, v = (f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for f in (self.q, self.k, self.v))
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for f in (self.q, self.k, self.v)
+        )
         scores = q @ k.mT / q.shape[-1] ** 0.5
         scores = 50.0 * torch.tanh(scores / 50.0)
         later = torch.ones_like(scores, dtype=torch.bool).triu(1)

@@ -1,4 +1,4 @@
-"""A small GPT: position ids of (1, T) or (B, T), a causal mask by triu or by comparing, tied head."""
+"""A small GPT: position ids (1, T) or (B, T), a causal mask by triu or comparing, tied head."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Attention over the edges that end in a node: sums by index, in another order on the other side."""
+"""Attention over the edges that end in a node: sums by index, or a dense table."""
 
 import numpy as np
 

@@ -45,7 +45,8 @@ class Attention(nn.Module):
     def forward(self, x, rotary, mask):
         split = (*x.shape[:2], -1, self.size)
         q, k, v = (
-            layer(x).view(split).transpose(1, 2) for layer in (self.q_proj, self.k_proj, self.v_proj)
+            layer(x).view(split).transpose(1, 2)
+            for layer in (self.q_proj, self.k_proj, self.v_proj)
         )
         cos, sin = (t.unsqueeze(1) for t in rotary)
         q = q * cos + rotate_half(q) * sin

@@ -17,7 +17,11 @@ class Net(nn.Layer):
         start, end = self.qa_outputs(hidden[-1]).unbind(axis=-1)
         pooled = hidden[-1][:, 0]
         return dict(
-            attentions=None, hidden=tuple(hidden), end=end, start=start, more=[None, {"pooled": pooled}]
+            attentions=None,
+            hidden=tuple(hidden),
+            end=end,
+            start=start,
+            more=[None, {"pooled": pooled}],
         )
 
 

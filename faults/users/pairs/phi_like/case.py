@@ -1,4 +1,4 @@
-"""Partial rotary positions, one Linear for query, key and value, one for gate and up; float32 casts."""
+"""Partial rotary positions; query, key, value and gate, up fused on one side; float32 casts."""
 
 import numpy as np
 
