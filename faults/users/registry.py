@@ -65,7 +65,7 @@ PAIRS = (
     UserPair("gemma_like", "casts"),
     UserPair("t5_like", "casts"),
     UserPair("deep_residual", "deep", train=(1,)),
-    UserPair("deep_transformer", "deep"),
+    UserPair("deep_transformer", "deep", steps=(1, 3)),
     UserPair("unet", "deep", train=(1,)),
     UserPair("mobile_excite", "deep", train=(1, 3)),
     UserPair("segmentation", "losses", train=(1, 3)),
