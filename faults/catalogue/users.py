@@ -102,7 +102,7 @@ FAULTS = [
         "each token sees the next one",
         "places.unsqueeze(0) <= places.unsqueeze(1)",
         "places.unsqueeze(0) <= places.unsqueeze(1) + 1",
-        "layers.0:in/2",
+        "layers.0.self_attn.o_proj:in/0",
         area="masks",
     ),
     llama(
@@ -321,11 +321,12 @@ FAULTS = [
         "up2.0:in/0",
     ),
     windows(
-        "shift",
-        "windows shifted the other way",
-        "shifts=[-self.shift] * 2",
-        "shifts=[self.shift] * 2",
-        "b.qkv:in/0",
+        "table-transposed",
+        "the table of relative positions transposed",
+        "bias.transpose([2, 0, 1])",
+        "bias.transpose([2, 1, 0])",
+        "a.proj:in/0",
+        area="positions, padding",
     ),
     windows(
         "scale",
@@ -340,14 +341,14 @@ FAULTS = [
         "rows and columns of a patch exchanged",
         "transpose([0, 2, 4, 1, 3, 5])",
         "transpose([0, 2, 4, 1, 5, 3])",
-        "patches",
+        "blocks.0:in/0",
     ),
     deep_conv(
         "relu-before-adding",
         "ReLU before the shortcut is added",
         "return self.relu(out + identity)",
         "return self.relu(out) + identity",
-        "layers.0",
+        "layers.0.relu:in/0#2",
         area="activations",
     ),
     deep(
@@ -456,7 +457,7 @@ FAULTS = [
         "positions count from 1",
         "paddle.arange(ids.shape[1])",
         "paddle.arange(1, ids.shape[1] + 1)",
-        "places:in/0",
+        "norm:in/0",
         area="positions, padding",
     ),
     albert(
