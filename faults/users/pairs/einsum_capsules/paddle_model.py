@@ -14,9 +14,8 @@ class Capsules(nn.Layer):
         return s * square / ((1.0 + square) * (square + 1e-8).sqrt())
 
     def forward(self, x):
-        u = paddle.matmul(self.weight.unsqueeze(0), x.unsqueeze(1).unsqueeze(-1)).squeeze(
-            -1
-        )  # (B, J, N, O)
+        u = paddle.matmul(self.weight.unsqueeze(0), x.unsqueeze(1).unsqueeze(-1))
+        u = u.squeeze(-1)  # (B, J, N, O)
         logits = paddle.zeros(u.shape[:3], dtype=x.dtype)
         for _ in range(2):
             share = F.softmax(logits, axis=1).unsqueeze(2)  # (B, J, 1, N)
