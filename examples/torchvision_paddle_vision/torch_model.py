@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 
 def import_models():
-    """torchvision.models, also where torch is built for the CPU and torchvision for CUDA, as on PyPI.
+    """torchvision.models, also where torch is built for the CPU and torchvision for CUDA.
 
     Its compiled operators are missing then, and two of them must be declared for the import; none
     of these networks uses one.
