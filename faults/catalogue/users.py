@@ -558,7 +558,7 @@ FAULTS = [
         "sums that forget too slowly",
         "paddle.matmul(hot, flat, transpose_x=True) * (1 - keep)",
         "paddle.matmul(hot, flat, transpose_x=True)",
-        "buffer/quantize.sums",
+        "buffer/quantize.codebook",
         train=True,
         area="training",
     ),
