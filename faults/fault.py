@@ -15,6 +15,7 @@ from common.system.checkout import ROOT
 MODELS = "common/models"
 SMALL_CNN = "tests/pairs/small_cnn"
 TEXT_CLASSIFIER = "examples/text_classifier"
+USERS = "faults/users/pairs"
 
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
 

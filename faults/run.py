@@ -26,6 +26,7 @@ from faults import hard, show
 from faults.catalogue import FAULTS
 from faults.fault import Fault
 from faults.record import RESULT, sources_sha256
+from faults.users import run as users
 from faults.warm import Interpreters
 from faults.worker import Check, Worker
 
@@ -63,6 +64,7 @@ def _run(options: argparse.Namespace) -> int:
         pairs = []
         if not (options.no_hard or partial):
             pairs = hard.run(options.workers, on_progress, python=warm.python)
+            pairs += users.run(options.workers, on_progress, python=warm.python)
     if sources_sha256() != sources:
         sources = None  # edited meanwhile: nobody may take this for a result of either
     found |= {"hard": pairs, "sources": sources, "seconds": round(time.perf_counter() - start, 1)}

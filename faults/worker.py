@@ -11,7 +11,7 @@ from common.logs.sidecar import read_sidecar
 from faults import peers
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
-from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, Fault
+from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault
 
 STEMS = {1: "forward", 2: "metric", 3: "loss", 4: "bp_align", 5: "train_align"}
 # Whose places say where a row comes from; step 5's guide's log holds scores alone.
@@ -19,7 +19,7 @@ JUDGED = STEMS | {5: "train_first"}
 LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
 # Torch's logs of the correct run are used again; reprod_log is asked by faults.peers.
 QUICK = ("--reuse", "torch", "--no-report")
-PAIRS = (SMALL_CNN, TEXT_CLASSIFIER)
+PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS)
 SHOWN_ORIGINS = 8
 # One fault a step is always judged by processes that nothing was forked from.
 COLD = {

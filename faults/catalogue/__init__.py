@@ -10,6 +10,7 @@ from faults.catalogue import (
     reformer,
     text_classifier,
     training,
+    users,
 )
 
 FAULTS = [
@@ -19,4 +20,5 @@ FAULTS = [
     *text_classifier.FAULTS,
     *training.FAULTS,
     *pipeline.FAULTS,
+    *users.FAULTS,
 ]

@@ -1,0 +1,32 @@
+"""The reference: a decoder with its language-model head, as transformers publishes it."""
+
+import transformers
+from torch import nn
+
+from common.torch_side import cross_entropy
+
+
+class Decoder(nn.Module):
+    """The published model, of which the logits are compared."""
+
+    def __init__(self, model, **config):
+        super().__init__()
+        settings = getattr(transformers, f"{model}Config")(**config)
+        settings._attn_implementation = "eager"
+        self.decoder = getattr(transformers, f"{model}ForCausalLM")(settings)
+
+    def forward(self, input_ids, attention_mask):
+        outputs = self.decoder(input_ids=input_ids, attention_mask=attention_mask)
+        return {"logits": outputs.logits}  # (B, T, V)
+
+
+def build(config):
+    return Decoder(**config)
+
+
+def loss(outputs, inputs):
+    """Each token from those before it; -100 is ignored.
+
+    Written out: transformers' own is float32 in any run, and Paddle's mean counts -100 too.
+    """
+    return cross_entropy(outputs["logits"][:, :-1], inputs["labels"][:, 1:])

@@ -1,0 +1,7 @@
+"""python -m faults.users: see run.py."""
+
+import sys
+
+from faults.users.run import main
+
+sys.exit(main())

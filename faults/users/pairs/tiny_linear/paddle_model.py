@@ -1,0 +1,18 @@
+from paddle import nn
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 1)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+def build(config):
+    return Model()
+
+
+def loss(outputs, inputs):
+    return outputs.sum()

@@ -1,0 +1,231 @@
+"""Correct pairs of users' kinds: every check of every pair must pass.
+
+    python -m faults.users                          all of them (make faults runs them too)
+    python -m faults.users --only llama --step 4    pairs whose name holds a word, one step
+    python -m faults.users --kind casts             one kind (registry.py lists them)
+    python -m faults.users --list                   what would run
+
+A run is one step of one pair, in eval or in train mode.  The pairs of a step share a check, so that
+their processes start once.  Exit status 0: no false alarm.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.check.guard import guarded
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.verdict.row import exit_code, worst
+from faults.hard import CHECKS
+from faults.users.registry import KINDS, PAIRS, UserPair
+from faults.warm import Interpreters
+
+FOLDER = Path(__file__).resolve().parent / "pairs"
+CHUNK = {1: 9, 3: 18, 4: 6}  # pairs of one check
+_COST = {1: 1, 3: 1, 4: 6}  # of a step, roughly: the long ones start first
+
+
+@dataclass(frozen=True)
+class Run:
+    """One step of one pair."""
+
+    pair: UserPair
+    step: int
+    train: bool = False
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Of its check."""
+        return (*self.pair.options, *(("--train",) if self.train else ()))
+
+    @property
+    def name(self) -> str:
+        """How it is told."""
+        return " ".join((self.pair.name, *self.options))
+
+
+def runs_of(pairs: Sequence[UserPair]) -> list[Run]:
+    """Every run that must pass."""
+    return [Run(pair, step) for pair in pairs for step in pair.steps] + [
+        Run(pair, step, train=True) for pair in pairs for step in pair.train
+    ]
+
+
+def run(
+    workers: int,
+    on_progress: Callable[[str], None],
+    runs: Sequence[Run] | None = None,
+    python: str = sys.executable,
+) -> list[dict]:
+    """Judge runs, by default all of them; a dict for each, in their order.
+
+    python   what runs the checks
+
+    name, kind, step, verdict, exit_code (0: passes), rows, inside (rows that only locate), first
+    (key, verdict and note of the row that is told), sentence (of what could not be compared) and
+    guide_passed, as faults/hard.py's.
+    """
+    runs = runs_of(PAIRS) if runs is None else runs
+    waiting = _chunks(runs)
+    found: dict[Run, dict] = {}
+    broken: list[BaseException] = []
+    lock = threading.Lock()
+
+    def work(out: Path) -> None:
+        try:
+            while True:
+                with lock:
+                    if not waiting or broken:
+                        return
+                    chunk = waiting.pop(0)
+                judged = _judge(chunk, out, python)
+                with lock:
+                    found.update(judged)
+                    on_progress(f"users' pairs: {len(found)} of {len(runs)}")
+        except BaseException as error:
+            broken.append(error)
+
+    with tempfile.TemporaryDirectory(prefix="users-") as name:
+        threads = [
+            threading.Thread(target=work, args=(Path(name) / str(i),)) for i in range(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if broken:
+        raise broken[0]
+    return [found[one] for one in runs]
+
+
+def _chunks(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs that one check can judge together; the costly ones first."""
+    groups: dict[tuple, list[Run]] = {}
+    for one in runs:
+        groups.setdefault((one.step, one.options), []).append(one)
+    chunks = [
+        group[i : i + CHUNK[step]]
+        for (step, _), group in groups.items()
+        for i in range(0, len(group), CHUNK[step])
+    ]
+    return sorted(chunks, key=lambda chunk: -len(chunk) * _COST[chunk[0].step])
+
+
+def _judge(chunk: Sequence[Run], out: Path, python: str) -> dict[Run, dict]:
+    """Run one check of several pairs, and cut its report into them."""
+    step, options = chunk[0].step, chunk[0].options
+    out.mkdir(parents=True, exist_ok=True)
+    report = out / "rows.json"
+    report.unlink(missing_ok=True)
+    command = [python, "-W", "ignore", str(ROOT / CHECKS[step]), *options]
+    command += [word for one in chunk for word in ("--model", str(FOLDER / one.pair.name))]
+    command += ["--out", str(out), "--no-report", "--json", str(report)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
+    start = time.perf_counter()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    seconds = round((time.perf_counter() - start) / len(chunk), 2)
+    if not report.is_file():
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        error = {one.pair.name: lines[-1] for one in chunk}
+        return {one: _summary(one, [], error, seconds) for one in chunk}
+    document = json.loads(report.read_text())
+    rows: dict[str, list[dict]] = {}
+    for row in document["rows"]:
+        rows.setdefault(row["model"], []).append(row)
+    errors = document["errors"]
+    return {one: _summary(one, rows.get(one.pair.name, []), errors, seconds) for one in chunk}
+
+
+def _summary(one: Run, rows: list[dict], errors: dict[str, str], seconds: float) -> dict:
+    """What the rows of one pair come to."""
+    sentence = errors.get(one.pair.name, "")
+    verdicts = [row["verdict"] for row in rows]
+    allowed = [word.upper() for flag, word in _pairs(one.options) if flag == "--allow"]
+    bad = [row for row in rows if exit_code([row["verdict"]], allowed)]
+    told = next((row for row in bad if row["verdict"] != "CARRIED"), bad[0] if bad else None)
+    guides = [row["guide_passed"] for row in rows if row["guide_passed"] is not None]
+    return {
+        "name": f"users/{one.name}",
+        "kind": one.pair.kind,
+        "step": one.step,
+        "verdict": "INVALID" if sentence else worst(verdicts),
+        "exit_code": 2 if sentence else exit_code(verdicts, allowed),
+        "rows": len(rows),
+        "inside": verdicts.count("INSIDE"),
+        "guide_passed": all(guides) if guides else None,
+        "seconds": seconds,
+        "worst": told and {key: told[key] for key in ("key", "verdict", "gap", "allowed", "note")},
+        "sentence": sentence,
+    }
+
+
+def _pairs(options: Sequence[str]) -> list[tuple[str, str]]:
+    return list(zip(options, options[1:], strict=False))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", metavar="WORD", help="pairs so named")
+    parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="pairs of this kind")
+    parser.add_argument("--step", type=int, action="append", help="this step alone")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
+    parser.add_argument("--list", action="store_true", help="run nothing, say what would run")
+    parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
+    parser.add_argument("--debug", action="store_true")
+    options = parser.parse_args(arguments)
+    return guarded(options.debug, lambda: _main(options))
+
+
+def _main(options: argparse.Namespace) -> int:
+    chosen = [
+        one
+        for one in runs_of(PAIRS)
+        if (not options.only or any(word in one.pair.name for word in options.only))
+        and (not options.kind or one.pair.kind in options.kind)
+        and (not options.step or one.step in options.step)
+    ]
+    if not chosen:
+        raise UserError("no pair has such a name, kind and step: --list shows them all")
+    if options.list:
+        for one in chosen:
+            print(f"step {one.step}  {one.pair.kind:10} {one.name}")
+        return 0
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the servers must know
+    with Interpreters(options.cold) as warm:
+        found = run(options.workers, lambda text: print(text, flush=True), chosen, warm.python)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1, allow_nan=False))
+    for one in found:
+        if one["exit_code"]:
+            print(f"false alarm: {told(one)}")
+    alarms = sum(one["exit_code"] != 0 for one in found)
+    print(f"{alarms} false alarms in {len(found)} runs of {len({o.pair for o in chosen})} pairs")
+    return 1 if alarms else 0
+
+
+def told(one: dict) -> str:
+    """A run that does not pass, in one line."""
+    head = f"step {one['step']}, {one['name']}: {one['verdict']}"
+    if one["sentence"]:
+        return f"{head}: {one['sentence']}"
+    row = one["worst"]
+    numbers = "" if row["gap"] is None else f" ({row['gap']:.2e} of {row['allowed'] or 0:.2e})"
+    return f"{head} {row['key']}{numbers} {row['note']}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
