@@ -149,6 +149,11 @@ def judge_model(
                     f"only the first origin is sure, single-step mode failed: {failed}"
                 )
             judgements = judge_folder(*judged)
+            if not failed and any(judgement.asks_exact for judgement in judgements.values()):
+                failed = twins.single_step(pair, exact=True)
+                if failed:
+                    result.notes.append(f"Paddle's own part could not be shown: {failed}")
+                judgements = judge_folder(*judged)
         result.take(judgements, folder, pair)
         if guide is not None:
             result.take_report(guide.wait(), guide.target)

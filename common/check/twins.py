@@ -83,16 +83,18 @@ class Twins:
         self._end(["torch"])
         return errors
 
-    def single_step(self, pair: Pair) -> str:
+    def single_step(self, pair: Pair, exact: bool = False) -> str:
         """Run the Paddle side once more, each module fed with the reference's values.
 
+        exact   compute exactly what Paddle's operators compute inexactly in float64
         Returns why that could not be done; empty where it was.
         """
         for launch in self.step.launches:
             if launch.single_step:
                 process = self._process("paddle")
-                request = self._request("paddle", pair, launch, single_step=True)
-                process.ask(request, self.work / pair.name / "request_paddle_single_step.json")
+                request = self._request("paddle", pair, launch, single_step=True, exact=exact)
+                name = f"request_paddle_single_step{'_exact' if exact else ''}.json"
+                process.ask(request, self.work / pair.name / name)
                 failure = process.failure()
                 if failure is not None:
                     error_file(self.work / pair.name, "paddle").unlink(missing_ok=True)

@@ -71,6 +71,8 @@ class RunRequest:
     only_float32: bool = False
     # Whether each module is fed the reference's values, in float64 alone.
     single_step: bool = False
+    # Whether Paddle's inexact operators are computed exactly in such a run.
+    exact: bool = False
     # Whether the sidecar tells what common.certificate asks for beside the usual.
     certify: bool = False
     # Whether the model is only built, and the owners of its weights written.

@@ -35,6 +35,7 @@ class Job:
     folder        where the logs go
     request_file  the name of the request's file beside them
     transplant    of common/transplant/patch.py, where torch computes some of Paddle's operators
+    exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
     """
 
     side: ModuleType
@@ -47,6 +48,7 @@ class Job:
     folder: Path
     request_file: str
     transplant: object | None = None
+    exact: object | None = None
 
 
 class Run:

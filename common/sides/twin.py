@@ -25,7 +25,14 @@ from types import ModuleType
 import numpy as np
 
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED, ResultFolder
+from common.logs.result_folder import (
+    EXACT,
+    FLOAT32,
+    FLOAT64,
+    SINGLE_STEP,
+    UNFORCED,
+    ResultFolder,
+)
 from common.logs.sidecar import read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
@@ -62,6 +69,7 @@ class Twin:
     dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
     part: str = ""
+    exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
 
     def answer(self, path: Path) -> int:
@@ -105,6 +113,9 @@ class Twin:
             self.transplanted = wanted
             for instrument in ("dropout", "choices"):
                 importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
+            if self.side.NAME == "paddle":
+                self.exact = importlib.import_module("common.transplant.exact").Exact(_site)
+                self.exact.install()
             forbid_compat()
         elif wanted != self.transplanted:
             raise UserError("this process has other operators transplanted: start a new one")
@@ -122,6 +133,7 @@ class Twin:
             folder,
             request_file,
             self.transplant,
+            self.exact,
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
@@ -203,7 +215,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
         with read_log(files.log(job.stem, "torch", FLOAT64)) as reference:
-            write(SINGLE_STEP, "float64", forced, reference)
+            write(EXACT if request.exact else SINGLE_STEP, "float64", forced, reference)
         return
     no_float64 = ""
     for dtype in dtypes[-1:] if request.only_float32 else dtypes:
@@ -225,6 +237,12 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             weights.save_state(choices_path, forced)
         if dtype == "float32" and session.flips:
             write(UNFORCED, dtype, None, probing=False)
+
+
+def _site() -> str:
+    """The module that runs now, by torch's name, behind the prefix of its case."""
+    session = current()
+    return session.prefix + session.rename(session.site_of_draw())
 
 
 def _transplant(text: str):

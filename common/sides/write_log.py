@@ -44,6 +44,8 @@ def write_log(
     if job.transplant:
         counted = dtype == "float32" and reference is None and not request.uncounted
         job.transplant.compare = counted
+    if job.exact and reference is not None:
+        job.exact.begin("lift" if request.exact else "watch")
     inputs: dict[str, np.ndarray] = {}
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
@@ -70,6 +72,9 @@ def write_log(
     if job.transplant:
         notes["transplanted"] = job.transplant.names
         notes["operators"] = job.transplant.take_counts()
+    if job.exact and reference is not None:
+        notes |= {"inexact": job.exact.found, "exact": request.exact}
+        job.exact.begin("off")
     sidecar = Sidecar(
         schema=SCHEMA,
         step=LogName.parse(path.name).stem,

@@ -20,6 +20,7 @@ LOGS = {
     "ref64": "torch's float64 log",
     "cand64": "paddle's float64 log",
     "local64": "paddle's single-step log",
+    "exact64": "paddle's single-step log with exact operators",
 }
 _FLOAT32 = ("ref32", "cand32")
 
