@@ -347,7 +347,9 @@ OPERATORS = (
         ("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D"),
     ),
     Measured("pow", "keeps its exponent in float32", _pow),
-    Measured("p_norm", "keeps its order in float32", _p_norm),
+    Measured(
+        "p_norm", "keeps its order in float32, and adds 1e-12 to its gradient's norm", _p_norm
+    ),
     Measured("label_smooth", "keeps its epsilon in float32", _label_smooth),
     Measured("selu", "keeps its scale and alpha in float32", _functional("selu"), ("SELU",)),
     Measured("elu", "keeps its alpha in float32", _functional("elu", 0.7), ("ELU",)),

@@ -38,7 +38,9 @@ CLIPPED_FROM = 64.0
 FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula, with Paddle's arguments
 PATHS: dict[str, tuple[str, ...]] = {}  # operator -> Paddle's names of it
 _CLIPS = ("log_softmax", "cross_entropy")
-_ONLY_GRADIENT = ("avg_pool",)  # their values are exact, their gradients are not
+# Their values may be exact where their gradients are not, by about this much: p_norm's adds 1e-12
+# to the norm.
+_ONLY_GRADIENT = {"avg_pool": 2.0**-24, "p_norm": 1e-12}
 
 
 def _formula(name, *paths):
@@ -135,7 +137,7 @@ class Exact:
         if not off <= _APART and not clipped:
             return kept
         if name in _ONLY_GRADIENT:
-            off = max(off, 2.0**-24)
+            off = max(off, _ONLY_GRADIENT[name])
         self.note(name, off)
         return exact if self.mode == LIFT else kept
 
@@ -307,22 +309,27 @@ FORMULAS["batch_norm"] = _batch_norm
 
 
 def _p_norm(x, p, axis, keepdim):
-    return _pow((paddle.abs(x) ** _tensor(p)).sum(axis=axis, keepdim=keepdim), 1.0 / p)
+    if p != 2:
+        return _pow((paddle.abs(x) ** _tensor(p)).sum(axis=axis, keepdim=keepdim), 1.0 / p)
+    square = (x * x).sum(axis=axis, keepdim=keepdim)
+    some = square > 0.0  # of a vector of zeros the gradient is 0, as torch has it
+    root = paddle.sqrt(paddle.where(some, square, paddle.ones_like(square)))
+    return paddle.where(some, root, paddle.zeros_like(root))
 
 
-@_formula("p_norm", "norm", "linalg.norm")
+@_formula("p_norm", "norm", "linalg.norm", "Tensor.norm")
 def _norm(x, p, axis, keepdim, dtype=None):
-    if dtype is not None or not isinstance(p, float) or _in_float32(p):
+    p = 2 if p is None or p == "fro" else p
+    if dtype is not None or not isinstance(p, int | float) or p != 2 and _in_float32(p):
         raise Untaken("a norm that Paddle computes exactly")
     return _p_norm(x, p, axis, keepdim)
 
 
 @_formula("p_norm", "nn.functional.normalize")
 def _normalize(x, p, axis, epsilon):
-    if _in_float32(p) and _in_float32(epsilon):
+    if p != 2 and _in_float32(p):
         raise Untaken("exact")
-    size = paddle.sqrt((x * x).sum(axis, keepdim=True)) if p == 2 else _p_norm(x, p, axis, True)
-    return x / paddle.maximum(size, _tensor(epsilon))
+    return x / paddle.maximum(_p_norm(x, p, axis, True), _tensor(epsilon))
 
 
 # ---- one element at a time -----------------------------------------------------------------------
