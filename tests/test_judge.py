@@ -110,6 +110,7 @@ def test_steps_of_a_wrong_model_are_no_origins(logs):
 # ---- what Adam makes of a gradient's noise -------------------------------------------------------
 
 SIZE, LR = 24, 1e-3
+KINDS = ("f4", "f4", "f8", "f8")
 
 
 def adam(gradients, epsilon=1e-8, betas=(0.9, 0.999), corrected=True):
@@ -137,7 +138,7 @@ def steps_of_adam(logs, tiny=slice(0, 2), size=1e-9, noise=(1e-9, 2e-8), change=
     for gradient in exact:
         gradient[tiny] *= size
     runs = []
-    for i, (kind, off) in enumerate(zip(("f4", "f4", "f8", "f8"), noise * 2, strict=True)):
+    for i, (kind, off) in enumerate(zip(KINDS, noise * 2, strict=True)):
         off = off if i < 2 else 1e-9 * off
         given = [(g + off * rng.normal(size=SIZE)).astype(kind) for g in exact]
         runs.append((given, list(adam(given, **(fault if i % 2 else {})))))
@@ -204,7 +205,7 @@ def test_values_that_nothing_moves_are_not_excused_beside_noise(logs):
     gradient = 1e-9 * rng.normal(size=(4, SIZE))
     gradient[:, :2] = 0.0
     gradient[2:] *= 1e-9
-    runs = [list(adam([g.astype(k)])) for g, k in zip(gradient, ("f4", "f4", "f8", "f8"))]
+    runs = [list(adam([g.astype(k)])) for g, k in zip(gradient, KINDS, strict=True)]
     weights = [made[0][0] for made in runs]
     weights[3][0] += 1e-4
     logs.add("adam/000/lr", [np.float64(LR)] * 4)

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -59,6 +60,7 @@ class Run:
         self.pair = pair = job.pair
         self.case = case
         self.request = request = job.request
+        self.exact = job.exact
         self.dtype = dtype
         self.folder = job.folder
         self.session = session
@@ -206,6 +208,20 @@ class Run:
         if self.draws.random_state() != before:
             self.notes["untaped_draws"] = True
         return outputs
+
+    @contextmanager
+    def unclipped(self) -> Iterator[None]:
+        """Inside, a float64 loss is that which its gradient is of, on both sides."""
+        if self.exact is None or self.dtype != "float64":
+            yield
+            return
+        saved, found = self.exact.mode, self.exact.found
+        self.exact.begin("unclip")
+        try:
+            yield
+        finally:
+            self.exact.begin(saved)
+            self.exact.found = found
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""

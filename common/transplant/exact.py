@@ -7,6 +7,8 @@ included, so that a second run shows whether the difference goes:
 
     watch   Paddle's own operator runs; how far its result is from the exact one is noted by module
     lift    the exact formula runs instead
+    unclip  so it does for cross_entropy and log_softmax where logits are clipped: their gradient is
+            that of the exact loss, so that it is no slope of the clipped one
     off     nothing is done: all other runs, each float32 run among them
 
 A formula must agree with Paddle's own result to what tools/operators.py has measured of it, or it
@@ -25,7 +27,7 @@ import paddle
 
 from common.transplant.table import Untaken
 
-OFF, WATCH, LIFT = "off", "watch", "lift"
+OFF, WATCH, LIFT, UNCLIP = "off", "watch", "lift", "unclip"
 
 # Beyond this part of its largest value a result is no constant's in float32: the formula is not
 # that of the operator.  Interpolate's weights are the least exact, 1e-6 off.
@@ -124,6 +126,8 @@ class Exact:
         """Paddle's own result or the exact one, as the mode says, once both are compared."""
         try:
             named = _named(own, function, arguments, options)
+            if self.mode == UNCLIP and not (name in _CLIPS and _spread(named) > CLIPPED_FROM):
+                return own(*arguments, **options)
             with self.plain():
                 exact = function(**named)
         except (Untaken, TypeError, ValueError, IndexError):
@@ -139,7 +143,7 @@ class Exact:
         if name in _ONLY_GRADIENT:
             off = max(off, _ONLY_GRADIENT[name])
         self.note(name, off)
-        return exact if self.mode == LIFT else kept
+        return kept if self.mode == WATCH else exact
 
 
 def apart(own, exact) -> float:
@@ -275,7 +279,7 @@ def _install_batch_norm(exact: Exact) -> None:
 
     @functools.wraps(own)
     def function(*arguments, **options):
-        if exact.mode == OFF or exact._busy or not _of_float64(arguments, options):
+        if exact.mode in (OFF, UNCLIP) or exact._busy or not _of_float64(arguments, options):
             return own(*arguments, **options)
         n = inspect.signature(own).bind(*arguments, **options)
         n.apply_defaults()
@@ -288,7 +292,7 @@ def _install_batch_norm(exact: Exact) -> None:
 
     @functools.wraps(own_forward)
     def forward(layer, input):
-        plain = exact.mode == OFF or exact._busy or input.dtype != paddle.float64
+        plain = exact.mode in (OFF, UNCLIP) or exact._busy or input.dtype != paddle.float64
         if plain or layer._act is not None or layer._trainable_statistics:
             return own_forward(layer, input)
         training = layer.training and not layer._use_global_stats

@@ -22,6 +22,7 @@ from common.verdict.tolerances import tolerance
 
 TABLE = Path(__file__).with_suffix(".json")
 EXCUSE = "the framework's operator"
+LEFT = 0.9  # of a difference: where more of it is left, the operators are not told
 _NOT_SHOWN = (
     "as small as a constant kept in float32, but none of Paddle's operators that are known to keep "
     "one is shown to be the cause"
@@ -104,29 +105,34 @@ class Evidence:
             return
         if row.gap is None:
             return
-        cause = self._shown(row, key, class_name, exact_row)
-        if cause:
+        shown, why = self._shown(row, key, class_name, exact_row)
+        if shown:
             row.verdict, row.excuse = "CONSTANT", EXCUSE
-            row.add_note(cause)
         elif constant:
             row.verdict, row.excuse = "DIVERGED", ""
-            row.add_note(_NOT_SHOWN)
+            why = why or _NOT_SHOWN
+        row.add_note(why)
 
-    def _shown(self, row: Row, key: Key, class_name: str, exact_row) -> str:
-        """The cause that is shown to be one; empty where none is."""
+    def _shown(self, row: Row, key: Key, class_name: str, exact_row) -> tuple[bool, str]:
+        """Whether a cause is shown, and what is said of it."""
         if "local64" not in self.logs:
             operator = of_class(class_name) if row.verdict == "CONSTANT" else None
-            return operator.sentence if operator else ""
+            return operator is not None, operator.sentence if operator else ""
         found = self.of_case(key)
         if not found:
-            return ""
+            return False, ""
         if "exact64" not in self.logs:
             self.asked |= self._could_be(row, found)
-            return ""
+            return False, ""
         exact = exact_row()
-        if exact is None or exact.verdict not in AGREEING:
-            return ""
-        return f"{told(self.nearest(key, found))}; computed exactly, nothing is left of it"
+        if exact is None:
+            return False, ""
+        causes = self.nearest(key, found)
+        if exact.verdict in AGREEING:
+            return True, f"{told(causes)}; computed exactly, nothing is left of it"
+        if not causes or exact.gap is None or exact.gap > LEFT * row.gap:
+            return False, ""  # they have no part in it that is worth a word
+        return False, f"{told(causes)}; computed exactly, {exact.gap:.1e} is left, the port's own"
 
     def of_case(self, key: Key) -> dict[str, dict[str, float]]:
         """Module, without the case's prefix -> its inexact operators."""

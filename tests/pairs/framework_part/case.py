@@ -1,4 +1,4 @@
-"""A layer in which Paddle has a part, or only seems to; `fault` is what the port adds of its own."""
+"""A layer in which Paddle has a part, or seems to; `fault` is what the port adds of its own."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ FAULTS = {
     "batch_norm": "a momentum of 0.9 + 1e-7",
     "graph": "1e-8 for 1e-16 in a denominator",
     "experts": "a factor of 1 - 1e-7",
-    "wide_loss": "the last class 1 lower",
-    "norms": "an epsilon of 1.001e-3",
+    "wide_loss": "logits 1e-6 larger",
+    "norms": "an epsilon of 0.999e-3",
 }
 
 

@@ -14,7 +14,7 @@ class Part(nn.Layer):
         if kind == "batch_norm":
             self.norm = nn.BatchNorm2D(3, momentum=0.9 + 1e-7 if fault else 0.9)
         if kind == "norms":
-            self.norm = nn.LayerNorm(4, epsilon=1.001e-3 if fault else 1e-3)
+            self.norm = nn.LayerNorm(4, epsilon=0.999e-3 if fault else 1e-3)
 
     def forward(self, x):
         factor = 1.0 - 1e-7 if self.fault else 1.0
@@ -58,6 +58,5 @@ def build(config):
 def loss(outputs, inputs):
     logits = outputs["logits"]
     if outputs["wide"]:
-        last = paddle.arange(logits.shape[-1]) == logits.shape[-1] - 1
-        logits = paddle.where(last, logits - 1.0, logits)
+        logits = logits * (1.0 + 1e-6)
     return F.cross_entropy(logits, inputs["labels"])
