@@ -114,7 +114,8 @@ class Twin:
             for instrument in ("dropout", "choices"):
                 importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
             if self.side.NAME == "paddle":
-                self.exact = importlib.import_module("common.transplant.exact").Exact(_site)
+                exact = importlib.import_module("common.transplant.exact")
+                self.exact = exact.Exact(_site, lambda: current().probing)
                 self.exact.install()
             forbid_compat()
         elif wanted != self.transplanted:

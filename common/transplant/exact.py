@@ -64,12 +64,13 @@ _BY_PATH: dict[str, tuple[str, Callable]] = {}
 class Exact:
     """The operators of one process: what is done with their calls, and what was noted of them.
 
-    site   called for the module that runs now
+    site      called for the module that runs now
+    probing   called for whether it is looked at; later passes of the same modules are not
     """
 
-    def __init__(self, site: Callable[[], str] = str):
+    def __init__(self, site: Callable[[], str] = str, probing: Callable[[], bool] = lambda: True):
         self.mode = OFF
-        self.site = site
+        self.site, self.probing = site, probing
         self.found: dict[str, dict[str, float]] = {}  # site -> operator -> how far off it was
         self._busy = False
 
@@ -113,6 +114,14 @@ class Exact:
             known = self.found.setdefault(self.site(), {})
             known[name] = max(known.get(name, 0.0), off)
 
+    def leaves_alone(self) -> bool:
+        """True where an operator that does not clip is Paddle's own, and nothing is noted."""
+        return self._busy or self.mode in (OFF, UNCLIP) or self.mode == WATCH and not self.probing()
+
+    def _with_graph(self) -> bool:
+        """Whether the exact result may get a gradient: not where it is only looked at."""
+        return self.mode != WATCH and paddle.is_grad_enabled()
+
     def _instead(self, name: str, own: Callable, function: Callable) -> Callable:
         @functools.wraps(own)
         def instead(*arguments, **options):
@@ -126,9 +135,10 @@ class Exact:
         """Paddle's own result or the exact one, as the mode says, once both are compared."""
         try:
             named = _named(own, function, arguments, options)
-            if self.mode == UNCLIP and not (name in _CLIPS and _spread(named) > CLIPPED_FROM):
+            clips = name in _CLIPS and _spread(named) > CLIPPED_FROM
+            if not clips and self.leaves_alone():
                 return own(*arguments, **options)
-            with self.plain():
+            with self.plain(), paddle.set_grad_enabled(self._with_graph()):
                 exact = function(**named)
         except (Untaken, TypeError, ValueError, IndexError):
             exact = None
@@ -137,8 +147,7 @@ class Exact:
         with self.plain():
             kept = own(*arguments, **options)
         off = apart(kept, exact)
-        clipped = name in _CLIPS and off < np.inf and _spread(named) > CLIPPED_FROM
-        if not off <= _APART and not clipped:
+        if not off <= _APART and not (clips and off < np.inf):
             return kept
         if name in _ONLY_GRADIENT:
             off = max(off, _ONLY_GRADIENT[name])
@@ -253,7 +262,7 @@ def _install_batch_norm(exact: Exact) -> None:
         """`run` computes Paddle's own result, and moves the statistics."""
         before = [kept.clone() for kept in (means, variances)] if training else (means, variances)
         kept = run()
-        with exact.plain():
+        with exact.plain(), paddle.set_grad_enabled(exact._with_graph()):
             result, mean, variance = _batch_norm(
                 x, *before, weight, bias, training, epsilon, layout
             )
@@ -279,7 +288,7 @@ def _install_batch_norm(exact: Exact) -> None:
 
     @functools.wraps(own)
     def function(*arguments, **options):
-        if exact.mode in (OFF, UNCLIP) or exact._busy or not _of_float64(arguments, options):
+        if exact.leaves_alone() or not _of_float64(arguments, options):
             return own(*arguments, **options)
         n = inspect.signature(own).bind(*arguments, **options)
         n.apply_defaults()
@@ -292,7 +301,7 @@ def _install_batch_norm(exact: Exact) -> None:
 
     @functools.wraps(own_forward)
     def forward(layer, input):
-        plain = exact.mode in (OFF, UNCLIP) or exact._busy or input.dtype != paddle.float64
+        plain = exact.leaves_alone() or input.dtype != paddle.float64
         if plain or layer._act is not None or layer._trainable_statistics:
             return own_forward(layer, input)
         training = layer.training and not layer._use_global_stats
