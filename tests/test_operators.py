@@ -170,6 +170,11 @@ WAYS = {
         lambda x: T.normalize(x, dim=-1),
         lambda x: P.normalize(x, axis=-1),
     ),
+    "distance": (
+        MATRIX,
+        lambda x: torch.dist(x, torch.tensor(2.0 * MATRIX), 3.3),
+        lambda x: paddle.dist(x, paddle.to_tensor(2.0 * MATRIX), 3.3),
+    ),
     "method": (np.abs(MATRIX), lambda x: x.pow(1.7), lambda x: x.pow(1.7)),
 }
 

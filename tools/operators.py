@@ -355,6 +355,12 @@ OPERATORS = (
     Measured("elu", "keeps its alpha in float32", _functional("elu", 0.7), ("ELU",)),
     Measured("celu", "keeps its alpha in float32", _functional("celu", 0.7), ("CELU",)),
     Measured(
+        "rrelu",
+        "keeps its limits in float32",
+        _functional("rrelu", 0.1, 0.7, False),
+        ("RReLU",),
+    ),
+    Measured(
         "hardsigmoid",
         "has 0.1666667 for a slope of 1/6",
         _functional("hardsigmoid"),

@@ -338,6 +338,11 @@ def _norm(x, p, axis, keepdim, dtype=None):
     return _p_norm(x, p, axis, keepdim)
 
 
+@_formula("p_norm", "dist", "Tensor.dist")
+def _dist(x, y, p=2):
+    return _norm(x - y, p, None, False)
+
+
 @_formula("p_norm", "nn.functional.normalize")
 def _normalize(x, p, axis, epsilon):
     if p != 2 and _in_float32(p):
@@ -391,6 +396,13 @@ def _celu(x, alpha):
     # torch's own gradient keeps alpha in float32.
     slope = alpha * paddle.expm1(_below(x) * (1.0 / float(np.float32(alpha))))
     return paddle.where(x > 0.0, x, _with_gradient_of(value, slope))
+
+
+@_formula("rrelu", "nn.functional.rrelu")
+def _rrelu(x, lower, upper, training):
+    if training:
+        raise Untaken("slopes that are drawn")
+    return paddle.where(x >= 0.0, x, x * (0.5 * (lower + upper)))
 
 
 @_formula("hardsigmoid", "nn.functional.hardsigmoid")
