@@ -246,6 +246,14 @@ def test_a_constant_is_shown_by_the_run_with_exact_operators(logs, name):
     assert "elu's" not in row.note
 
 
+@pytest.mark.parametrize("name", ["Adam", "celu of torch", "my_operator", ""])
+def test_an_operator_that_the_table_does_not_excuse_explains_nothing(logs, name):
+    """A sidecar of somebody else may name what it likes."""
+    logs.entries = {**GAT, "inexact": {"conv": {name: 3e-7}}}
+    logs.add("conv", pair(VALUES, 5e-8), VALUES * (1 + 5e-8))
+    assert logs.judge()["conv"].verdict == "DIVERGED"
+
+
 @pytest.mark.parametrize("left", [1e-8, 2e-9])
 def test_what_a_port_adds_to_an_operators_constant_fails(logs, left):
     """Of 5e-8 the operator makes 3e-8: what is left of it is the port's own."""

@@ -58,6 +58,8 @@ SAMPLES = {
     "hidden_rows": {"main": []},
     "recurrent_dropout_not_drawn": {"main": {"lstm": 0.1}},
     "untaped_draws": {"main": True},
+    "inexact": {"": {"selu": 3e-8}},
+    "exact": True,
 }
 ENTRIES = [entry.name for entry in fields(Sidecar)]
 

@@ -122,7 +122,7 @@ class Sidecar:
     # Of those, operator -> how often Paddle's own result had other bits.
     operators: dict[str, dict] = _note(kinds.TALLIES)
     # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
-    inexact: dict[str, dict[str, float]] = _note(kinds.NAMED_RATES)
+    inexact: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
     # Whether these were computed exactly.
     exact: bool | None = _note(kinds.YES_OR_NO)
     # Why there is no float64 log.

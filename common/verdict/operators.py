@@ -130,24 +130,25 @@ class Evidence:
         causes = self.nearest(key, found)
         if exact.verdict in AGREEING:
             return True, f"{told(causes)}; computed exactly, nothing is left of it"
-        if not causes or exact.gap is None or exact.gap > LEFT * row.gap:
+        if exact.gap is None or exact.gap > LEFT * row.gap:
             return False, ""  # they have no part in it that is worth a word
         return False, f"{told(causes)}; computed exactly, {exact.gap:.1e} is left, the port's own"
 
     def of_case(self, key: Key) -> dict[str, dict[str, float]]:
-        """Module, without the case's prefix -> its inexact operators."""
-        return {
-            site[len(key.case) :]: operators
+        """Module, without the case's prefix -> its inexact operators, those of the table."""
+        excusing = {name for name, line in table().items() if line.excuses}
+        found = {
+            site[len(key.case) :]: {n: off for n, off in operators.items() if n in excusing}
             for site, operators in self.found.items()
             if site.startswith(key.case)
         }
+        return {site: operators for site, operators in found.items() if operators}
 
     def _could_be(self, row: Row, found: Mapping[str, Mapping[str, float]]) -> bool:
         """True where an operator is far enough off to be worth a run that shows it."""
-        largest = max(off for operators in found.values() for off in operators.values())
-        return row.gap <= tolerance("operator_reach") * largest * max(row.scale or 0.0, 1e-300) or (
-            row.verdict == "CONSTANT"
-        )
+        sizes = [off for operators in found.values() for off in operators.values()]
+        reach = tolerance("operator_reach") * max(sizes, default=0.0)
+        return row.verdict == "CONSTANT" or row.gap <= reach * (row.scale or 0.0)
 
     def nearest(self, key: Key, found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         """The inexact operators of the row's module, or of the nearest one around it that has any.
@@ -169,10 +170,5 @@ class Evidence:
 
 def told(found: Mapping[str, float]) -> str:
     """Operators in a sentence, the largest difference first."""
-    known, parts = table(), []
-    for name, off in sorted(found.items(), key=lambda item: -item[1])[:3]:
-        line = known.get(name)
-        parts.append(
-            f"{line.sentence if line else f'Paddle computes {name} inexactly'} ({off:.1e})"
-        )
-    return ", ".join(parts)
+    largest = sorted(found.items(), key=lambda item: -item[1])[:3]
+    return ", ".join(f"{table()[name].sentence} ({off:.1e})" for name, off in largest)
