@@ -159,7 +159,8 @@ def certify(
                 raise UserError(f"{pair.name}: {failure.sentence}")
             elif not all(row.verdict in HARMLESS for row in _judged(work / pair.name)):
                 off.append(pair)
-        _ask(paddle, off, replace(run, single_step=True), work)  # without it, less is explained
+        for exact in (False, True):  # without these, less is explained
+            _ask(paddle, off, replace(run, single_step=True, exact=exact), work)
     for pair, certificate in zip(pairs, certificates, strict=True):
         if pair.name not in errors:
             _read_logs(certificate, work / pair.name)

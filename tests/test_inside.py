@@ -6,7 +6,7 @@ import pytest
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.verdict.judge import judge_logs
-from common.verdict.match import Values, turned_axes
+from common.verdict.match import Values, likeness
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.standard_normal((4, 3, 6))
@@ -195,12 +195,22 @@ def test_a_turned_value_that_is_off_is_named(logs):
     logs.decides("logits", VALUES[:, 0], VALUES[:, 0] + 0.01)
     rows, judgement = logs.judge()
     assert judgement.first_diverged == "conv" and rows["conv"].origin, rows["conv"]
-    assert "axes in another order" in rows["conv"].note and judgement.axes == {"conv": (0, 2, 1)}
+    assert "shaped otherwise on the paddle side" in rows["conv"].note
+    assert np.array_equal(judgement.arranged["conv"](ref64), ref64.transpose(0, 2, 1))
 
 
 def test_no_order_of_axes_is_told_for_another_value():
-    assert turned_axes(VALUES, RNG.standard_normal((4, 6, 3))) is None
-    assert turned_axes(VALUES, VALUES.transpose(2, 0, 1)) == (1, 2, 0)
+    assert likeness(VALUES, RNG.standard_normal((4, 6, 3))) is None
+    alike = likeness(VALUES, VALUES.transpose(2, 0, 1))
+    assert np.array_equal(alike.other(VALUES.transpose(2, 0, 1)), alike.own(VALUES))
+
+
+def test_what_is_off_is_compared_though_one_side_has_it_for_each_sample():
+    """As rotary tables are: (1, tokens, width) and (batch, tokens, width)."""
+    off = np.broadcast_to(VALUES[:1] * 1.01, (5, 3, 6))
+    alike = likeness(VALUES[:1], off)
+    assert alike.own(VALUES[:1]).shape == alike.other(off).shape == (3, 6)
+    assert np.array_equal(alike.back(VALUES[:1]), np.broadcast_to(VALUES[:1], (5, 3, 6)))
 
 
 def test_a_plain_value_is_not_found_among_others():

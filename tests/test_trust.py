@@ -108,6 +108,17 @@ def run_for_the_single_step(folder):
     copy(folder, "forward_paddle_fp64", "forward_paddle_fp64_single_step")
 
 
+def own_operators_as_exact_ones(folder):
+    """The single-step run that shows which differences are Paddle's must be what it says."""
+    copy(folder, "forward_paddle_fp64", "forward_paddle_fp64_single_step_exact")
+    entries(folder, "forward_paddle_fp64_single_step_exact", single_step=True)
+
+
+def exact_operators_as_own_ones(folder):
+    copy(folder, "forward_paddle_fp64", "forward_paddle_fp64_single_step")
+    entries(folder, "forward_paddle_fp64_single_step", single_step=True, exact=True)
+
+
 def another_log_behind_the_judged(folder):
     """Such as step 5's train_full: it is read, though it is not the log that the step judges."""
     copy(folder, "forward_torch", "train_full_torch")
@@ -122,6 +133,8 @@ PROVENANCE = [
     (single_step_for_the_run, "comes from a run that was fed the reference's values"),
     (single_step_of_nobody, "forward_paddle_fp64_single_step.npy has no sidecar"),
     (run_for_the_single_step, "comes from a run that was not fed the reference's values"),
+    (own_operators_as_exact_ones, "comes from a run of Paddle's own operators"),
+    (exact_operators_as_own_ones, "comes from a run of exact operators"),
     (another_log_behind_the_judged, "train_full_paddle.npy was made by torch, not paddle"),
     (lambda f: entries(f, "forward_paddle", step="loss"), "the two logs are from different steps"),
     (lambda f: entries(f, "forward_paddle", seed=3), "from different seeds: 0 and 3"),

@@ -751,4 +751,4 @@ def test_what_a_mask_puts_in_excuses_nothing_behind_it(fill):
 
     assert verdicts(values)[1] == "IDENTICAL"
     assert verdicts(wrong * 2.0)[1] == "DIVERGED"
-    assert verdicts(wrong)[1] == "CONSTANT"  # above rounding, as it is without a mask
+    assert verdicts(wrong)[1] == "DIVERGED"  # above rounding, as it is without a mask

@@ -2,33 +2,36 @@
 
 Single-step mode shows where a side computes something else.  In a pair that two people have
 written, that may be meant so: one module adds the residual which its caller adds on the other side.
-Fed with the reference's value there and nowhere else, a model becomes right only if that is where
-it goes wrong.
+Fed with the reference's value there and nowhere else, a model comes nearer to the reference only
+where that is what is wrong.
 """
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from common.check.twins import Twins
 from common.logs.key import Key
-from common.logs.result_folder import CONSTANTS, SINGLE_STEP, ResultFolder
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT64, FREE_EXACT, SINGLE_STEP, ResultFolder
 from common.logs.sidecar import sidecar_path
 from common.pair.pairs import Pair
-from common.verdict.inside import VALUES, make_inside, off_when_fed
+from common.verdict.inside import VALUES, Effect, effect_of, make_inside
 from common.verdict.judge import Judgement
 from common.verdict.row import FAILING, Row
 
 MOST = 8  # origins that are tried
+BETTER = 0.7  # of the gaps that decide: what is left where an origin is one
 
 
 def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: Judgement) -> None:
     """Make INSIDE what comes before the first origin that shows to be one.
 
-    Where none does, for instance since there are two, all stay as they are.  One case is tried; in
-    the others the same places are no origins either.
+    Where feeding one makes all agree, the others inside are none either, but for those that make it
+    better too: then there are two.  One case is tried; in the others the same places are none.
     """
     origins: dict[str, list[tuple[Row, Key]]] = {}
     for row in judgement.rows:
@@ -38,75 +41,76 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
     case = next((c for c, rows in origins.items() if len(rows) > 1 and rows[0][0].inside), None)
     if case is None:
         return
-    tried = _Tried(twins, pair, folder, stem, case, judgement)
-    innocent: list[str] = []  # keys without their case
-    for row, _ in origins[case][:MOST]:
+    trial = _Trial(twins, pair, folder, stem, case, judgement)
+    innocent: set[str] = set()  # keys without their case
+    for number, (row, _) in enumerate(origins[case][:MOST]):
         if not row.inside:
-            break  # it decides: nothing has to be shown
-        before, after = tried.off(row.key)
-        if 2 * after < before:
-            agree = f"{before - after} of {before} rows that decide agree"
-            row.add_note(f"with torch's values here alone {agree}")
-            if not after:
-                innocent = [str(k) for r, k in origins[case] if r.inside and r is not row]
-            innocent = [text.removeprefix(case) for text in innocent]
-            for other, other_key in (pair for rows in origins.values() for pair in rows):
-                if str(other_key).removeprefix(other_key.case) in innocent:
-                    make_inside(other, VALUES)
-            return
-        innocent.append(row.key)
+            return  # it decides: nothing has to be shown, and nothing was
+        effect = trial.effect(row.key)
+        if effect.left >= BETTER:
+            innocent.add(row.key.removeprefix(case))
+            continue
+        agree = effect.before - effect.after
+        row.add_note(f"with torch's values here alone {agree} of {effect.before} rows agree")
+        if effect.after == 0:
+            later = (r for r, _ in origins[case][number + 1 :] if r.inside)
+            innocent |= {r.key.removeprefix(case) for r in later}
+        break
+    else:
+        return
+    for other, key in (each for rows in origins.values() for each in rows):
+        if str(key).removeprefix(key.case) in innocent:
+            make_inside(other, VALUES)
 
 
-class _Tried:
+@dataclass(frozen=True)
+class _Trial:
     """The Paddle side run again, fed with the reference's values at one place."""
 
-    def __init__(self, twins, pair: Pair, folder: Path, stem: str, case: str, judgement: Judgement):
-        self.twins, self.pair, self.folder = twins, pair, folder
-        self.stem, self.case, self.judgement = stem, case, judgement
+    twins: Twins
+    pair: Pair
+    folder: Path
+    stem: str
+    case: str
+    judgement: Judgement
 
-    def off(self, key: str) -> tuple[int, int]:
-        """How many rows that decide are off in the case, and how many when this key is fed."""
-        axes = self.judgement.axes.get(key, ())
-        order = " ".join(str(axes.index(axis)) for axis in range(len(axes)))
+    def effect(self, key: str) -> Effect:
+        """What feeding a key does; nothing where it cannot be fed."""
+        files = ResultFolder(self.folder)
+        with read_log(files.log(self.stem, "torch", FLOAT64)) as reference:
+            value = reference[key] if key in reference else None
+        if value is None:
+            return Effect(0, 0, 1.0)
+        fed = {key: self.judgement.arranged.get(key, lambda array: array)(value)}
         cases = [self.case.rstrip("/")] if self.case else []
-        with _fed(self.twins, self.pair, self.folder, {key: order}, cases) as proof:
-            if proof is None:
-                return 0, 0
-            log = proof.log(self.stem, "paddle", SINGLE_STEP)
-            logs = ResultFolder(self.folder).judged_logs(self.stem)
-            return off_when_fed(logs, log, self.case, self.judgement.rows)
+        with _folder_for_a_run(self.folder) as proof:
+            if self.twins.feed(self.pair, proof, fed, cases):
+                return Effect(0, 0, 1.0)
+            log = ResultFolder(proof).log(self.stem, "paddle", SINGLE_STEP)
+            logs = files.judged_logs(self.stem)
+            return effect_of(logs, log, self.case, self.judgement.rows)
 
 
-def run_without_constants(
-    twins: Twins, pair: Pair, folder: Path, stem: str, judgement: Judgement
-) -> None:
-    """Leave the log of a run from which is taken off what each CONSTANT adds.
+def run_with_exact_operators(twins: Twins, pair: Pair, folder: Path) -> None:
+    """Leave the logs of a run that is fed nothing, with Paddle's inexact operators made exact.
 
-    Where that cannot be run there is no log, and what is off stays what it is.
+    Where that cannot be run there is no such log, and what is off stays what it is.
     """
-    constants = {row.key: "" for row in judgement.rows if row.verdict == "CONSTANT"}
-    cases = twins.options.run.cases
-    with _fed(twins, pair, folder, constants, cases, correct=True) as proof:
-        if proof is not None:
-            log = proof.log(stem, "paddle", CONSTANTS)
+    with _folder_for_a_run(folder) as proof:
+        if twins.feed(pair, proof):
+            return
+        for stem in twins.step.judged:
+            log = ResultFolder(proof).log(stem, "paddle", FREE_EXACT)
             for path in (log, sidecar_path(log)):
                 os.replace(path, folder / path.name)
 
 
 @contextmanager
-def _fed(
-    twins: Twins,
-    pair: Pair,
-    folder: Path,
-    fed: Mapping[str, str],
-    cases: Sequence[str],
-    correct: bool = False,
-) -> Iterator[ResultFolder | None]:
-    """What a run leaves that is fed, in a folder that goes afterwards; None where it failed."""
+def _folder_for_a_run(folder: Path) -> Iterator[Path]:
+    """A folder in a result's that goes afterwards."""
     proof = folder / "proof"
     proof.mkdir()
     try:
-        failed = twins.feed(pair, fed, cases, proof, correct)
-        yield None if failed else ResultFolder(proof)
+        yield proof
     finally:
         shutil.rmtree(proof)

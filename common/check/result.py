@@ -96,7 +96,8 @@ class Result:
         if cases:
             self.notes.append(f"of its preset this ran {_named_cases(cases)}")
         for sidecar in sidecars["torch"]:
-            self.classes |= {key: name.split()[-1] for key, name in sidecar.classes.items()}
+            names = sidecar.classes.items()
+            self.classes |= {key: name.rpartition(" ")[2] for key, name in names}
             self.cases += tuple(sidecar.batches)
         threshold = step.guide_threshold
         self.guide_passed = guide_passed(folder, step.guide_stem, threshold, judgements)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
-from common.check.origins import prove_origins, run_without_constants
+from common.check.origins import prove_origins, run_with_exact_operators
 from common.check.result import Result, refuse_unfit, shown
 from common.check.steps import Step
 from common.check.twins import Twins
@@ -151,15 +151,17 @@ def judge_model(
                     f"only the first origin is sure, single-step mode failed: {failed}"
                 )
             judgements = judge_folder(*judged, **how)
-            if not failed:
-                unproven = {s: j for s, j in judgements.items() if j.unproven}
-                for stem, judgement in unproven.items():
-                    run_without_constants(twins, pair, folder, stem, judgement)
-                if unproven:
-                    judgements = judge_folder(*judged, **how)
-                if not (options.strict or pair.built_in):
-                    for stem, judgement in judgements.items():
-                        prove_origins(twins, pair, folder, stem, judgement)
+            if not failed and any(judgement.asks_exact for judgement in judgements.values()):
+                failed = twins.single_step(pair, exact=True)
+                if failed:
+                    result.notes.append(f"Paddle's own part could not be shown: {failed}")
+                judgements = judge_folder(*judged, **how)
+            if not failed and any(judgement.asks_free for judgement in judgements.values()):
+                run_with_exact_operators(twins, pair, folder)
+                judgements = judge_folder(*judged, **how)
+            if not (failed or options.strict or pair.built_in):
+                for stem, judgement in judgements.items():
+                    prove_origins(twins, pair, folder, stem, judgement)
         result.take(judgements, folder, pair)
         if guide is not None:
             result.take_report(guide.wait(), guide.target)

@@ -5,17 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
-from common.logs.result_folder import SINGLE_STEP, ResultFolder
+from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file
 from common.pair.twin_process import Failure, TwinProcess, run_group
-from common.system.files import link_or_copy
 from common.system.frameworks import SIDES
 from common.transplant.operators import SMALLEST
+from common.weights import states
 
 
 class Twins:
@@ -85,16 +87,18 @@ class Twins:
         self._end(["torch"])
         return errors
 
-    def single_step(self, pair: Pair) -> str:
+    def single_step(self, pair: Pair, exact: bool = False) -> str:
         """Run the Paddle side once more, each module fed with the reference's values.
 
+        exact   compute exactly what Paddle's operators compute inexactly in float64
         Returns why that could not be done; empty where it was.
         """
         for launch in self.step.launches:
             if launch.single_step:
                 process = self._process("paddle")
-                request = self._request("paddle", pair, launch, single_step=True)
-                process.ask(request, self.work / pair.name / "request_paddle_single_step.json")
+                request = self._request("paddle", pair, launch, single_step=True, exact=exact)
+                name = f"request_paddle_single_step{'_exact' if exact else ''}.json"
+                process.ask(request, self.work / pair.name / name)
                 failure = process.failure()
                 if failure is not None:
                     error_file(self.work / pair.name, "paddle").unlink(missing_ok=True)
@@ -104,29 +108,23 @@ class Twins:
     def feed(
         self,
         pair: Pair,
-        fed: Mapping[str, str],
-        cases: Sequence[str],
         folder: Path,
-        correct: bool = False,
+        fed: Mapping[str, np.ndarray] | None = None,
+        cases: Sequence[str] = (),
     ) -> str:
-        """Run the Paddle side once more, into `folder`, with torch's values of some keys alone.
+        """Run the Paddle side once more, into `folder`, fed with some values alone.
 
-        fed      key -> the order of its axes on the Paddle side, such as "0 2 1"; "": as in torch
-        cases    those to run; none means all
-        correct  only take off what Paddle adds there by itself, as its single-step log shows
+        fed    key -> the value; None: nothing, and Paddle's inexact operators computed exactly
+        cases  those to run; none means those of the check
         Returns why that could not be done; empty where it was.
         """
-        files = ResultFolder(self.work / pair.name)
-        files.take_over(folder)
-        for stem in self.step.judged if correct else ():
-            local = files.log(stem, "paddle", SINGLE_STEP)
-            link_or_copy(local, folder / local.name)
-        more = {
-            "correct": correct,
-            "single_step": True,
-            "feed": tuple(fed),
-            "feed_axes": tuple(fed.values()),
-        }
+        ResultFolder(self.work / pair.name).take_over(folder)
+        more: dict[str, object] = {"single_step": True}
+        if fed is None:
+            more |= {"free": True, "exact": True}
+        else:
+            states.save_state(folder / "fed.npz", fed)
+            more["feed"] = "fed.npz"
         if cases:
             more["cases"] = tuple(cases)
         for launch in self.step.launches:

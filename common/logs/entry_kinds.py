@@ -41,6 +41,7 @@ def _length(value: object) -> bool:
 
 
 def _seconds(value: object) -> bool:
+    """Any size: not negative, and nothing that a sum of many would not hold."""
     return type(value) in (int, float) and 0 <= value < 1e12
 
 
@@ -149,6 +150,7 @@ COUNTS_BY_PLACE = Kind(_dict_of(_dict_of(_whole)), "whole numbers by name, by na
 NAMED_LENGTHS = Kind(_dict_of(_length), "lengths from 1 by name", dict)
 NAMED_LISTS = Kind(_dict_of(_texts), "lists of texts by name", dict)
 NAMED_RATES = Kind(_dict_of(_dict_of(_number_or_null)), "numbers by name, by name", dict)
+NAMED_SIZES = Kind(_dict_of(_dict_of(_seconds)), "sizes by name, by name", dict)
 LEDGER = Kind(_dict_of(_dict_of(_text)), "texts by name, by name", dict)
 TALLIES = Kind(_dict_of(_TALLY), "an operator's counts by name", dict)
 WITNESSES = Kind(_dict_of(_WITNESS), "what step 4's twins find, by case", dict)

@@ -3,7 +3,8 @@
 STEM_SIDE.npy                      a log of the float32 run; beside each log its sidecar, .json
 STEM_SIDE_fp64.npy                 of the float64 run
 STEM_paddle_fp64_single_step.npy   of a float64 run whose modules are fed torch's values
-STEM_paddle_fp64_constants.npy     of a float64 run less what each CONSTANT adds
+STEM_paddle_fp64_single_step_exact.npy   the same, with what Paddle computes inexactly made exact
+STEM_paddle_fp64_exact.npy         of a float64 run that is fed nothing, with that made exact
 STEM_SIDE_unforced.npy             of a float32 run that goes on with its own discrete choices
 STEM_choices.npz                   the choices that all other runs go on with
 STEM_diff.log                      reprod_log's own report
@@ -24,7 +25,7 @@ from common.system.frameworks import SIDES
 
 # Which run a log is of: what its name has behind the side.
 FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
-CONSTANTS = "_fp64_constants"
+EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
 
 _LOG = re.compile(r"(?P<stem>.+?)_(?P<side>torch|paddle)(?P<run>(_[a-z0-9_]+)?)\.npy")
 
@@ -96,7 +97,8 @@ class ResultFolder:
             "ref64": self.log(stem, "torch", FLOAT64),
             "cand64": self.log(stem, "paddle", FLOAT64),
             "local64": self.log(stem, "paddle", SINGLE_STEP),
-            "fed64": self.log(stem, "paddle", CONSTANTS),
+            "exact64": self.log(stem, "paddle", EXACT),
+            "free64": self.log(stem, "paddle", FREE_EXACT),
         }
         return {name: path for name, path in paths.items() if path.is_file()}
 

@@ -138,6 +138,10 @@ class Sidecar:
     # file:line of a model -> a cast to float32 or less, or what is made so -> how often it was
     # float64 instead, in a float64 run.
     lifted: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
+    # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
+    inexact: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
+    # Whether these were computed exactly.
+    exact: bool | None = _note(kinds.YES_OR_NO)
     # Why there is no float64 log.
     no_float64: str | None = _note(kinds.TEXT)
 

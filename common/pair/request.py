@@ -71,12 +71,12 @@ class RunRequest:
     only_float32: bool = False
     # Whether each module is fed the reference's values, in float64 alone.
     single_step: bool = False
-    # Single-step mode: the only keys that are fed the reference's values; none means every probe.
-    feed: tuple[str, ...] = ()
-    # For each of those the order of its axes on this side, such as "0 2 1"; none means as it is.
-    feed_axes: tuple[str, ...] = ()
-    # Whether those are corrected instead, by what single-step mode shows this side to add there.
-    correct: bool = False
+    # A file beside the request: the only keys that are fed in such a run, and what they are fed.
+    feed: str | None = None
+    # Whether nothing is fed in such a run.
+    free: bool = False
+    # Whether Paddle's inexact operators are computed exactly in such a run.
+    exact: bool = False
     # Whether the sidecar tells what common.certificate asks for beside the usual.
     certify: bool = False
     # Whether the model is only built, and the owners of its weights written.

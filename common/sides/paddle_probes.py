@@ -63,7 +63,6 @@ def observe(session, label, value, class_name="", replace=True):
     replaced = reference is not None and tuple(reference.shape) == shape(value)
     if not is_float(value):
         return like(reference, value) if replaced else value
-    value = _corrected(session, key, value)
     differentiable = session.gradients and not value.stop_gradient and paddle.is_grad_enabled()
     if replaced:
         value = with_values(value, reference)
@@ -90,16 +89,8 @@ def _observe_gradient(session, label, gradient):
     session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
     reference = None if session.reference is None else session.reference.get(key)
     if reference is None or tuple(reference.shape) != shape(gradient):
-        return _corrected(session, key, gradient)
+        return gradient
     return like(reference, gradient)
-
-
-def _corrected(session, key, value):
-    """The value, less what this side is known to add to it by itself."""
-    correction = session.corrections.get(key)
-    if correction is None or tuple(correction.shape) != shape(value):
-        return value
-    return value + like(correction, value)
 
 
 def _observe_nested(session, site, values, class_name, replace=True):
@@ -147,7 +138,7 @@ def _works_in_place(module, session):
     single-step mode everyone is given the reference's values anyway.
     """
     told = getattr(module, "inplace", False) or getattr(module, "_inplace", False)
-    return bool(told) and session.reference is None
+    return bool(told) and (session.reference is None or session.partly)
 
 
 def _observe_inputs(session, name, kind, module, inputs, keywords):

@@ -7,6 +7,7 @@ from common.system.checkout import ROOT
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
+_EXACT = f"{_COMMON}transplant/exact.py"  # it stands before Paddle's own functions
 
 _FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle|numpy)/")
 
@@ -15,7 +16,8 @@ _PACKAGES = re.compile(r".*/(site|dist)-packages/")
 
 def of_framework_file(filename: str) -> bool:
     """True for the frameworks' own files, unlike those of models that are installed."""
-    return bool(_FRAMEWORK_FILE.search(filename.replace("\\", "/")))
+    path = filename.replace("\\", "/")
+    return path == _EXACT or bool(_FRAMEWORK_FILE.search(path))
 
 
 def short_place(place: str, root: str) -> str:

@@ -44,6 +44,7 @@ class Job:
     request_file  the name of the request's file beside them
     transplant    of common/transplant/patch.py, where torch computes some of Paddle's operators
     gradients     whether a gradient can be asked for anywhere: the model or its loss asks
+    exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
     """
 
     side: ModuleType
@@ -57,6 +58,7 @@ class Job:
     request_file: str
     transplant: object | None = None
     gradients: bool = False
+    exact: object | None = None
 
 
 class Run:
@@ -74,6 +76,7 @@ class Run:
         self.pair = pair = job.pair
         self.case = case
         self.request = request = job.request
+        self.exact = job.exact
         self.dtype = dtype
         self.folder = job.folder
         self.gradients = job.gradients
@@ -299,6 +302,20 @@ class Run:
         self.session.running.clear()
         with self.drawing():
             return model(**self.of_forward(model, tensors))
+
+    @contextmanager
+    def unclipped(self) -> Iterator[None]:
+        """Inside, a float64 loss is that which its gradient is of, on both sides."""
+        if self.exact is None or self.dtype != "float64":
+            yield
+            return
+        saved, found = self.exact.mode, self.exact.found
+        self.exact.begin("unclip")
+        try:
+            yield
+        finally:
+            self.exact.begin(saved)
+            self.exact.found = found
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""

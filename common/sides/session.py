@@ -26,7 +26,7 @@ class Session:
 
     record      called with (key, array) for each choice and, while `probing`, each probe
     reference   single-step mode: key -> the reference's float64 array, put in the probe's place
-    corrections key -> what is added to a probe's value, float64; reference is then None
+    partly      whether `reference` holds only some of what is probed
     gradients   also record (and in single-step mode replace) the gradient at each probe
     forced      key -> int64 array: discrete choices to go on with instead of this run's own
     """
@@ -38,13 +38,13 @@ class Session:
         record: Callable[[str, np.ndarray], None] | None = None,
         reference: Mapping[str, np.ndarray] | None = None,
         forced: Mapping[str, np.ndarray] | None = None,
-        corrections: Mapping[str, np.ndarray] | None = None,
+        partly: bool = False,
         gradients: bool = False,
     ):
         self.tape = Tape(seed)
         self.record = record
         self.reference = reference
-        self.corrections = corrections or {}
+        self.partly = partly
         self.forced = forced
         self.gradients = gradients
         self.probing = record is not None

@@ -17,7 +17,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,9 +27,10 @@ import numpy as np
 
 from common.logs.reader import read_log
 from common.logs.result_folder import (
-    CONSTANTS,
+    EXACT,
     FLOAT32,
     FLOAT64,
+    FREE_EXACT,
     SINGLE_STEP,
     UNFORCED,
     ResultFolder,
@@ -71,6 +72,7 @@ class Twin:
     dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
     part: str = ""
+    exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
 
     def answer(self, path: Path) -> int:
@@ -114,6 +116,10 @@ class Twin:
             self.transplanted = wanted
             for instrument in ("dropout", "draws", "choices", "lift"):
                 importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
+            if self.side.NAME == "paddle":
+                exact = importlib.import_module("common.transplant.exact")
+                self.exact = exact.Exact(_site, lambda: current().probing)
+                self.exact.install()
             forbid_compat()
         elif wanted != self.transplanted:
             raise UserError("this process has other operators transplanted: start a new one")
@@ -131,6 +137,7 @@ class Twin:
             folder,
             request_file,
             self.transplant,
+            self.exact,
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
@@ -222,13 +229,12 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
         with read_log(files.log(job.stem, "torch", FLOAT64)) as reference:
-            if request.correct:
-                with read_log(files.log(job.stem, side, SINGLE_STEP)) as local:
-                    corrections = _corrections(reference, local, request.feed)
-                write(CONSTANTS, "float64", forced, corrections=corrections)
-                return
-            fed = _fed(reference, request) if request.feed else reference
-            write(SINGLE_STEP, "float64", forced, fed)
+            name = EXACT if request.exact else SINGLE_STEP
+            if request.free:
+                name, reference = FREE_EXACT, {}
+            elif request.feed:
+                reference = read_npz(job.folder / request.feed)
+            write(name, "float64", forced, reference)
         return
     no_float64 = ""
     for dtype in dtypes[-1:] if request.only_float32 else dtypes:
@@ -252,24 +258,10 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             write(UNFORCED, dtype, None, probing=False)
 
 
-def _corrections(
-    reference: Mapping[str, np.ndarray], local: Mapping[str, np.ndarray], keys: tuple[str, ...]
-) -> dict[str, np.ndarray]:
-    """What the reference has more at each key than this side has on the reference's input."""
-    both = [key for key in keys if key in reference and key in local]
-    return {key: reference[key] - local[key] for key in both}
-
-
-def _fed(reference: Mapping[str, np.ndarray], request: RunRequest) -> dict[str, np.ndarray]:
-    """The reference's values of the keys that alone are fed, with their axes as on this side."""
-    orders = request.feed_axes or ("",) * len(request.feed)
-    fed = {}
-    for key, order in zip(request.feed, orders, strict=True):
-        if key not in reference:
-            continue
-        axes = [int(axis) for axis in order.split()]
-        fed[key] = np.transpose(reference[key], axes) if axes else reference[key]
-    return fed
+def _site() -> str:
+    """The module that runs now, by torch's name, behind the prefix of its case."""
+    session = current()
+    return session.prefix + session.rename(session.site_of_draw())
 
 
 def _transplant(text: str):

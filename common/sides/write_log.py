@@ -34,14 +34,12 @@ def write_log(
     dtype: str,
     forced: Mapping[str, np.ndarray] | None,
     reference: Mapping[str, np.ndarray] | None = None,
-    corrections: Mapping[str, np.ndarray] | None = None,
     probing: bool = True,
 ) -> Session:
     """Run every case of a job in one precision, and write the log with its sidecar.
 
     forced     the discrete choices to go on with, instead of this run's own
     reference  single-step mode: the reference's values
-    corrections what is added to the values of some probes
     probing    whether every module's inputs and outputs are logged, beside what the step logs
     """
     side, pair, request = job.side, job.pair, job.request
@@ -50,6 +48,8 @@ def write_log(
     if job.transplant:
         counted = dtype == "float32" and reference is None and not request.uncounted
         job.transplant.compare = counted
+    if job.exact and reference is not None:
+        job.exact.begin("lift" if request.exact else "watch")
     inputs: dict[str, np.ndarray] = {}
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
@@ -60,7 +60,7 @@ def write_log(
             record=writer.add,
             forced=forced,
             reference=reference,
-            corrections=corrections,
+            partly=request.free or request.feed is not None,
         )
         session.probing = probing
         for case in job.cases:
@@ -89,6 +89,9 @@ def write_log(
     if lifted:
         root = str(ROOT)
         notes["lifted"] = {short_place(place, root): calls for place, calls in lifted.items()}
+    if job.exact and reference is not None:
+        notes |= {"inexact": job.exact.found, "exact": request.exact}
+        job.exact.begin("off")
     sidecar = Sidecar(
         schema=SCHEMA,
         step=LogName.parse(path.name).stem,

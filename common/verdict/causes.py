@@ -1,7 +1,7 @@
 """Why a row is as it is, where that is known: sentences for its note.
 
-Constants that Paddle keeps in float32, its noisy Adam, its clipped softmax, gradients whose
-agreement shows nothing, and where to look for a wrong one.
+Paddle's noisy Adam, its clipped softmax, gradients whose agreement shows nothing, and where to look
+for a wrong one.  Operators that are inexact in float64 have a table of their own (operators.py).
 """
 
 from collections.abc import Mapping
@@ -10,55 +10,31 @@ import numpy as np
 
 from common.logs.key import Key, parent_of
 from common.verdict.logs_of_a_run import Logs
+from common.verdict.operators import table
 from common.verdict.row import Row
 
-# Constants that Paddle 3.3.1 keeps in float32 even in a float64 model, and the relative gap that
-# each leaves (measured); by the class or the function that has it.
-_CONSTANTS = {
-    "pow": "keeps pow's exponent in float32 (abs(x)**0.3: 1.4e-8)",
-    "label_smooth": "keeps label_smooth's epsilon in float32 (2.0e-8)",
-    "selu": "keeps selu's scale and alpha in float32 (2.5e-8)",
-    "avgpool2d": "keeps a float32 factor in avg_pool2d's gradient (7.5e-9)",
-    "elu": "keeps elu's alpha in float32 (4.5e-10)",
-    "running_mean": "keeps BatchNorm's momentum in float32 (6e-8 / (1 - momentum))",
-    "running_var": "keeps BatchNorm's momentum in float32 (6e-8 / (1 - momentum))",
-    "hardsigmoid": "keeps hardsigmoid's slope in float32 (gradient 1.8e-7)",
-    "momentum": "keeps Momentum's coefficient in float32 (velocity 9.3e-8 after 10 steps)",
-    "clipgradbyglobalnorm": "clips by a norm to which torch adds 1e-6 (1.2e-7)",
-}
-STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
-_EPSILON = "keeps {name}'s epsilon in float32 (a gap of about 1.3e-8 * eps / (variance + eps))"
-_NORMS = ("layernorm", "batchnorm", "groupnorm", "instancenorm", "rmsnorm", "localresponsenorm")
-_CAUSE_UNKNOWN = "a constant that one side keeps in float32; cause unknown"
 _CLIPPED = (
     "Paddle's softmax, log_softmax and cross_entropy take no logit for more than 64 below the "
     "largest (on CPU), and these are farther apart; logsumexp has no such limit"
 )
 _CLIPPED_FROM = 64.0
-_NOISY_ADAM = "Paddle's float32 Adam and AdamW are 20 to 41 times noisier than torch's"
 
 
 def explain(row: Row, key: Key, logs: Logs) -> None:
-    """Name the cause of a CONSTANT, of an optimizer row's PRECISION, or where to look."""
-    if row.verdict == "CONSTANT":
-        classes = logs.sidecars["cand64"].classes or logs.sidecars["cand32"].classes
-        known = key.local in STATISTICS
-        row.add_note(constant_cause(key.local if known else class_of(key, classes)))
-    elif row.verdict == "PRECISION" and "/adam" in f"/{key}" and key.is_optimizer:
-        row.add_note(_NOISY_ADAM)
+    """Name the cause of an optimizer row's PRECISION, or where to look."""
+    if row.verdict == "PRECISION" and "/adam" in f"/{key}" and key.is_optimizer:
+        row.add_note(_noisy_adam())
     elif row.origin and row.verdict == "DIVERGED":
         row.add_note(_gradient_cause(key) or _loss_cause(key, logs))
 
 
-def constant_cause(name: str) -> str:
-    """What Paddle keeps in float32 in a layer or function of this name."""
-    plain = name.rsplit(".", 1)[-1].lower().replace("_", "")
-    for known, cause in _CONSTANTS.items():
-        if plain == known.replace("_", ""):
-            return f"Paddle {cause}"
-    if any(plain.rstrip("123d") == norm or plain == norm for norm in _NORMS):
-        return "Paddle " + _EPSILON.format(name=name)
-    return f"{_CAUSE_UNKNOWN} ({name})" if name else _CAUSE_UNKNOWN
+def _noisy_adam() -> str:
+    """How noisy Adam itself is in float32, as it was measured on the same gradients."""
+    own, theirs = table()["Adam"], table()["Adam of torch"]
+    return (
+        f"Paddle's float32 Adam and AdamW by themselves are {own.value / theirs.value:.0f} times "
+        f"noisier than torch's ({own.value:.1e} of a weight after ten steps)"
+    )
 
 
 def class_of(key: Key, classes: Mapping[str, str]) -> str:

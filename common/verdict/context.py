@@ -1,7 +1,7 @@
 """What is known of a tensor beside its values, and what is remembered of a case to know it.
 
-`Context` is what the rule is given.  `LongestSum`, `InheritedNoise` and `ZeroGradients` take in the
-tensors of one case in their order, for what a later one may owe to them.  NumPy only.
+`Context` is what the rule is given.  `LongestSum` and `InheritedNoise` take in the tensors of one
+case in their order, for what a later one may owe to them.  NumPy only.
 """
 
 from dataclasses import dataclass
@@ -60,40 +60,6 @@ class InheritedNoise:
             self._samples[samples] = np.maximum(self._samples.get(samples, 0.0), each)
         else:
             self._mixed = max(self._mixed, float(ratios.max()))
-
-
-class ZeroGradients:
-    """The elements of parameters whose gradient is zero in exact arithmetic.
-
-    Adam divides a gradient by its own size, so that a step makes of noise what it makes of any
-    other gradient: such elements' weights then move at random, and nothing depends on them.
-    """
-
-    def __init__(self):
-        self._elements: dict[str, np.ndarray] = {}  # parameter -> where its gradient is noise
-
-    def find(self, parameter: str, arrays) -> None:
-        """Look at a parameter's gradient: ref32, cand32, ref64, cand64, floats of one shape."""
-        t32, p32, t64, p64 = arrays
-        with np.errstate(all="ignore"):
-            noise = float(np.maximum(np.abs(t32 - t64), np.abs(p32 - p64)).max(initial=0.0))
-            exact = np.maximum(np.abs(t64), np.abs(p64))
-            # What is 0 in float32 too has no noise: it is not moved at all.
-            only_noise = (exact <= tolerance("noise_only") * noise) & ((t32 != 0) | (p32 != 0))
-        if only_noise.any():
-            self._elements[parameter] = only_noise
-
-    def excuse(self, parameter: str, arrays: list) -> int:
-        """Put the reference's values where a step moved both sides by noise; returns how many."""
-        only_noise = self._elements.get(parameter)
-        t32, p32, t64, p64 = arrays
-        if only_noise is None or any(array.shape != only_noise.shape for array in arrays):
-            return 0
-        allowed = tolerance("zero_gradient") * float(np.abs(t32 - t64)[only_noise].max())
-        moved = only_noise & (p64 != t64)
-        moved &= (np.abs(p64 - t64) <= allowed) & (np.abs(p32 - p64) <= allowed)
-        arrays[1], arrays[3] = np.where(moved, t32, p32), np.where(moved, t64, p64)
-        return int(np.count_nonzero(moved))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,20 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import printable
-from common.verdict.causes import STATISTICS
 from common.verdict.context import Context
 from common.verdict.logs_of_a_run import Logs, kind_scales
-from common.verdict.match import Values, same_elements, turned_axes
+from common.verdict.match import Arrange, Values, likeness, same_elements
 from common.verdict.row import AGREEING, FAILING, Row, exit_code
 from common.verdict.rule import judge_tensor
+
+STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 
 # Why a value is INSIDE.
 MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other values"
@@ -42,8 +46,10 @@ class Inside:
 
     def __init__(self, logs: Logs, keys: Sequence[Key]):
         """`keys`: those of all rows, in their order."""
-        self.axes: dict[str, tuple[int, ...]] = {}  # key -> the order of paddle's axes, for torch's
-        self.unproven = False  # only a fed64 log can tell whether constants explain what is off
+        # Key of a value that is arranged otherwise -> what makes paddle's arrangement of torch's.
+        self.arranged: dict[str, Arrange] = {}
+        # Only a run with exact operators can tell whether those explain what is off.
+        self.asks_free = False
         self._logs = logs
         self._keys = list(keys)
         self._runs = ("ref64", "cand64") if "ref64" in logs else ("ref32", "cand32")
@@ -69,12 +75,12 @@ class Inside:
             rows[i] = row
         off = [i for i in off if i not in matched]
         if aligned and any(rows[i].origin and not _cannot(rows[i]) for i in off):
-            aligned = self._explained_by_constants(rows)
+            aligned = self._explained_by_operators(rows)
         for i in off:
             why = self._why(self._keys[i])
             lacking = _cannot(rows[i]) and why == MISSING
             unlike = _cannot(rows[i]) and why == SHAPE
-            if aligned or lacking or unlike and not self._turned(i, rows):
+            if aligned or lacking or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
         return _said(rows, list(matched.values()), aligned)
 
@@ -82,44 +88,50 @@ class Inside:
     def _scales(self) -> dict[str, float]:
         return kind_scales(self._logs["ref64"], self._logs.cases)
 
-    def _explained_by_constants(self, rows: Sequence[Row]) -> bool:
-        """Whether constants alone bring what is CARRIED in rows that decide.
+    def _explained_by_operators(self, rows: Sequence[Row]) -> bool:
+        """Whether Paddle's inexact operators alone bring what is CARRIED in rows that decide.
 
-        Only a run without the constants shows it; `unproven` says that there is none.
+        Only a run with exact operators shows that nothing inside has a part in it.
         """
         carried = [
             (row, key)
             for row, key in zip(rows, self._keys, strict=True)
             if row.verdict == "CARRIED" and not row.inside
         ]
-        self.unproven = bool(carried) and "fed64" not in self._logs
-        return not self.unproven and not any(self.off_in("fed64", row, key) for row, key in carried)
+        self.asks_free = bool(carried) and "free64" not in self._logs
+        if self.asks_free:
+            return False
+        return not any(self.gap_in("free64", row, key)[0] for row, key in carried)
 
-    def off_in(self, run: str, row: Row, key: Key) -> bool:
-        """Whether a row is off in a float64 run of the candidate that was fed something."""
+    def gap_in(self, run: str, row: Row, key: Key) -> tuple[bool, float]:
+        """Whether a row is off in another float64 run of the candidate, and how far."""
         arrays = [self._logs.get(name, key) for name in ("ref32", "ref32", "ref64", run)]
         if any(array is None for array in arrays):
-            return True
+            return True, np.inf
         context = Context(kind_scale=self._scales.get(key.group), single_step=True)
-        return judge_tensor(row.key, *arrays, context).verdict not in AGREEING
+        again = judge_tensor(row.key, *arrays, context)
+        return again.verdict not in AGREEING, _relative(again)
 
-    def _turned(self, i: int, rows: list[Row]) -> bool:
-        """Judge a value with its axes in the order that suits; False where there is no such order.
+    def _rearranged(self, i: int, rows: list[Row]) -> bool:
+        """Judge a value as it is arranged on the other side; False where that cannot be told.
 
         In single-step mode it could not be fed: it is an origin where what its module was given
         agrees, or, if that cannot be told, where there is none before it.
         """
         key = self._keys[i]
-        ref, cand = (self._logs.get(name, key) for name in self._runs)
-        axes = turned_axes(ref, cand)
-        if axes is None:
+        alike = likeness(*(self._logs.get(name, key) for name in self._runs))
+        if alike is None:
             return False
         runs = [self._logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
-        runs[1::2] = [None if array is None else array.transpose(axes) for array in runs[1::2]]
+        ways = (alike.own, alike.other) * 2
+        try:
+            runs = [a if a is None else way(a) for a, way in zip(runs, ways, strict=True)]
+        except (ValueError, IndexError):  # the float32 run had other shapes
+            return False
         row = self._told(judge_tensor(str(key), *runs), rows[i])
         row.origin = self._starts_at(i, rows)
-        row.add_note("the paddle side has its axes in another order")
-        rows[i], self.axes[str(key)] = row, axes
+        row.add_note("shaped otherwise on the paddle side")
+        rows[i], self.arranged[str(key)] = row, alike.back
         return True
 
     def _starts_at(self, i: int, rows: Sequence[Row]) -> bool:
@@ -200,26 +212,46 @@ class Inside:
         return self._values[place]
 
 
-def off_when_fed(
-    logs: Mapping[str, os.PathLike], fed: os.PathLike, case: str, rows: Sequence[Row]
-) -> tuple[int, int]:
-    """How many rows that decide are off in a case, and how many in another run of the candidate.
+@dataclass(frozen=True)
+class Effect:
+    """What feeding a value does to the rows that decide and were off."""
 
-    logs  what judge_logs takes; fed is a log of the candidate's float64 run in which something was
-          fed the reference's values
+    before: int  # how many are off
+    after: int  # and how many when it is fed
+    left: float  # what part of their gaps is left
+
+
+def effect_of(
+    logs: Mapping[str, os.PathLike], fed: os.PathLike, case: str, rows: Sequence[Row]
+) -> Effect:
+    """What another float64 run of the candidate, in which something was fed, shows in a case.
+
+    logs  what judge_logs takes
+    fed   the log of that run
     """
     with ExitStack() as stack:
-        opened = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"fed64": fed})
+        opened = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"free64": fed})
         keys = [Key.parse(row.key, opened.cases) for row in rows]
         inside = Inside(opened, keys)
-        off: dict[bool, list[tuple[bool, bool]]] = {False: [], True: []}  # forward, then gradients
+        gaps: dict[bool, list[tuple[float, bool, float]]] = {False: [], True: []}
         for row, key in zip(rows, keys, strict=True):
-            if row.inside or key.case != case or opened.get("fed64", key) is None:
+            if row.inside or not _is_off(row) or key.case != case:
                 continue
-            off[bool(key.kind)].append((_is_off(row), inside.off_in("fed64", row, key)))
-        # A wrong gradient stays where a wrong output is put right.
-        pairs = off[False] if any(before for before, _ in off[False]) else off[True]
-        return sum(before for before, _ in pairs), sum(after for _, after in pairs)
+            if opened.get("free64", key) is not None:
+                gaps[bool(key.kind)].append((_relative(row), *inside.gap_in("free64", row, key)))
+        # A wrong gradient stays where a wrong output is put right: gradients count where they alone
+        # are off.
+        found = gaps[False] or gaps[True]
+        before = sum(gap for gap, _, _ in found)
+        after = sum(gap for _, _, gap in found)
+        return Effect(len(found), sum(o for _, o, _ in found), after / before if before else 1.0)
+
+
+def _relative(row: Row) -> float:
+    """A row's gap as a part of its size, at most 1; what cannot be compared is all off."""
+    if row.gap is None or not row.scale or not np.isfinite(row.gap):
+        return 1.0
+    return min(row.gap / row.scale, 1.0)
 
 
 def _cannot(row: Row) -> bool:

@@ -14,13 +14,16 @@ import numpy as np
 
 from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import escaped
-from common.verdict.causes import NOISE_ONLY, STATISTICS, explain, note_gradient
+from common.verdict.adam import AdamNoise
+from common.verdict.causes import NOISE_ONLY, class_of, explain, note_gradient
 from common.verdict.choices import Choice, judge_choice
-from common.verdict.context import Context, InheritedNoise, LongestSum, ZeroGradients
+from common.verdict.context import Context, InheritedNoise, LongestSum
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside, is_inside
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
+from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
+from common.verdict.operators import Evidence, constant_allowed, of_class
 from common.verdict.origins import Streams, parent_code
 from common.verdict.row import AGREEING, FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
 from common.verdict.rule import judge_tensor
@@ -28,9 +31,6 @@ from common.verdict.tolerances import tolerance
 
 RECENT = 4  # forward tensors that count as what the next one may be computed from
 FILL = 1e3  # times the largest other value: what a mask puts in
-
-# What a constant makes of a whole pass at other weights, against the same at the first weights.
-CARRIED_MORE = 16.0
 
 
 @dataclass
@@ -40,9 +40,11 @@ class Judgement:
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
-    # Key of a value inside -> the order of paddle's axes that gives torch's.
-    axes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    unproven: bool = False  # only a fed64 log can tell whether constants explain what is off
+    # Key of a value inside that is arranged otherwise -> what makes paddle's of torch's.
+    arranged: dict[str, Arrange] = field(default_factory=dict)
+    # A run in which Paddle's inexact operators are exact would show more: fed, or fed nothing.
+    asks_exact: bool = False
+    asks_free: bool = False
 
     @property
     def verdict(self) -> str:
@@ -90,7 +92,8 @@ def judge_logs(
     cand64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     *,
     local64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
-    fed64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    exact64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    free64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     batch: int | Mapping[str, int | None] | None = None,
     step: object = "",
     model: str = "",
@@ -104,8 +107,9 @@ def judge_logs(
     local64        the candidate's float64 run fed with the reference's values, probe by probe: once
                    a row is off, the rows after it take their verdict from it, so that what was only
                    passed on is CARRIED and every origin is found
-    fed64          the candidate's float64 run less what each CONSTANT adds: whether those explain
-                   all that is off
+    exact64        the same run with Paddle's inexact operators computed exactly: it shows which
+                   differences are theirs
+    free64         such a run that is fed nothing: whether they explain all that is off
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
     until_off      end with the first row that shows that single-step logs will be wanted: it is not
                    HARMLESS, and decides
@@ -114,7 +118,7 @@ def judge_logs(
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
-    sources["fed64"] = fed64
+    sources |= dict(exact64=exact64, free64=free64)
     with ExitStack() as stack:
         logs = Logs(stack, sources)
         judgement = Judgement(cases=logs.cases)
@@ -142,10 +146,11 @@ def judge_logs(
             judgement.rows.append(row)
             if until_off and row.verdict not in HARMLESS and not (row.inside and not strict):
                 break
+        judgement.asks_exact = judge.evidence.asked
         if not strict:
             inside = Inside(logs, keys[: len(judgement.rows)])
             judgement.notes += inside.settle(judgement.rows)
-            judgement.axes, judgement.unproven = inside.axes, inside.unproven
+            judgement.arranged, judgement.asks_free = inside.arranged, inside.asks_free
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
@@ -157,12 +162,11 @@ class _Case:
     def __init__(self, name: str, logs: Logs):
         self.off = False  # whether a row is off already
         self.failing = False  # whether one does not pass
-        self.carried = 0.0  # gap / scale that its constants may make in a later pass
         # Scales of the last forward tensors, which the next one is likely computed from.
         self.recent: deque[float] = deque(maxlen=RECENT)
         self.longest_sum = LongestSum()
         self.inherited = InheritedNoise()
-        self.zero_gradients = ZeroGradients()
+        self.adam = AdamNoise(logs.get)
         probed = logs.sidecars["ref32"].modules
         self.modules = {module[len(name) :] for module in probed if module.startswith(name)}
 
@@ -184,6 +188,7 @@ class _Judge:
         self.kind_scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
         self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
         self.streams = Streams()
+        self.evidence = Evidence(logs)
         self._cases: dict[str, _Case] = {}
 
     def case_of(self, key: Key) -> _Case:
@@ -204,6 +209,7 @@ class _Judge:
             case.off = True
             if row.verdict in FAILING and self.logs.get("local64", key) is not None:
                 self.came_around(key)  # the first of its kind
+        self.evidence.settle(row, key, self.class_of(key), lambda: self.exact_row(key))
         if row.origin and row.verdict in FAILING:
             case.failing = True
         explain(row, key, self.logs)
@@ -228,22 +234,27 @@ class _Judge:
         if "ref64" in self.logs and arrays[2] is None:
             row.add_note("not in the float64 logs")
         if key.is_gradient and row.verdict != "INVALID":
-            if key.kind == "grad" and not key.run and row.noise_ref is not None:
-                case.zero_gradients.find(key.site, arrays)
             note_gradient(row, *(arrays[:2] if arrays[2] is None else arrays[2:]))
         return row
 
     def judged(self, key: Key, arrays: list[np.ndarray | None], single_step: bool = False) -> Row:
         """A row's verdict by the rule; arrays of ref32, cand32, ref64, cand64 (or local64)."""
-        moved, arrays = 0, list(arrays)
-        if key.kind == "weight" and key.prefix and all(array is not None for array in arrays):
-            moved = self.case_of(key).zero_gradients.excuse(key.site, arrays)
         context = self.context(key, arrays[0], arrays[2], single_step)
         row = judge_tensor(str(key), *arrays, context)
+        if row.verdict in AGREEING or any(array is None for array in arrays) or row.gap is None:
+            return row
+        less = list(arrays)
+        moved = self.case_of(key).adam.excuse(key, less, single_step)
         if moved:
-            row.add_note(f"{moved} values moved by the noise of a zero gradient")
-            if row.verdict not in FAILING:
-                row.excuse = ", ".join(filter(None, ("zero gradient", row.excuse)))
+            other = judge_tensor(str(key), *less, context)
+            if other.verdict in AGREEING:
+                row.verdict, row.note, row.allowed = "ROUNDING", "", other.allowed
+                row.gap, row.noise_cand, row.measure = other.gap, other.noise_cand, other.measure
+                row.beyond = row.worst_index = row.worst_ref = row.worst_cand = row.sample = None
+                row.excuse = ", ".join(filter(None, ("noise through Adam", other.excuse)))
+                row.add_note(
+                    f"{moved} values moved by what Adam makes of the noise of their gradients"
+                )
         return row
 
     def context(self, key: Key, ref32, ref64, single_step: bool) -> Context:
@@ -260,7 +271,9 @@ class _Judge:
             single_step=single_step,
             may_be_masked=bool(self.logs.classes_of(key)[0]) and key.kind in ("", BUFFER),
             allow_nan=self.allow_nan,
-            constant=self.constant_allowed(key),
+            constant=constant_allowed(
+                of_class(self.class_of(key)), key, lambda k: self.logs.get("ref64", k)
+            ),
             inherited=None if single_step else case.inherited,  # a single step inherits nothing
         )
 
@@ -278,20 +291,17 @@ class _Judge:
         scores = self.logs.get("ref32" if ref64 is None else "ref64", key.of_choice("scores"))
         return 0.0 if scores is None else largest_scale([scores[np.isfinite(scores)]])
 
-    def constant_allowed(self, key: Key) -> float:
-        """How far a constant kept in float32 may bring this row, as a part of its scale."""
-        if str(key).endswith(STATISTICS):
-            return tolerance("constant_statistics")
-        usual = tolerance("constant")
-        if key.local or self.logs.classes_of(key)[0] != "LayerNorm":
-            return usual
-        values = self.logs.get("ref64", key.first_input)
-        if values is None or values.ndim == 0 or not np.isfinite(values).all():
-            return usual
-        # Its epsilon is all that is kept: what it weighs against the least variance.
-        variance = float(values.var(axis=-1).min())
-        epsilon = tolerance("largest_epsilon")
-        return min(usual, tolerance("constant_epsilon") * epsilon / (variance + epsilon))
+    def class_of(self, key: Key) -> str:
+        """The class of the candidate's module that a row belongs to."""
+        sidecars = self.logs.sidecars
+        return class_of(key, sidecars["cand64"].classes or sidecars["cand32"].classes)
+
+    def exact_row(self, key: Key) -> Row | None:
+        """The row of the run with exact operators; None where that has no such tensor."""
+        ref32, ref64, exact64 = (self.logs.get(n, key) for n in ("ref32", "ref64", "exact64"))
+        if ref64 is None or exact64 is None:
+            return None
+        return self.judged(key, [ref32, ref32, ref64, exact64], single_step=True)
 
     # ---- discrete choices -----------------------------------------------------------------------
 
@@ -347,17 +357,13 @@ class _Judge:
         case = self.case_of(key)
         if local.verdict in AGREEING:
             if row.verdict not in AGREEING:
-                self.carry(key, row, "right on the reference's input")
+                row.verdict, row.excuse = "CARRIED", ""
+                row.add_note("right on the reference's input")
             return row
         if row.verdict in AGREEING and not self.strict:
             return row  # what it was fed may mean something else inside this side's model
-        if key.is_own_pass and local.verdict != "CONSTANT":
-            # The whole model at the reference's weights: what is off above is off in here too.
-            if case.failing:
-                return row
-            if local.gap is not None and local.gap <= case.carried * local.scale:
-                self.carry(key, row, "no more than the same constant makes at the first weights")
-                return row
+        if key.is_own_pass and local.verdict != "CONSTANT" and case.failing:
+            return row  # the whole model at the reference's weights: what is off above is off here
         if local.verdict in FAILING and row.verdict in FAILING and self.came_around(key):
             row.verdict = "CARRIED"
             row.add_note("the code around the modules, off above, brings it")
@@ -375,14 +381,6 @@ class _Judge:
             return False
         arrays = (self.logs.get("ref64", key), self.logs.get("local64", key))
         return self.streams.explains(key, parent, *arrays)
-
-    def carry(self, key: Key, row: Row, why: str) -> None:
-        """Make a row CARRIED, and remember how far off a pass of the model can be by that."""
-        row.verdict, row.excuse = "CARRIED", ""
-        row.add_note(why)
-        if row.gap is not None and row.scale and not key.is_own_pass:
-            case = self.case_of(key)
-            case.carried = max(case.carried, CARRIED_MORE * row.gap / row.scale)
 
 
 def _unmasked(values: np.ndarray) -> np.ndarray:

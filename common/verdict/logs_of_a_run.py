@@ -21,7 +21,8 @@ LOGS = {
     "ref64": "torch's float64 log",
     "cand64": "paddle's float64 log",
     "local64": "paddle's single-step log",
-    "fed64": "paddle's log without its constants",
+    "exact64": "paddle's single-step log with exact operators",
+    "free64": "paddle's float64 log with exact operators",
 }
 _FLOAT32 = ("ref32", "cand32")
 

@@ -145,21 +145,46 @@ def same_elements(ref: np.ndarray, cand: np.ndarray) -> bool:
     return _near(a, b)
 
 
-def turned_axes(ref: np.ndarray, cand: np.ndarray) -> tuple[int, ...] | None:
-    """The order of the candidate's axes in which it is most like the reference; None for none.
+@dataclass(frozen=True)
+class Likeness:
+    """How a value that may be off is arranged on the two sides.
 
-    Its values may be off: more than half of the reference's size, and no order can be told.
+    own, other  arrangements of the reference's array and of the candidate's, which make them alike
+    back        of the reference's array, which makes it one of the candidate's shape
     """
-    if sorted(ref.shape) != sorted(cand.shape) or not 1 < ref.ndim <= _MOST_AXES:
+
+    own: Arrange
+    other: Arrange
+    back: Arrange
+
+
+def likeness(ref: np.ndarray, cand: np.ndarray) -> Likeness | None:
+    """The order of axes in which the candidate is most like the reference; None where none is.
+
+    What is the same for all along an axis counts once.  Values that are off by more than half of
+    the reference's size tell nothing.
+    """
+    if {ref.dtype.kind, cand.dtype.kind} - set("fiub") or max(ref.ndim, cand.ndim) > _MOST_AXES:
         return None
-    values, others = _numbers(ref), _numbers(cand)
+    one, another = _single(ref), _single(cand)
+    values, others = _numbers(ref[one]), _numbers(cand[another])
+    if sorted(values.shape) != sorted(others.shape) or values.size < 2:
+        return None
     best, size = None, 0.5 * float(np.sqrt(np.square(values).mean()))
-    for order in permutations(range(ref.ndim)):
-        if tuple(cand.shape[axis] for axis in order) == ref.shape:
+    for order in permutations(range(values.ndim)):
+        if tuple(others.shape[axis] for axis in order) == values.shape:
             off = float(np.sqrt(np.square(values - others.transpose(order)).mean()))
             if off < size:
                 best, size = order, off
-    return best
+    if best is None:
+        return None
+    alone = tuple(axis for axis, part in enumerate(another) if part == 0)
+
+    def back(array: np.ndarray) -> np.ndarray:
+        turned = array[one].transpose(np.argsort(best))
+        return np.ascontiguousarray(np.broadcast_to(np.expand_dims(turned, alone), cand.shape))
+
+    return Likeness(lambda array: array[one], lambda array: array[another].transpose(best), back)
 
 
 def _single(array: np.ndarray) -> tuple:

@@ -32,7 +32,8 @@ def backward(run):
     """Log one case's gradients; the model's first case also takes the optimizer steps."""
     gradients(run)
     if run.dtype == "float64" and run.session.reference is None:
-        run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
+        with run.unclipped():
+            run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
     if run.case.name == run.first_case and not run.request.feed:
         for setup in SETUPS:
             run.progress(f"{run.case.name} {setup}")

@@ -1,0 +1,646 @@
+"""Operators of Paddle's that are inexact in float64, and their exact formulas.
+
+Some of Paddle's operators keep a constant in float32 (LayerNorm's epsilon), or clip (cross_entropy
+at -64), in float64 too.  A float64 run then differs from torch's although the port is right.  Where
+that happens, this module computes such an operator from Paddle's own exact primitives, gradient
+included, so that a second run shows whether the difference goes:
+
+    watch   Paddle's own operator runs; how far its result is from the exact one is noted by module
+    lift    the exact formula runs instead
+    unclip  so it does for cross_entropy and log_softmax where logits are clipped: their gradient is
+            that of the exact loss, so that it is no slope of the clipped one
+    off     nothing is done: all other runs, each float32 run among them
+
+A formula must agree with Paddle's own result to what tools/operators.py has measured of it, or it
+is not used: it then does not mean the same, and the difference stays.  Imported only by a Paddle
+twin.
+"""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import numpy as np
+import paddle
+
+from common.transplant.table import Untaken
+
+OFF, WATCH, LIFT, UNCLIP = "off", "watch", "lift", "unclip"
+
+# Beyond this part of its largest value a result is no constant's in float32: the formula is not
+# that of the operator.  Interpolate's weights are the least exact, 1e-6 off.
+_APART = 1e-5
+# Below this part nothing is noted: the formula's own sums leave as much.
+_ROUNDED = 2.0**-46
+# Paddle takes no logit for more than this below the largest; only then may its result be far off.
+CLIPPED_FROM = 64.0
+
+FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula, with Paddle's arguments
+PATHS: dict[str, tuple[str, ...]] = {}  # operator -> Paddle's names of it
+_CLIPS = ("log_softmax", "cross_entropy")
+# Their values may be exact where their gradients are not, by about this much: p_norm's adds 1e-12
+# to the norm.
+_ONLY_GRADIENT = {"avg_pool": 2.0**-24, "p_norm": 1e-12}
+
+
+def _formula(name, *paths):
+    """Enter an operator's formula, for each of Paddle's names (`Tensor.` for methods)."""
+
+    def enter(function):
+        FORMULAS[name] = function
+        PATHS[name] = PATHS.get(name, ()) + paths
+        for path in paths:
+            _BY_PATH[path] = (name, function)
+        return function
+
+    return enter
+
+
+_BY_PATH: dict[str, tuple[str, Callable]] = {}
+
+
+class Exact:
+    """The operators of one process: what is done with their calls, and what was noted of them.
+
+    site      called for the module that runs now
+    probing   called for whether it is looked at; later passes of the same modules are not
+    """
+
+    def __init__(self, site: Callable[[], str] = str, probing: Callable[[], bool] = lambda: True):
+        self.mode = OFF
+        self.site, self.probing = site, probing
+        self.found: dict[str, dict[str, float]] = {}  # site -> operator -> how far off it was
+        self._busy = False
+
+    def install(self) -> None:
+        """Put a way to the formulas before Paddle's functions, wherever they are held."""
+        instead = {}
+        for path, (name, function) in _BY_PATH.items():
+            *parts, attribute = path.split(".")
+            holder = functools.reduce(lambda held, part: getattr(held, part, None), parts, paddle)
+            own = getattr(holder, attribute, None)
+            if own is None:
+                continue
+            if id(own) not in instead:
+                instead[id(own)] = (own, self._instead(name, own, function))
+            setattr(holder, attribute, instead[id(own)][1])
+        for name, module in list(sys.modules.items()):
+            if not name.startswith("paddle.nn.") and not name.startswith("paddle.vision."):
+                continue
+            for attribute, value in list(vars(module).items()):
+                own, replaced = instead.get(id(value), (None, None))
+                if own is value and own is not None:
+                    setattr(module, attribute, replaced)
+        _install_batch_norm(self)
+
+    def begin(self, mode: str) -> None:
+        """What is done from now on; what was noted is forgotten."""
+        self.mode, self.found = mode, {}
+
+    @contextmanager
+    def plain(self):
+        """Inside, every operator is Paddle's own."""
+        saved, self._busy = self._busy, True
+        try:
+            yield
+        finally:
+            self._busy = saved
+
+    def note(self, name: str, off: float) -> None:
+        """Remember how far off an operator was in the module that runs."""
+        if off > _ROUNDED:
+            known = self.found.setdefault(self.site(), {})
+            known[name] = max(known.get(name, 0.0), off)
+
+    def leaves_alone(self) -> bool:
+        """True where an operator that does not clip is Paddle's own, and nothing is noted."""
+        return self._busy or self.mode in (OFF, UNCLIP) or self.mode == WATCH and not self.probing()
+
+    def _with_graph(self) -> bool:
+        """Whether the exact result may get a gradient: not where it is only looked at."""
+        return self.mode != WATCH and paddle.is_grad_enabled()
+
+    def _instead(self, name: str, own: Callable, function: Callable) -> Callable:
+        @functools.wraps(own)
+        def instead(*arguments, **options):
+            if self.mode == OFF or self._busy or not _of_float64(arguments, options):
+                return own(*arguments, **options)
+            return self._answer(name, own, function, arguments, options)
+
+        return instead
+
+    def _answer(self, name, own, function, arguments, options):
+        """Paddle's own result or the exact one, as the mode says, once both are compared."""
+        try:
+            named = _named(own, function, arguments, options)
+            clips = name in _CLIPS and _spread(named) > CLIPPED_FROM
+            if not clips and self.leaves_alone():
+                return own(*arguments, **options)
+            with self.plain(), paddle.set_grad_enabled(self._with_graph()):
+                exact = function(**named)
+        except (Untaken, TypeError, ValueError, IndexError):
+            exact = None
+        if exact is None:
+            return own(*arguments, **options)
+        with self.plain():
+            kept = own(*arguments, **options)
+        off = apart(kept, exact)
+        if not off <= _APART and not (clips and off < np.inf):
+            return kept
+        if name in _ONLY_GRADIENT:
+            off = max(off, _ONLY_GRADIENT[name])
+        self.note(name, off)
+        return kept if self.mode == WATCH else exact
+
+
+def apart(own, exact) -> float:
+    """The largest difference, as a part of the exact result's largest value."""
+    with paddle.no_grad():
+        a, b = (value.detach().numpy().astype(np.float64) for value in (own, exact))
+    if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return np.inf
+    size = float(np.abs(b).max(initial=0.0))
+    off = float(np.abs(a - b).max(initial=0.0))
+    return off / size if size else (np.inf if off else 0.0)
+
+
+def _of_float64(arguments, options) -> bool:
+    """True where the first tensor holds float64."""
+    for value in (*arguments, *options.values()):
+        if isinstance(value, paddle.Tensor):
+            return value.dtype == paddle.float64
+    return False
+
+
+def _named(own, function, arguments, options) -> dict:
+    """The arguments by the names of Paddle's function, defaults filled in.
+
+    Where that is written in C, or names them otherwise, those of the formula are taken.
+    """
+    for known in (own, function):
+        try:
+            signature = inspect.signature(known)
+        except ValueError:
+            continue
+        try:
+            bound = signature.bind(*arguments, **options)
+        except TypeError:
+            continue
+        bound.apply_defaults()
+        named = dict(bound.arguments)
+        if named.pop("out", None) is not None:
+            raise Untaken("a result's place")
+        named.pop("name", None)
+        if named.keys() <= inspect.signature(function).parameters.keys():
+            return named
+    raise Untaken("arguments of another kind")
+
+
+def _spread(named) -> float:
+    """How far apart the logits lie along the axis of a softmax."""
+    values = named.get("x", named.get("input", named.get("logits"))).detach().numpy()
+    return float(np.ptp(values, axis=named.get("axis", -1)).max(initial=0.0))
+
+
+def _in_float32(*numbers) -> bool:
+    """True for numbers that float32 holds as they are: nothing is lost by keeping them there."""
+    return all(float(np.float32(number)) == float(number) for number in numbers)
+
+
+# ---- normalisation -------------------------------------------------------------------------------
+
+
+def _normalised(x, axes, epsilon):
+    """(x - mean) / sqrt(variance + epsilon), with the mean and the biased variance."""
+    mean = x.mean(axis=axes, keepdim=True)
+    variance = ((x - mean) ** 2).mean(axis=axes, keepdim=True)
+    return (x - mean) / paddle.sqrt(variance + epsilon), mean, variance
+
+
+def _affine(x, weight, bias, shape):
+    x = x if weight is None else x * weight.reshape(shape)
+    return x if bias is None else x + bias.reshape(shape)
+
+
+@_formula("layer_norm", "nn.functional.layer_norm")
+def _layer_norm(x, normalized_shape, weight, bias, epsilon):
+    shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    axes = list(range(x.ndim - len(shape), x.ndim))
+    return _affine(_normalised(x, axes, epsilon)[0], weight, bias, shape)
+
+
+@_formula("instance_norm", "nn.functional.instance_norm")
+def _instance_norm(
+    x, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, data_format
+):
+    if data_format[-1] == "C" and x.ndim > 2 or not use_input_stats:
+        raise Untaken("another layout, or statistics that are kept")
+    shape = [1, -1] + [1] * (x.ndim - 2)
+    return _affine(_normalised(x, list(range(2, x.ndim)), eps)[0], weight, bias, shape)
+
+
+def _batch_norm(x, mean, variance, weight, bias, training, epsilon, data_format):
+    """The result of a batch norm, and the mean and the biased variance that it took."""
+    last = data_format[-1] == "C" and x.ndim > 2
+    axes = [i for i in range(x.ndim) if i != (x.ndim - 1 if last else min(1, x.ndim - 1))]
+    shape = [-1 if i not in axes else 1 for i in range(x.ndim)]
+    if training:
+        normal, mean, variance = _normalised(x, axes, epsilon)
+    else:
+        normal = (x - mean.reshape(shape)) / paddle.sqrt(variance.reshape(shape) + epsilon)
+    return _affine(normal, weight, bias, shape), mean.reshape([-1]), variance.reshape([-1])
+
+
+def _install_batch_norm(exact: Exact) -> None:
+    """Batch norm by itself: in training it also moves its running statistics, in place."""
+    own = paddle.nn.functional.batch_norm
+    own_forward = paddle.nn.BatchNorm.forward  # which does not call the function
+
+    def answer(run, x, means, variances, weight, bias, training, momentum, epsilon, layout):
+        """`run` computes Paddle's own result, and moves the statistics."""
+        before = [kept.clone() for kept in (means, variances)] if training else (means, variances)
+        kept = run()
+        with exact.plain(), paddle.set_grad_enabled(exact._with_graph()):
+            result, mean, variance = _batch_norm(
+                x, *before, weight, bias, training, epsilon, layout
+            )
+        off = apart(kept, result)
+        moved = []
+        if training:
+            with paddle.no_grad():
+                moved = [
+                    (held, momentum * old + (1.0 - momentum) * new.detach())
+                    for held, old, new in zip(
+                        (means, variances), before, (mean, variance), strict=True
+                    )
+                ]
+            off = max(off, *(apart(held, new) for held, new in moved))
+        if not off <= _APART:
+            return kept
+        exact.note("batch_norm", off)
+        if exact.mode != LIFT:
+            return kept
+        for held, new in moved:
+            paddle.assign(new, output=held)
+        return result
+
+    @functools.wraps(own)
+    def function(*arguments, **options):
+        if exact.leaves_alone() or not _of_float64(arguments, options):
+            return own(*arguments, **options)
+        n = inspect.signature(own).bind(*arguments, **options)
+        n.apply_defaults()
+        n = n.arguments
+        training = n["training"] if n["use_global_stats"] is None else not n["use_global_stats"]
+        return answer(
+            lambda: own(*arguments, **options), n["x"], n["running_mean"], n["running_var"],
+            n["weight"], n["bias"], training, n["momentum"], n["epsilon"], n["data_format"],
+        )  # fmt: skip
+
+    @functools.wraps(own_forward)
+    def forward(layer, input):
+        plain = exact.leaves_alone() or input.dtype != paddle.float64
+        if plain or layer._act is not None or layer._trainable_statistics:
+            return own_forward(layer, input)
+        training = layer.training and not layer._use_global_stats
+        return answer(
+            lambda: own_forward(layer, input), input, layer._mean, layer._variance,
+            layer.weight, layer.bias, training, layer._momentum, layer._epsilon,
+            layer._data_layout,
+        )  # fmt: skip
+
+    paddle.nn.BatchNorm.forward = forward
+    for name, module in list(sys.modules.items()):
+        if name.startswith("paddle.nn.") and vars(module).get("batch_norm") is own:
+            module.batch_norm = function
+    paddle.nn.functional.batch_norm = function
+
+
+FORMULAS["batch_norm"] = _batch_norm
+
+
+def _p_norm(x, p, axis, keepdim):
+    if p != 2:
+        return _pow((paddle.abs(x) ** _tensor(p)).sum(axis=axis, keepdim=keepdim), 1.0 / p)
+    square = (x * x).sum(axis=axis, keepdim=keepdim)
+    some = square > 0.0  # of a vector of zeros the gradient is 0, as torch has it
+    root = paddle.sqrt(paddle.where(some, square, paddle.ones_like(square)))
+    return paddle.where(some, root, paddle.zeros_like(root))
+
+
+@_formula("p_norm", "norm", "linalg.norm", "Tensor.norm")
+def _norm(x, p, axis, keepdim, dtype=None):
+    p = 2 if p is None or p == "fro" else p
+    if dtype is not None or not isinstance(p, int | float) or p != 2 and _in_float32(p):
+        raise Untaken("a norm that Paddle computes exactly")
+    return _p_norm(x, p, axis, keepdim)
+
+
+@_formula("p_norm", "dist", "Tensor.dist")
+def _dist(x, y, p=2):
+    return _norm(x - y, p, None, False)
+
+
+@_formula("p_norm", "nn.functional.normalize")
+def _normalize(x, p, axis, epsilon):
+    if p != 2 and _in_float32(p):
+        raise Untaken("exact")
+    return x / paddle.maximum(_p_norm(x, p, axis, True), _tensor(epsilon))
+
+
+# ---- one element at a time -----------------------------------------------------------------------
+
+
+def _tensor(number):
+    return paddle.to_tensor(float(number), dtype="float64")
+
+
+def _below(x):
+    """x where it is at most 0, else 0: no exponential overflows, and no gradient is lost."""
+    return paddle.where(x > 0.0, paddle.zeros_like(x), x)
+
+
+@_formula("pow", "pow", "Tensor.pow", "Tensor.__pow__")
+def _pow(x, y):
+    if isinstance(y, paddle.Tensor) or _in_float32(y):
+        raise Untaken("an exponent that is exact")
+    return paddle.pow(x, _tensor(y))
+
+
+@_formula("label_smooth", "nn.functional.label_smooth")
+def _label_smooth(label, prior_dist, epsilon):
+    spread = epsilon / label.shape[-1] if prior_dist is None else epsilon * prior_dist
+    return (1.0 - epsilon) * label + spread
+
+
+@_formula("selu", "nn.functional.selu")
+def _selu(x, scale, alpha):
+    return scale * paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
+
+
+@_formula("elu", "nn.functional.elu")
+def _elu(x, alpha):
+    return paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
+
+
+def _with_gradient_of(value, other):
+    """The value of one tensor with the gradient of another."""
+    return value.detach() + (other - other.detach())
+
+
+@_formula("celu", "nn.functional.celu")
+def _celu(x, alpha):
+    value = alpha * paddle.expm1(_below(x) / alpha)
+    # torch's own gradient keeps alpha in float32.
+    slope = alpha * paddle.expm1(_below(x) * (1.0 / float(np.float32(alpha))))
+    return paddle.where(x > 0.0, x, _with_gradient_of(value, slope))
+
+
+@_formula("rrelu", "nn.functional.rrelu")
+def _rrelu(x, lower, upper, training):
+    if training:
+        raise Untaken("slopes that are drawn")
+    return paddle.where(x >= 0.0, x, x * (0.5 * (lower + upper)))
+
+
+@_formula("hardsigmoid", "nn.functional.hardsigmoid")
+def _hardsigmoid(x, slope, offset):
+    y = slope * x + offset
+    if slope == 0.1666667:  # Paddle's word for 1/6, which torch's own gradient keeps in float32
+        y = _with_gradient_of(x / 6.0 + offset, x * float(np.float32(1.0) / np.float32(6.0)))
+    y = paddle.where(y > 0.0, y, paddle.zeros_like(y))
+    return paddle.where(y < 1.0, y, paddle.ones_like(y))
+
+
+@_formula("hardtanh", "nn.functional.hardtanh")
+def _hardtanh(x, min, max):
+    x = paddle.where(x > min, x, paddle.full_like(x, min))
+    return paddle.where(x < max, x, paddle.full_like(x, max))
+
+
+@_formula("softshrink", "nn.functional.softshrink")
+def _softshrink(x, threshold):
+    beyond = paddle.where(x > threshold, x - threshold, x + threshold)
+    return paddle.where(paddle.abs(x) > threshold, beyond, paddle.zeros_like(x))
+
+
+@_formula("stanh", "stanh")
+def _stanh(x, scale_a, scale_b):
+    return scale_b * paddle.tanh(scale_a * x)
+
+
+@_formula("addmm", "addmm", "Tensor.addmm", "baddbmm", "Tensor.baddbmm")
+def _addmm(input, x, y, beta, alpha):
+    return beta * input + alpha * paddle.matmul(x, y)
+
+
+# ---- softmax and losses --------------------------------------------------------------------------
+
+
+@_formula("log_softmax", "nn.functional.log_softmax")
+def _log_softmax(x, axis, dtype=None):
+    if dtype is not None:
+        raise Untaken("another dtype")
+    x = x - x.detach().max(axis=axis, keepdim=True)
+    return x - paddle.log(paddle.exp(x).sum(axis=axis, keepdim=True))
+
+
+@_formula("softmax", "nn.functional.softmax")
+def _softmax(x, axis, dtype=None):
+    if dtype is not None:
+        raise Untaken("another dtype")
+    x = paddle.exp(x - x.detach().max(axis=axis, keepdim=True))
+    return x / x.sum(axis=axis, keepdim=True)
+
+
+@_formula("cross_entropy", "nn.functional.cross_entropy")
+def _cross_entropy(
+    input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
+):
+    classes = input.shape[axis]
+    if not use_softmax or (weight is not None and (soft_label or label_smoothing)):
+        raise Untaken("probabilities, or weights of soft labels")
+    scores = _log_softmax(input, axis)
+    shares, kept = label, None
+    if not soft_label:
+        labels = label.squeeze(axis) if label.ndim == input.ndim else label
+        kept = (labels != ignore_index).unsqueeze(axis)  # (..., 1, ...)
+        index = paddle.where(
+            kept, labels.unsqueeze(axis).astype("int64"), paddle.zeros([], "int64")
+        )
+        shares = paddle.nn.functional.one_hot(index.squeeze(axis), classes).astype("float64")
+        shares = paddle.moveaxis(shares, -1, axis)
+    if label_smoothing > 0.0:
+        shares = (1.0 - label_smoothing) * shares + label_smoothing / classes
+    mass = paddle.ones_like(scores.sum(axis=axis, keepdim=True))
+    if kept is not None:
+        mass = kept.astype("float64")
+        if weight is not None:
+            mass = mass * weight[index.flatten()].reshape(index.shape)
+    losses = -(shares * scores).sum(axis=axis, keepdim=True) * mass
+    if reduction == "none":
+        return losses if soft_label or label.ndim == input.ndim else losses.squeeze(axis)
+    return losses.sum() if reduction == "sum" else losses.sum() / mass.sum()
+
+
+@_formula("smooth_l1_loss", "nn.functional.smooth_l1_loss")
+def _smooth_l1_loss(input, label, reduction, delta, is_huber):
+    if _in_float32(delta):
+        raise Untaken("exact")
+    off = input - label
+    size = paddle.abs(off)
+    losses = paddle.where(size < delta, 0.5 * off * off, delta * (size - 0.5 * delta))
+    losses = losses if is_huber else losses / delta
+    return losses if reduction == "none" else getattr(losses, reduction)()
+
+
+# ---- what is a product with a matrix along each axis of an image ---------------------------------
+
+
+def _along_axes(x, matrices, data_format):
+    """x with a matrix (out, in) along each of its spatial axes."""
+    first = 1 if data_format[-1] == "C" else 2
+    for axis, matrix in enumerate(matrices, first):
+        product = paddle.matmul(paddle.moveaxis(x, axis, -1), paddle.to_tensor(matrix.T.copy()))
+        x = paddle.moveaxis(product, -1, axis)
+    return x
+
+
+def _sizes(value, count):
+    values = [value] if isinstance(value, int) else [int(v) for v in value]
+    return values * count if len(values) == 1 else values
+
+
+def _spatial(x, data_format):
+    return list(x.shape[1:-1] if data_format[-1] == "C" else x.shape[2:])
+
+
+def _windows(size, kernel, stride, padding, ceil_mode, exclusive):
+    """The matrix (out, size) of means over windows; padding may count as zeros."""
+    left = size + 2 * padding - kernel
+    count = (-(-left // stride) if ceil_mode else left // stride) + 1
+    if ceil_mode and (count - 1) * stride >= size + padding:
+        count -= 1
+    matrix = np.zeros((count, size))
+    for i in range(count):
+        start = i * stride - padding
+        inside = range(max(start, 0), min(start + kernel, size))
+        counted = len(inside) if exclusive else min(start + kernel, size + padding) - start
+        matrix[i, inside.start : inside.stop] = 1.0 / counted
+    return matrix
+
+
+def _enter_pooling(n):
+    plain_format = ("NCL", "NCHW", "NCDHW")[n - 1]
+
+    @_formula("avg_pool", f"nn.functional.avg_pool{n}d")
+    def avg_pool(
+        x,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        exclusive,
+        divisor_override=None,
+        data_format=plain_format,
+    ):
+        if divisor_override is not None or isinstance(padding, str):
+            raise Untaken("a divisor, or a padding by name")
+        padding = _sizes(padding, n)
+        if len(padding) != n:
+            raise Untaken("a padding for each end")
+        kernel = _sizes(kernel_size, n)
+        stride = kernel if stride is None else _sizes(stride, n)
+        sizes = zip(_spatial(x, data_format), kernel, stride, padding, strict=True)
+        return _along_axes(x, [_windows(*s, ceil_mode, exclusive) for s in sizes], data_format)
+
+    @_formula("avg_pool", f"nn.functional.adaptive_avg_pool{n}d")
+    def adaptive(x, output_size, data_format=plain_format):
+        spatial = _spatial(x, data_format)
+        wanted = [output_size] * n if isinstance(output_size, int) else list(output_size)
+        matrices = []
+        for size, count in zip(spatial, wanted, strict=True):
+            count = size if count is None else int(count)
+            matrix = np.zeros((count, size))
+            for i in range(count):
+                start, end = i * size // count, -(-(i + 1) * size // count)
+                matrix[i, start:end] = 1.0 / (end - start)
+            matrices.append(matrix)
+        return _along_axes(x, matrices, data_format)
+
+
+for _n in (1, 2, 3):
+    _enter_pooling(_n)
+
+_CUBIC = -0.75  # of Keys 1981, as torch and Paddle have it
+
+
+def _places(size, count, scale, align_corners, half_pixel):
+    """Where each of the new values lies among the old ones."""
+    new = np.arange(count, dtype=np.float64)
+    if align_corners:
+        return new * ((size - 1) / (count - 1) if count > 1 else 0.0)
+    ratio = 1.0 / scale if scale else size / count
+    return (new + 0.5) * ratio - 0.5 if half_pixel else new * ratio
+
+
+def _weights(places, size, cubic):
+    """The matrix (out, size) of linear or cubic interpolation at these places."""
+    matrix = np.zeros((len(places), size))
+    for row, place in zip(matrix, places, strict=True):
+        place = place if cubic else min(max(place, 0.0), size - 1.0)
+        below = int(np.floor(place))
+        for i in range(below - 1, below + 3) if cubic else (below, below + 1):
+            off = abs(place - i)
+            if not cubic:
+                weight = 1.0 - off
+            elif off <= 1.0:
+                weight = ((_CUBIC + 2.0) * off - (_CUBIC + 3.0)) * off * off + 1.0
+            else:
+                weight = ((_CUBIC * off - 5.0 * _CUBIC) * off + 8.0 * _CUBIC) * off - 4.0 * _CUBIC
+            row[min(max(i, 0), size - 1)] += weight
+    return matrix
+
+
+@_formula("interpolate", "nn.functional.interpolate", "nn.functional.upsample")
+def _interpolate(
+    x,
+    size,
+    scale_factor,
+    mode,
+    align_corners,
+    align_mode,
+    data_format,
+    recompute_scale_factor=None,
+    antialias=False,
+):
+    mode = mode.lower()
+    if mode not in ("linear", "bilinear", "trilinear", "bicubic") or antialias:
+        raise Untaken("exact, or not among these")
+    data_format = data_format or "NCHW"
+    spatial = _spatial(x, data_format)
+    scales: list = [None] * len(spatial)
+    if size is not None:
+        counts = [int(n) for n in (size if isinstance(size, list | tuple) else _listed(size))]
+        counts = counts * len(spatial) if len(counts) == 1 else counts
+    else:
+        given = scale_factor if isinstance(scale_factor, list | tuple) else _listed(scale_factor)
+        scales = [float(s) for s in given]
+        scales = scales * len(spatial) if len(scales) == 1 else scales
+        counts = [int(n * s) for n, s in zip(spatial, scales, strict=True)]
+        if recompute_scale_factor:
+            scales = [None] * len(spatial)
+    cubic = mode == "bicubic"
+    half_pixel = cubic or align_mode == 0
+    matrices = [
+        _weights(_places(n, count, scale, align_corners, half_pixel), n, cubic)
+        for n, count, scale in zip(spatial, counts, scales, strict=True)
+    ]
+    return _along_axes(x, matrices, data_format)
+
+
+def _listed(value):
+    """A number or a tensor of them as a list."""
+    return value.numpy().reshape(-1).tolist() if isinstance(value, paddle.Tensor) else [value]

@@ -1,0 +1,62 @@
+"""The candidate: paddle."""
+
+import paddle
+from paddle import nn
+from paddle.nn import functional as F
+
+
+class Part(nn.Layer):
+    """What a case is about: (B, 3, 4, 4) -> (B, 3, 4, 4) but for interpolate's 7 x 7."""
+
+    def __init__(self, kind, fault):
+        super().__init__()
+        self.kind, self.fault = kind, fault
+        if kind == "batch_norm":
+            self.norm = nn.BatchNorm2D(3, momentum=0.9 + 1e-7 if fault else 0.9)
+        if kind == "norms":
+            self.norm = nn.LayerNorm(4, epsilon=0.999e-3 if fault else 1e-3)
+
+    def forward(self, x):
+        factor = 1.0 - 1e-7 if self.fault else 1.0
+        if self.kind == "interpolate":
+            return factor * F.interpolate(x, size=[7, 7], mode="bilinear", align_corners=False)
+        if self.kind == "batch_norm":
+            return self.norm(self.norm(x) + x)
+        if self.kind == "graph":
+            weights = paddle.exp(x - x.max(-1, keepdim=True))
+            return weights / (weights.sum(-1, keepdim=True) + (1e-8 if self.fault else 1e-16))
+        if self.kind == "experts":
+            gate = F.softmax(x, -1)
+            return gate * paddle.tanh(x) + (factor - gate) * paddle.sin(x)
+        if self.kind == "norms":
+            return self.norm(F.selu(0.03 * x))
+        return paddle.tanh(x)
+
+
+class Model(nn.Layer):
+    def __init__(self, kind, fault, width):
+        super().__init__()
+        self.kind, self.fault = kind, fault
+        self.part = Part(kind, fault)
+        size = 7 if kind == "interpolate" else 4
+        self.head = nn.Linear(3 * size * size, width)
+
+    def forward(self, x):
+        logits = self.head(self.part(x).flatten(1))
+        if self.kind == "wide_loss":
+            logits = 100.0 * logits
+        if self.kind == "tiny_gradients":  # of the first two elements nearly nothing is left
+            few = paddle.arange(logits.shape[-1]) < 2
+            logits = paddle.where(few, 1e-8 * logits, logits)
+        return {"logits": logits, "wide": self.kind == "wide_loss" and self.fault}
+
+
+def build(config):
+    return Model(**config)
+
+
+def loss(outputs, inputs):
+    logits = outputs["logits"]
+    if outputs["wide"]:
+        logits = logits * (1.0 + 1e-6)
+    return F.cross_entropy(logits, inputs["labels"])

@@ -1,0 +1,240 @@
+"""Paddle's operators that are inexact in float64: their table, and the formulas that lift them."""
+
+import json
+
+import numpy as np
+import paddle
+import pytest
+import torch
+from torch.nn import functional as T
+
+from common.system.json_file import load_json
+from common.transplant import exact as exact_operators
+from common.verdict.operators import TABLE, of_class, table
+from tools import operators as measuring
+from tools.operators import IMAGES, LABELS, MATRIX, OPERATORS, differences, sides
+
+P = paddle.nn.functional
+EXACT = 1e-13
+# Paddle's own, of every BatchNorm in training.
+pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track")
+EXCUSED = [operator for operator in OPERATORS if operator.excuses]
+
+
+@pytest.fixture(scope="module")
+def process():
+    """This process's operators, with the formulas in reach."""
+    made = exact_operators.Exact(lambda: "here")
+    made.install()
+    return made
+
+
+@pytest.fixture
+def lifted(process):
+    process.begin("lift")
+    yield process
+    process.begin("off")
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+
+def test_the_table_is_what_the_installed_versions_do():
+    """A few of them; `python -m tools.operators` measures all."""
+    content = load_json(TABLE)
+    lines = measuring.measure(["layer_norm", "selu", "batch_norm", "hardsigmoid", "interpolate"])
+    assert differences(lines, content["operators"]) == []
+    assert content["versions"]["paddle"] == paddle.__version__
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("value", 3.4e-8), ("gradient", 0.0), ("keeps", "is exact"), ("classes", ["Linear"])],
+)
+def test_an_edited_table_is_found(field, value):
+    content = load_json(TABLE)["operators"]
+    content["selu"][field] = value
+    found = differences(measuring.measure(["selu"]), content)
+    assert len(found) == 1 and found[0].startswith(f"selu: {field} is ")
+
+
+def test_the_command_says_what_is_off(tmp_path, monkeypatch, capsys):
+    content = load_json(TABLE)
+    content["operators"]["elu"]["value"] = 1e-3
+    edited = tmp_path / "operators.json"
+    edited.write_text(json.dumps(content))
+    monkeypatch.setattr(measuring, "TABLE", edited)
+    assert measuring.main(["--only", "elu"]) == 1
+    assert "elu: value is 5.49e-09 here, 0.001 in the table" in capsys.readouterr().out
+    monkeypatch.setattr(measuring, "TABLE", TABLE)
+    assert measuring.main(["--only", "elu"]) == 0
+    assert measuring.main(["--only", "nonsense"]) == 2
+    assert measuring.main(["--only", "elu", "--write"]) == 2
+
+
+def test_every_operator_that_excuses_has_a_formula_and_nothing_else_has():
+    assert {operator.name for operator in EXCUSED} == set(exact_operators.FORMULAS)
+    assert {name for name, line in table().items() if line.excuses} == set(exact_operators.FORMULAS)
+
+
+def test_classes_of_the_table_are_paddles():
+    for line in table().values():
+        assert all(hasattr(paddle.nn, name) for name in line.classes), line
+    assert of_class("LayerNorm").epsilon and of_class("SELU").name == "selu"
+    assert of_class("own GATConv") is None and of_class("") is None and of_class("Linear") is None
+
+
+# ---- the formulas -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operator", EXCUSED, ids=lambda operator: operator.name)
+def test_a_formula_gives_torchs_value_and_gradient(lifted, operator):
+    """What the table says to be off is not, once the formula computes it."""
+    assert max(operator.measure()) < EXACT
+    lifted.begin("off")
+    assert max(operator.measure()) > EXACT
+
+
+def pool(**options):
+    of_torch = dict(options)
+    of_torch["count_include_pad"] = not of_torch.pop("exclusive", True)
+    return (
+        lambda x: T.avg_pool2d(x, **of_torch),
+        lambda x: P.avg_pool2d(x, **options),
+    )
+
+
+def resize(mode, **options):
+    of_torch = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    return (
+        lambda x: T.interpolate(x, mode=mode, **of_torch),
+        lambda x: P.interpolate(x, mode=mode, **options),
+    )
+
+
+def entropy(labels=LABELS, **options):
+    def of(tensor, framework):
+        def loss(x):
+            given = {k: tensor(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+            return framework.cross_entropy(x, tensor(labels), **given)
+
+        return loss
+
+    return of(torch.tensor, T), of(paddle.to_tensor, P)
+
+
+SHARES = np.abs(MATRIX) / np.abs(MATRIX).sum(axis=1, keepdims=True)
+WAYS = {
+    "pool padded": (IMAGES, *pool(kernel_size=3, stride=2, padding=1)),
+    "pool padding counts": (IMAGES, *pool(kernel_size=3, stride=2, padding=1, exclusive=False)),
+    "pool ceil": (IMAGES, *pool(kernel_size=3, stride=2, ceil_mode=True)),
+    "pool adaptive": (
+        IMAGES,
+        lambda x: T.adaptive_avg_pool2d(x, (3, 5)),
+        lambda x: P.adaptive_avg_pool2d(x, [3, 5]),
+    ),
+    **{
+        f"resize {mode} {corners} {size}": (
+            IMAGES,
+            *resize(mode, align_corners=corners, **{size: value}),
+        )
+        for mode in ("bilinear", "bicubic")
+        for corners in (False, True)
+        for size, value in (("size", [5, 13]), ("scale_factor", [1.7, 1.7]))
+        if not (corners and size == "scale_factor")
+    },
+    "loss smoothed": (MATRIX, *entropy(label_smoothing=0.1)),
+    "loss ignoring": (40 * MATRIX, *entropy(ignore_index=int(LABELS[0]))),
+    "loss weighted": (40 * MATRIX, *entropy(weight=np.arange(1, 11.0) / 7)),
+    "loss by sample": (40 * MATRIX, *entropy(reduction="none")),
+    "loss of pixels": (
+        40 * MATRIX.reshape(2, 10, 3),
+        lambda x: T.cross_entropy(x, torch.tensor(LABELS.reshape(2, 3)), reduction="sum"),
+        lambda x: P.cross_entropy(
+            x, paddle.to_tensor(LABELS.reshape(2, 3)), reduction="sum", axis=1
+        ),
+    ),
+    "loss of shares": (
+        40 * MATRIX,
+        lambda x: T.cross_entropy(x, torch.tensor(SHARES)),
+        lambda x: P.cross_entropy(x, paddle.to_tensor(SHARES), soft_label=True),
+    ),
+    "layer": (MATRIX, lambda x: T.elu(x, 0.3), lambda x: paddle.nn.ELU(0.3)(x)),
+    "norm": (
+        1e-3 * MATRIX,
+        lambda x: torch.linalg.vector_norm(x, dim=-1),
+        lambda x: paddle.linalg.norm(x, axis=-1),
+    ),
+    "normalize": (
+        1e-3 * MATRIX,
+        lambda x: T.normalize(x, dim=-1),
+        lambda x: P.normalize(x, axis=-1),
+    ),
+    "distance": (
+        MATRIX,
+        lambda x: torch.dist(x, torch.tensor(2.0 * MATRIX), 3.3),
+        lambda x: paddle.dist(x, paddle.to_tensor(2.0 * MATRIX), 3.3),
+    ),
+    "method": (np.abs(MATRIX), lambda x: x.pow(1.7), lambda x: x.pow(1.7)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_operator_called_in_another_way(lifted, way):
+    assert max(sides(*WAYS[way])) < EXACT
+    assert lifted.found["here"]
+    lifted.begin("off")
+    assert max(sides(*WAYS[way])) > EXACT
+
+
+def test_other_runs_are_untouched(process):
+    """float32, and any run that watches: Paddle's own bits; what watches notes how far they are."""
+    x = paddle.to_tensor(MATRIX)
+    own = {name: function(x).numpy() for name, function in BY_NAME.items()}
+    small = {name: function(x.astype("float32")).numpy() for name, function in BY_NAME.items()}
+    process.begin("lift")
+    for name, function in BY_NAME.items():
+        assert (function(x.astype("float32")).numpy() == small[name]).all()
+        assert (function(x).numpy() != own[name]).any()
+    process.begin("watch")
+    for name, function in BY_NAME.items():
+        assert (function(x).numpy() == own[name]).all()
+    assert process.found["here"].keys() == BY_NAME.keys()
+    assert all(1e-12 < off < 1e-6 for off in process.found["here"].values())
+    process.begin("off")
+    for name, function in BY_NAME.items():
+        assert (function(x).numpy() == own[name]).all()
+    assert process.found == {}
+
+
+ONES = np.ones(10)
+BY_NAME = {
+    "selu": lambda x: P.selu(x),
+    "layer_norm": lambda x: P.layer_norm(x, [10], epsilon=1e-3),
+    "batch_norm": lambda x: P.batch_norm(
+        x, *(paddle.to_tensor(v).astype(x.dtype) for v in (0 * ONES, ONES, ONES, ONES)), True, 0.99
+    ),
+}
+
+
+def test_running_statistics_are_moved_once_and_exactly(lifted):
+    """Two updates: they add up as they do with a momentum that is 0.9."""
+    paddle.set_default_dtype("float64")
+    try:
+        norm = paddle.nn.BatchNorm1D(10)
+        values = np.zeros(10)
+        for part in (MATRIX, 3.0 * MATRIX + 1.0):
+            norm(paddle.to_tensor(part))
+            values = 0.9 * values + 0.1 * part.mean(axis=0)
+    finally:
+        paddle.set_default_dtype("float32")
+    assert np.abs(norm._mean.numpy() - values).max() < 1e-15
+
+
+def test_a_formula_that_does_not_mean_the_same_is_not_used(lifted, monkeypatch):
+    """Paddle's own result stays where the two are farther apart than a constant makes them."""
+    monkeypatch.setattr(exact_operators, "_APART", 1e-12)
+    x = paddle.to_tensor(MATRIX)
+    kept = P.selu(x).numpy()
+    lifted.begin("off")
+    assert (P.selu(x).numpy() == kept).all()
