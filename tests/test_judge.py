@@ -191,7 +191,7 @@ def one_element(element, off):
         {"change": one_element(0, 5e-3)},  # farther than three steps can move it
         {"tiny": slice(0, 0), "change": one_element(0, 1e-8)},
     ],
-    ids=str,
+    ids=["epsilon", "betas", "not corrected", "one element", "one far", "one that is not tiny"],
 )
 @pytest.mark.parametrize("size", [1e-9, 0.0])
 def test_a_wrong_optimizer_is_no_noise_of_a_gradient(logs, fault, size):
