@@ -136,8 +136,8 @@ class Twin:
             every_case[0].name,
             folder,
             request_file,
-            self.transplant,
-            self.exact,
+            transplant=self.transplant,
+            exact=self.exact,
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
