@@ -48,6 +48,7 @@ class Session:
         self.forced = forced
         self.gradients = gradients
         self.probing = record is not None
+        self.watching = False  # operators are looked at although no probe is
         self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
         self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores

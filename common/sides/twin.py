@@ -118,7 +118,7 @@ class Twin:
                 importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
             if self.side.NAME == "paddle":
                 exact = importlib.import_module("common.transplant.exact")
-                self.exact = exact.Exact(_site, lambda: current().probing)
+                self.exact = exact.Exact(_site, lambda: current().probing or current().watching)
                 self.exact.install()
             forbid_compat()
         elif wanted != self.transplanted:

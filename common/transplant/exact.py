@@ -155,13 +155,13 @@ class Exact:
         return kept if self.mode == WATCH else exact
 
 
-def apart(own, exact) -> float:
-    """The largest difference, as a part of the exact result's largest value."""
+def apart(own, exact, least: float = 0.0) -> float:
+    """The largest difference, as a part of the exact result's largest value, or of `least`."""
     with paddle.no_grad():
         a, b = (value.detach().numpy().astype(np.float64) for value in (own, exact))
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         return np.inf
-    size = float(np.abs(b).max(initial=0.0))
+    size = max(float(np.abs(b).max(initial=0.0)), least)
     off = float(np.abs(a - b).max(initial=0.0))
     return off / size if size else (np.inf if off else 0.0)
 
@@ -276,7 +276,9 @@ def _install_batch_norm(exact: Exact) -> None:
                         (means, variances), before, (mean, variance), strict=True
                     )
                 ]
-            off = max(off, *(apart(held, new) for held, new in moved))
+            # A mean may be nothing beside the values that it is the mean of.
+            spread = float(paddle.sqrt(variance.max())) if variance.size else 0.0
+            off = max(off, *(apart(held, new, spread) for held, new in moved))
         if not off <= _APART:
             return kept
         exact.note("batch_norm", off)

@@ -21,6 +21,7 @@ from common.logs.pickle_machine import printable
 from common.verdict.context import Context
 from common.verdict.logs_of_a_run import Logs, kind_scales
 from common.verdict.match import Arrange, Values, likeness, same_elements
+from common.verdict.operators import EXCUSE
 from common.verdict.row import AGREEING, FAILING, Row, exit_code
 from common.verdict.rule import judge_tensor
 
@@ -87,6 +88,21 @@ class Inside:
     @cached_property
     def _scales(self) -> dict[str, float]:
         return kind_scales(self._logs["ref64"], self._logs.cases)
+
+    def settle_carried(self, rows: Sequence[Row]) -> None:
+        """Tell what operators bring though none of them is off enough by itself to be a CONSTANT.
+
+        For rows of which nothing is wrong but what they were fed, and nothing is off before them.
+        """
+        verdicts = [row.verdict for row in rows]
+        if exit_code(verdicts) == 0 or not set(FAILING).isdisjoint(verdicts):
+            return
+        self.asks_free = "local64" in self._logs and "free64" not in self._logs
+        for row, key in zip(rows, self._keys, strict=True):
+            explained = "free64" in self._logs and row.verdict == "CARRIED"
+            if explained and not self.gap_in("free64", row, key)[0]:
+                row.verdict, row.excuse = "CONSTANT", EXCUSE
+                row.add_note("nothing is left of it with Paddle's inexact operators made exact")
 
     def _explained_by_operators(self, rows: Sequence[Row]) -> bool:
         """Whether Paddle's inexact operators alone bring what is CARRIED in rows that decide.

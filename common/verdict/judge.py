@@ -147,10 +147,11 @@ def judge_logs(
             if until_off and row.verdict not in HARMLESS and not (row.inside and not strict):
                 break
         judgement.asks_exact = judge.evidence.asked
+        inside = Inside(logs, keys[: len(judgement.rows)])
         if not strict:
-            inside = Inside(logs, keys[: len(judgement.rows)])
             judgement.notes += inside.settle(judgement.rows)
-            judgement.arranged, judgement.asks_free = inside.arranged, inside.asks_free
+        inside.settle_carried(judgement.rows)
+        judgement.arranged, judgement.asks_free = inside.arranged, inside.asks_free
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
@@ -241,7 +242,8 @@ class _Judge:
         """A row's verdict by the rule; arrays of ref32, cand32, ref64, cand64 (or local64)."""
         context = self.context(key, arrays[0], arrays[2], single_step)
         row = judge_tensor(str(key), *arrays, context)
-        if row.verdict in AGREEING or any(array is None for array in arrays) or row.gap is None:
+        cannot = row.verdict == "INVALID" or any(array is None for array in arrays)
+        if cannot or row.verdict in AGREEING:
             return row
         less = list(arrays)
         moved = self.case_of(key).adam.excuse(key, less, single_step)

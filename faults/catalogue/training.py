@@ -146,8 +146,8 @@ FAULTS = [
     script(
         id="gradients-not-cleared",
         what="gradients of the former steps not cleared",
-        old="        side.clear_gradients(model)\n",
-        new="",
+        old="        side.clear_gradients(model)\n    run.log_buffers",
+        new="    run.log_buffers",
         origin=f"adam/001/grad/{FIRST}",
     ),
     script(
@@ -160,8 +160,8 @@ FAULTS = [
     script(
         id="stepped-twice",
         what="two optimizer steps for one gradient",
-        old="        optimizer.step()\n",
-        new="        optimizer.step()\n        optimizer.step()\n",
+        old="        optimizer.step()\n        weights",
+        new="        optimizer.step()\n        optimizer.step()\n        weights",
         origin=f"adam/000/weight/{FIRST}",
     ),
     Fault(

@@ -13,7 +13,7 @@ def loss(run):
     """Log one case's outputs, its loss and, where the pair has them, its `losses` by name."""
     model = run.build()
     tensors = run.tensors()
-    run.session.probing = False
+    run.session.probing, run.session.watching = False, True
     with run.no_gradients():
         outputs = run.call(model, tensors)
         outputs = run.log_nested("", outputs)
