@@ -238,13 +238,17 @@ def _avg_pool():
     )
 
 
-def _of_torch(name: str, exact: Callable, *arguments) -> Callable:
-    """torch's own value and gradient; `exact` gives both in NumPy."""
+def _against(framework: str, name: str, exact: Callable, *arguments) -> Callable:
+    """A framework's own value and gradient; `exact` gives both in NumPy."""
 
     def measure():
-        torch, _ = _frameworks()
-        x = torch.tensor(MATRIX, requires_grad=True)
-        y = getattr(torch.nn.functional, name)(x, *arguments)
+        torch, paddle = _frameworks()
+        if framework == "torch":
+            x = torch.tensor(MATRIX, requires_grad=True)
+            y = getattr(torch.nn.functional, name)(x, *arguments)
+        else:
+            x = paddle.to_tensor(MATRIX, stop_gradient=False)
+            y = getattr(paddle.nn.functional, name)(x, *arguments)
         y.sum().backward()
         value, slope = exact(MATRIX)
         return off_by(y.detach().numpy(), value), off_by(x.grad.numpy(), slope)
@@ -353,7 +357,9 @@ OPERATORS = (
     Measured("label_smooth", "keeps its epsilon in float32", _label_smooth),
     Measured("selu", "keeps its scale and alpha in float32", _functional("selu"), ("SELU",)),
     Measured("elu", "keeps its alpha in float32", _functional("elu", 0.7), ("ELU",)),
-    Measured("celu", "keeps its alpha in float32", _functional("celu", 0.7), ("CELU",)),
+    Measured(
+        "celu", "keeps its alpha in float32", _against("paddle", "celu", _celu, 0.7), ("CELU",)
+    ),
     Measured(
         "rrelu",
         "keeps its limits in float32",
@@ -363,7 +369,7 @@ OPERATORS = (
     Measured(
         "hardsigmoid",
         "has 0.1666667 for a slope of 1/6",
-        _functional("hardsigmoid"),
+        _against("paddle", "hardsigmoid", _hardsigmoid),
         ("Hardsigmoid",),
     ),
     Measured(
@@ -403,14 +409,14 @@ OPERATORS = (
     Measured(
         "hardsigmoid of torch",
         "keeps the 1/6 of its gradient in float32",
-        _of_torch("hardsigmoid", _hardsigmoid),
+        _against("torch", "hardsigmoid", _hardsigmoid),
         framework="torch",
         excuses=False,
     ),
     Measured(
         "celu of torch",
         "keeps the alpha of its gradient in float32",
-        _of_torch("celu", _celu, 0.7),
+        _against("torch", "celu", _celu, 0.7),
         framework="torch",
         excuses=False,
     ),

@@ -9,6 +9,7 @@ import functools
 from typing import Union
 
 import torch
+from torch.nn import functional as F
 
 from common.sides import lift
 
@@ -78,7 +79,7 @@ def spellings() -> dict[object, object]:
 
 
 def patch_own_ways(spelling: lift.Spelling) -> None:
-    """Put the lift behind tensor types and scripted functions."""
+    """Put the lift behind tensor types, scripted functions and operators with float32 constants."""
     for owner in (torch, torch.cuda):
         for name in _TYPES:
             if hasattr(owner, name):
@@ -86,6 +87,33 @@ def patch_own_ways(spelling: lift.Spelling) -> None:
     takes_types = [(torch.Tensor, "type"), (torch, "set_default_tensor_type")]
     lift.install([(owner, name, _with_own_types) for owner, name in takes_types])
     lift.install([(torch.jit, "script", _script)])
+    exact = [(F, "hardsigmoid", _hardsigmoid), (F, "celu", _celu)]
+    lift.install_while_lifting(exact)
+
+
+def _hardsigmoid(own):
+    """Without the float32 1/6 of torch's own gradient."""
+
+    @functools.wraps(own)
+    def instead(input, inplace=False):
+        if inplace or input.dtype != torch.float64:
+            return own(input, inplace)
+        return F.hardtanh(input + 3.0, 0.0, 6.0) / 6.0
+
+    return instead
+
+
+def _celu(own):
+    """Without the float32 alpha of torch's own gradient."""
+
+    @functools.wraps(own)
+    def instead(input, alpha=1.0, inplace=False):
+        if inplace or input.dtype != torch.float64:
+            return own(input, alpha, inplace)
+        below = torch.where(input > 0.0, torch.zeros_like(input), input)
+        return torch.where(input > 0.0, input, alpha * torch.expm1(below / alpha))
+
+    return instead
 
 
 def _with_own_types(own):

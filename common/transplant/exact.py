@@ -387,17 +387,9 @@ def _elu(x, alpha):
     return paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
 
 
-def _with_gradient_of(value, other):
-    """The value of one tensor with the gradient of another."""
-    return value.detach() + (other - other.detach())
-
-
 @_formula("celu", "nn.functional.celu")
 def _celu(x, alpha):
-    value = alpha * paddle.expm1(_below(x) / alpha)
-    # torch's own gradient keeps alpha in float32.
-    slope = alpha * paddle.expm1(_below(x) * (1.0 / float(np.float32(alpha))))
-    return paddle.where(x > 0.0, x, _with_gradient_of(value, slope))
+    return paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x) / alpha))
 
 
 @_formula("rrelu", "nn.functional.rrelu")
@@ -410,8 +402,8 @@ def _rrelu(x, lower, upper, training):
 @_formula("hardsigmoid", "nn.functional.hardsigmoid")
 def _hardsigmoid(x, slope, offset):
     y = slope * x + offset
-    if slope == 0.1666667:  # Paddle's word for 1/6, which torch's own gradient keeps in float32
-        y = _with_gradient_of(x / 6.0 + offset, x * float(np.float32(1.0) / np.float32(6.0)))
+    if slope == 0.1666667:  # Paddle's word for 1/6
+        y = x / 6.0 + offset
     y = paddle.where(y > 0.0, y, paddle.zeros_like(y))
     return paddle.where(y < 1.0, y, paddle.ones_like(y))
 
