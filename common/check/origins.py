@@ -24,14 +24,17 @@ from common.verdict.judge import Judgement
 from common.verdict.row import FAILING, Row
 
 MOST = 8  # origins that are tried
-BETTER = 0.7  # of the gaps that decide: what is left where an origin is one
+# What is left of the gaps that decide.
+BETTER = 0.7  # where an origin is one
+WORSE = 1.5  # where it is none: its values mean something else on the other side
 
 
 def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: Judgement) -> None:
-    """Make INSIDE what comes before the first origin that shows to be one.
+    """Make INSIDE the origins that show to be none, till the first that shows to be one.
 
-    Where feeding one makes all agree, the others inside are none either, but for those that make it
-    better too: then there are two.  One case is tried; in the others the same places are none.
+    One that makes it neither better nor worse may be one of several.  Where feeding one makes all
+    agree, those after it have no part in it.  One case is tried; in the others the same places are
+    none.
     """
     origins: dict[str, list[tuple[Row, Key]]] = {}
     for row in judgement.rows:
@@ -47,8 +50,9 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
         if not row.inside:
             return  # it decides: nothing has to be shown, and nothing was
         effect = trial.effect(row.key)
-        if effect.left >= BETTER:
+        if effect.left > WORSE:
             innocent.add(row.key.removeprefix(case))
+        if effect.left > BETTER:
             continue
         agree = effect.before - effect.after
         row.add_note(f"with torch's values here alone {agree} of {effect.before} rows agree")

@@ -264,10 +264,10 @@ def effect_of(
 
 
 def _relative(row: Row) -> float:
-    """A row's gap as a part of its size, at most 1; what cannot be compared is all off."""
+    """A row's gap as a part of its size; what cannot be compared is all off."""
     if row.gap is None or not row.scale or not np.isfinite(row.gap):
         return 1.0
-    return min(row.gap / row.scale, 1.0)
+    return row.gap / row.scale
 
 
 def _cannot(row: Row) -> bool:
