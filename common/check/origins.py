@@ -8,10 +8,12 @@ where that is what is wrong.
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from common.check.twins import Twins
 from common.logs.key import Key
@@ -45,26 +47,31 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
     if case is None:
         return
     trial = _Trial(twins, pair, folder, stem, case, judgement)
-    innocent: set[str] = set()  # keys without their case
-    for number, (row, _) in enumerate(origins[case][:MOST]):
-        if not row.inside:
-            return  # it decides: nothing has to be shown, and nothing was
-        effect = trial.effect(row.key)
+    innocent: set[str] = set()  # places without their case
+    places: dict[str, list[Row]] = {}  # a module's calls belong together
+    for row, key in origins[case]:
+        places.setdefault(_place(key), []).append(row)
+    for number, (place, rows) in enumerate(list(places.items())[:MOST]):
+        if not rows[0].inside:
+            break  # it decides: nothing has to be shown
+        effect = trial.effect([row.key for row in rows])
         if effect.left > WORSE:
-            innocent.add(row.key.removeprefix(case))
+            innocent.add(place)
         if effect.left > BETTER:
             continue
         agree = effect.before - effect.after
-        row.add_note(f"with torch's values here alone {agree} of {effect.before} rows agree")
+        rows[0].add_note(f"with torch's values here alone {agree} of {effect.before} rows agree")
         if effect.after == 0:
-            later = (r for r, _ in origins[case][number + 1 :] if r.inside)
-            innocent |= {r.key.removeprefix(case) for r in later}
+            innocent |= set(list(places)[number + 1 :])
         break
-    else:
-        return
-    for other, key in (each for rows in origins.values() for each in rows):
-        if str(key).removeprefix(key.case) in innocent:
-            make_inside(other, VALUES)
+    for row, key in (each for rows in origins.values() for each in rows):
+        if row.inside and _place(key) in innocent:
+            make_inside(row, VALUES)
+
+
+def _place(key: Key) -> str:
+    """What all calls of a module, in all cases, have in common."""
+    return str(replace(key, case="", call=""))
 
 
 @dataclass(frozen=True)
@@ -78,14 +85,17 @@ class _Trial:
     case: str
     judgement: Judgement
 
-    def effect(self, key: str) -> Effect:
-        """What feeding a key does; nothing where it cannot be fed."""
+    def effect(self, keys: Sequence[str]) -> Effect:
+        """What feeding these keys does; nothing where they cannot be fed."""
         files = ResultFolder(self.folder)
+        fed = {}
         with read_log(files.log(self.stem, "torch", FLOAT64)) as reference:
-            value = reference[key] if key in reference else None
-        if value is None:
+            for key in keys:
+                if key in reference:
+                    as_it_is = self.judgement.arranged.get(key, np.asarray)
+                    fed[key] = as_it_is(reference[key])
+        if not fed:
             return Effect(0, 0, 1.0)
-        fed = {key: self.judgement.arranged.get(key, lambda array: array)(value)}
         cases = [self.case.rstrip("/")] if self.case else []
         with _folder_for_a_run(self.folder) as proof:
             if self.twins.feed(self.pair, proof, fed, cases):

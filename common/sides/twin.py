@@ -114,12 +114,13 @@ class Twin:
         if self.transplanted == "":
             self.transplant = _transplant(wanted) if wanted else None
             self.transplanted = wanted
-            for instrument in ("dropout", "draws", "choices", "lift"):
-                importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
+            # What lifts casts comes last: its ways lead to what stands there before it.
             if self.side.NAME == "paddle":
                 exact = importlib.import_module("common.transplant.exact")
                 self.exact = exact.Exact(_site, lambda: current().probing or current().watching)
                 self.exact.install()
+            for instrument in ("dropout", "draws", "choices", "lift"):
+                importlib.import_module(f"common.sides.{self.side.NAME}_{instrument}").patch()
             forbid_compat()
         elif wanted != self.transplanted:
             raise UserError("this process has other operators transplanted: start a new one")

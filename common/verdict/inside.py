@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -69,8 +69,11 @@ class Inside:
         # Rows inside that pass are kept, since a CONSTANT explains what it brings.
         aligned = exit_code(r.verdict for r in rows if not (r.inside and _is_off(r))) == 0
         self._paired = {row.key for row in rows if not _is_off(row)}
-        sought = [i for i in off if aligned or _cannot(rows[i])]
-        matched = {i: self._matched(self._keys[i], rows[i]) for i in sought}
+        matched = {
+            i: self._matched(self._keys[i], rows[i], anywhere=aligned or _cannot(rows[i]))
+            for i in off
+            if aligned or not self._lost(self._keys[i])
+        }
         matched = {i: row for i, row in matched.items() if row is not None}
         for i, row in matched.items():
             rows[i] = row
@@ -79,7 +82,7 @@ class Inside:
             aligned = self._explained_by_operators(rows)
         for i in off:
             why = self._why(self._keys[i])
-            lacking = _cannot(rows[i]) and why == MISSING
+            lacking = _cannot(rows[i]) and why == MISSING and not self._lost(self._keys[i])
             unlike = _cannot(rows[i]) and why == SHAPE
             if aligned or lacking or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
@@ -135,7 +138,10 @@ class Inside:
         agrees, or, if that cannot be told, where there is none before it.
         """
         key = self._keys[i]
-        alike = likeness(*(self._logs.get(name, key) for name in self._runs))
+        pair = [self._logs.get(name, key) for name in self._runs]
+        alike = likeness(*pair)
+        if alike is None and self._was_given_the_same(i, rows):
+            alike = likeness(*pair, most=np.inf)
         if alike is None:
             return False
         runs = [self._logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
@@ -154,10 +160,22 @@ class Inside:
         """True where what goes wrong is likely to start at a row that no single step was run of."""
         key = self._keys[i]
         case = [(r, k) for r, k in zip(rows, self._keys, strict=False) if k.case == key.case]
-        given = [r for r, k in case if k.is_input and k.output == key.output and k.kind == key.kind]
-        if given and not key.is_input and not key.is_gradient:
-            return not any(_is_off(row) for row in given)
+        same = self._was_given_the_same(i, rows)
+        if same is not None:
+            return same
         return not any(row.origin for row, _ in case[: [k for _, k in case].index(key)])
+
+    def _was_given_the_same(self, i: int, rows: Sequence[Row]) -> bool | None:
+        """Whether what a module was given agrees, of whose output this row is; None: not seen."""
+        key = self._keys[i]
+        if key.is_input or key.kind:
+            return None
+        given = [
+            row
+            for row, k in zip(rows, self._keys, strict=False)
+            if k.is_input and not k.kind and k.output == key.output
+        ]
+        return not any(_is_off(row) for row in given) if given else None
 
     @staticmethod
     def _told(judged: Row, row: Row) -> Row:
@@ -165,6 +183,11 @@ class Inside:
         judged.step, judged.model, judged.inside = row.step, row.model, True
         judged.shape, judged.size = row.shape, row.size
         return judged
+
+    def _lost(self, key: Key) -> bool:
+        """True for a gradient that one side alone has of a value that both have: it is cut off."""
+        has = all(key.value in self._logs[name] for name in self._runs)
+        return key.kind == "grad_of" and has
 
     def _why(self, key: Key) -> str:
         """Why a value inside is off, as far as it is not the numbers themselves."""
@@ -175,13 +198,20 @@ class Inside:
             return SHAPE
         return ORDER if same_elements(ref, cand) else VALUES
 
-    def _matched(self, key: Key, row: Row) -> Row | None:
-        """The row of a value that the other side holds otherwise; None where it has none such."""
+    def _matched(self, key: Key, row: Row, anywhere: bool) -> Row | None:
+        """The row of a value that the other side holds otherwise; None where it has none such.
+
+        anywhere  else only at another call of the same module: calls may come in another order
+        """
         ref_run, cand_run = self._runs
         on_torch = self._logs.get(ref_run, key) is not None
         sought, others = (ref_run, cand_run) if on_torch else (cand_run, ref_run)
         match = self._values_of(others, key).find(self._logs.get(sought, key), str(key))
         if match is None or (match.keys == (str(key),) and not match.how):
+            return None
+        if not anywhere and {_without_call(text, self._logs.cases) for text in match.keys} != {
+            _without_call(str(key), self._logs.cases)
+        }:
             return None
         arrays = []
         for precision in ("32", "64"):
@@ -273,6 +303,10 @@ def _relative(row: Row) -> float:
 def _cannot(row: Row) -> bool:
     """True where the sides' values could not be compared at all."""
     return row.verdict == "INVALID"
+
+
+def _without_call(text: str, cases: Sequence[str]) -> Key:
+    return replace(Key.parse(text, cases), call="")
 
 
 def _is_off(row: Row) -> bool:

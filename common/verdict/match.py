@@ -158,10 +158,10 @@ class Likeness:
     back: Arrange
 
 
-def likeness(ref: np.ndarray, cand: np.ndarray) -> Likeness | None:
+def likeness(ref: np.ndarray, cand: np.ndarray, most: float = 0.5) -> Likeness | None:
     """The order of axes in which the candidate is most like the reference; None where none is.
 
-    What is the same for all along an axis counts once.  Values that are off by more than half of
+    What is the same for all along an axis counts once.  Values that are off by more than `most` of
     the reference's size tell nothing.
     """
     if {ref.dtype.kind, cand.dtype.kind} - set("fiub") or max(ref.ndim, cand.ndim) > _MOST_AXES:
@@ -170,7 +170,7 @@ def likeness(ref: np.ndarray, cand: np.ndarray) -> Likeness | None:
     values, others = _numbers(ref[one]), _numbers(cand[another])
     if sorted(values.shape) != sorted(others.shape) or values.size < 2:
         return None
-    best, size = None, 0.5 * float(np.sqrt(np.square(values).mean()))
+    best, size = None, most * float(np.sqrt(np.square(values).mean()))
     for order in permutations(range(values.ndim)):
         if tuple(others.shape[axis] for axis in order) == values.shape:
             off = float(np.sqrt(np.square(values - others.transpose(order)).mean()))

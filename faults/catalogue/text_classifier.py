@@ -176,7 +176,7 @@ FAULTS = [
         what="training from the side's own initial weights",
         old="    model = run.build(training=True)\n",
         new="    run.build(training=True)\n"
-        "    model = run.draws.follow(run.module.build(dict(run.case.config))).train()\n",
+        "    model = run.dropout.follow(run.construct()).train()\n",
         origin="train/000/loss",
     ),
     train(

@@ -23,7 +23,7 @@ class Net(nn.Layer):
         axes = {"axes": (1, 2), "norm": "ortho"}
         spectrum = self.filter(paddle.fft.rfft2(self.norm(x), **axes))
         x = x + paddle.fft.irfft2(spectrum, s=(x.shape[1], x.shape[2]), **axes)
-        return self.head(x.mean(axis=[1, 2]))
+        return self.head(x.max(axis=[1, 2]))
 
 
 def build(config):

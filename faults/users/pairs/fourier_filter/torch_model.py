@@ -22,7 +22,7 @@ class Net(nn.Module):
     def forward(self, x):
         y = torch.fft.rfft2(self.norm(x), dim=(1, 2), norm="ortho")
         y = torch.fft.irfft2(self.filter(y), s=x.shape[1:3], dim=(1, 2), norm="ortho")
-        return self.head((x + y).mean((1, 2)))
+        return self.head((x + y).amax((1, 2)))
 
 
 def build(config):
