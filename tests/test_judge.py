@@ -337,3 +337,28 @@ def test_choices_of_another_shape_are_not_one_choice(logs, tmp_path):
         logs.rows[key] = five
     rows = logs.judge()
     assert list(rows) == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("first", "factor", "verdict"),
+    [(1.0, 4.0, "CONSTANT"), (1.0, 20.0, "PRECISION"), (1e5, 4.0, "PRECISION")],
+)
+def test_what_adam_s_float32_brings_is_adam_s_where_the_model_is_exact(
+    logs, first, factor, verdict
+):
+    """A candidate whose own float32 is inexact shows it before Adam has moved anything."""
+
+    def gradient(noise):
+        values = VALUES * 1e-3
+        t32, p32, t64, p64 = pair(values)
+        p32 = (p64 + noise * 6e-11 * RNG.choice([-1.0, 1.0], values.shape)).astype(np.float32)
+        return t32, p32, t64, p64
+
+    logs.entries = {"batches": {"main/": 4}}
+    logs.add("main/grad/w", gradient(first))
+    logs.add("main/adam/001/grad/w", gradient(512 * factor))
+    rows = logs.judge()
+    row = rows["main/adam/001/grad/w"]
+    assert row.verdict == verdict, row
+    if verdict == "CONSTANT":
+        assert "Adam and AdamW by themselves" in row.note

@@ -23,12 +23,12 @@ _CLIPPED_FROM = 64.0
 def explain(row: Row, key: Key, logs: Logs) -> None:
     """Name the cause of an optimizer row's PRECISION, or where to look."""
     if row.verdict == "PRECISION" and "/adam" in f"/{key}" and key.is_optimizer:
-        row.add_note(_noisy_adam())
+        row.add_note(noisy_adam())
     elif row.origin and row.verdict == "DIVERGED":
         row.add_note(_gradient_cause(key) or _loss_cause(key, logs))
 
 
-def _noisy_adam() -> str:
+def noisy_adam() -> str:
     """How noisy Adam itself is in float32, as it was measured on the same gradients."""
     own, theirs = table()["Adam"], table()["Adam of torch"]
     return (

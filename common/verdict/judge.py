@@ -14,8 +14,8 @@ import numpy as np
 
 from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import escaped
-from common.verdict.adam import AdamNoise
-from common.verdict.causes import NOISE_ONLY, class_of, explain, note_gradient
+from common.verdict.adam import AdamNoise, step_of
+from common.verdict.causes import NOISE_ONLY, class_of, explain, noisy_adam, note_gradient
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.context import Context, InheritedNoise, LongestSum
 from common.verdict.independence import ENOUGH_FLOATS
@@ -23,7 +23,7 @@ from common.verdict.inside import Inside, is_inside
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
 from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
-from common.verdict.operators import Evidence, constant_allowed, of_class
+from common.verdict.operators import EXCUSE, Evidence, constant_allowed, of_class
 from common.verdict.origins import Streams, parent_code
 from common.verdict.row import AGREEING, FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
 from common.verdict.rule import judge_tensor
@@ -163,6 +163,7 @@ class _Case:
     def __init__(self, name: str, logs: Logs):
         self.off = False  # whether a row is off already
         self.failing = False  # whether one does not pass
+        self.imprecise = False  # whether the candidate's float32 is less exact, Adam's noise aside
         # Scales of the last forward tensors, which the next one is likely computed from.
         self.recent: deque[float] = deque(maxlen=RECENT)
         self.longest_sum = LongestSum()
@@ -210,11 +211,23 @@ class _Judge:
             case.off = True
             if row.verdict in FAILING and self.logs.get("local64", key) is not None:
                 self.came_around(key)  # the first of its kind
-        self.evidence.settle(row, key, self.class_of(key), lambda: self.exact_row(key))
+        if not (row.verdict == "PRECISION" and self.is_adams(row, key)):
+            case.imprecise |= row.verdict == "PRECISION"
+            self.evidence.settle(row, key, self.class_of(key), lambda: self.exact_row(key))
         if row.origin and row.verdict in FAILING:
             case.failing = True
         explain(row, key, self.logs)
         return row
+
+    def is_adams(self, row: Row, key: Key) -> bool:
+        """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""
+        later = key.is_step and step_of(key) and "/adam" in f"/{key.prefix}"
+        most = tolerance("precision_deep") * (row.allowed or 0.0)
+        if not later or self.case_of(key).imprecise or row.noise_cand > most:
+            return False
+        row.verdict, row.excuse, row.origin = "CONSTANT", EXCUSE, False
+        row.note = f"{noisy_adam()}: {row.note}"
+        return True
 
     def compared(self, key: Key) -> Row:
         """A row's verdict from the runs as they were."""
