@@ -217,3 +217,16 @@ def test_a_plain_value_is_not_found_among_others():
     """Zeros are everywhere: they tell nothing."""
     others = {"a": np.zeros((2, 3)), "b": np.full((2, 3), 7.0)}
     assert Values(others, others).find(np.zeros(6)) is None
+
+
+def test_calls_in_another_order_name_no_origin_and_a_turned_table_does(logs):
+    """Two towers may be called one after the other either way; a square table has one way up."""
+    logs.rows = {}
+    square = RNG.standard_normal((5, 5))
+    logs.inside("tower", VALUES, VALUES + 1.0)
+    logs.inside("tower#2", VALUES + 1.0, VALUES)
+    logs.inside("table:in/0", square, square.T)
+    logs.decides("logits", VALUES[:, 0], VALUES[:, 0] * 1.1)
+    rows, judgement = logs.judge()
+    assert {rows[key].verdict for key in ("tower", "tower#2")} <= {"IDENTICAL", "ROUNDING"}
+    assert judgement.first_diverged == "table:in/0"

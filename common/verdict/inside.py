@@ -210,9 +210,8 @@ class Inside:
         match = self._values_of(others, key).find(self._logs.get(sought, key), str(key))
         if match is None or (match.keys == (str(key),) and not match.how):
             return None
-        if not anywhere and {_without_call(text, self._logs.cases) for text in match.keys} != {
-            _without_call(str(key), self._logs.cases)
-        }:
+        calls = {_without_call(text, self._logs.cases) for text in match.keys}
+        if not anywhere and (match.how or calls != {replace(key, call="")}):
             return None
         arrays = []
         for precision in ("32", "64"):
