@@ -122,6 +122,8 @@ def commands(text: str) -> list[list[str]]:
     found = []
     for line in blocks(text) + code_spans(text):
         words = shlex.split(line.replace("'", "’")) if "python" in line and "$" not in line else []
+        while words and "=" in words[0]:  # LLAMA_TORCH=… before a command
+            words = words[1:]
         if not words or Path(words[0]).name != "python" or len(words) < 2 or "-c" in words:
             continue
         if words[1] != "-m" or Path(words[2].split(".")[0]).is_dir():

@@ -23,10 +23,12 @@ def load_model_file(pair: Pair, side: ModuleType, dtype: str = "float32") -> Mod
 
     Raises UserError where `import torch` then gives Paddle.
     """
-    with lifting(False), side.default_dtype("float32"):
-        module = pair.side(side.NAME)
-    if torch_is_paddle():
-        raise UserError(COMPAT)
+    try:
+        with lifting(False), side.default_dtype("float32"):
+            module = pair.side(side.NAME)
+    finally:
+        if torch_is_paddle():  # whatever else goes wrong by that
+            raise UserError(COMPAT)
     if dtype == "float32" or pair.built_in:
         return module
     known = _in_float64.get(module.__name__)

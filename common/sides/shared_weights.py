@@ -34,7 +34,7 @@ def make_weights(job: Job) -> None:
             choices.choose_noise(case.name, level, because)
         if request.weights in WORDS and request.weights != STIRRED:
             state = perturbed(request.weights, state, owners, request.seed, case.gain)
-        elif request.weights is not None:
+        elif request.weights not in (None, STIRRED):
             path = stored_weights(job.pair, request.published, request.weights)
             state = weights.load_state(path)
             weights.check_state(request.weights, state, owners)

@@ -18,6 +18,7 @@ import numpy as np
 
 from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import printable
+from common.logs.sidecar import CHOICE
 from common.verdict.context import Context
 from common.verdict.logs_of_a_run import Logs, kind_scales
 from common.verdict.match import Arrange, Values, likeness, same_elements
@@ -34,11 +35,13 @@ MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other 
 def is_inside(key: Key, logs: Logs) -> bool:
     """True for what a module was given or gave, and the gradient there.
 
-    So is the rate of a dropout that one side alone has.
+    So are a dropout's rate and a choice that nobody asked for by name, where a side has it alone.
     Buffers and the statistics of a BatchNorm are results.
     """
     if key.local in STATISTICS or key.kind == BUFFER:
         return False
+    if CHOICE in logs.classes_of(key):
+        return bool(logs.missing(key))
     return any(logs.classes_of(key)) or key.local == "p" and bool(logs.missing(key))
 
 
@@ -82,7 +85,8 @@ class Inside:
             aligned = self._explained_by_operators(rows)
         for i in off:
             why = self._why(self._keys[i])
-            lacking = _cannot(rows[i]) and why == MISSING and not self._lost(self._keys[i])
+            cut = self._lost(self._keys[i]) or self._keys[i].local == "p"  # or no dropout there
+            lacking = _cannot(rows[i]) and why == MISSING and not cut
             unlike = _cannot(rows[i]) and why == SHAPE
             if aligned or lacking or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)

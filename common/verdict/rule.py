@@ -44,8 +44,8 @@ _FEW = {1: (64.0, 8.0), 2: (8.0, 4.0), 3: (2.0, 2.0)}
 
 
 _MEANT = (
-    "are NaN, at the same places on both sides: if the model means them to be, --allow nan "
-    "compares the others"
+    "NaN at the same places on both sides; if the model means them to be, --allow nan compares the "
+    "others"
 )
 
 
@@ -71,9 +71,10 @@ def judge_tensor(
     if arrays[0].dtype.kind in "iub":
         return judge_integers(row, arrays)
     with np.errstate(all="ignore"):
+        as_they_are = list(arrays)
         nans = take_out_nans(arrays)
         if nans and not context.allow_nan:
-            row.note = f"{nans} of {row.size} values {_MEANT}"
+            row.note = f"{not_finite(as_they_are)}: {_MEANT}"
             row.guide_passed = False
             return row
         masked = take_out_masks(arrays) if context.may_be_masked else 0

@@ -348,4 +348,5 @@ def end(status: int) -> None:
     os._exit(status & 0xFF)
 
 
-main()
+if __name__ == "__main__":
+    main()
