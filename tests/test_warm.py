@@ -193,7 +193,7 @@ def test_what_no_server_imports_runs_in_a_process_of_its_own(interpreters):
     program = "import os, sys; print(os.getppid(), sys.executable)"
     command = [interpreters.python, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout.split() == [str(os.getpid()), sys.executable]
+    assert done.stdout.split(maxsplit=1) == [str(os.getpid()), f"{sys.executable}\n"]
 
 
 def test_where_the_servers_are_gone_all_runs_cold(program, tmp_path):
