@@ -155,7 +155,8 @@ def judge_model(
                 failed = twins.single_step(pair, exact=True)
                 if failed:
                     result.notes.append(f"Paddle's own part could not be shown: {failed}")
-                judgements = judge_folder(*judged, **how)
+                else:
+                    judgements = judge_folder(*judged, **how)
             if not failed and any(judgement.asks_free for judgement in judgements.values()):
                 run_with_exact_operators(twins, pair, folder)
                 judgements = judge_folder(*judged, **how)

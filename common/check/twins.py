@@ -93,17 +93,8 @@ class Twins:
         exact   compute exactly what Paddle's operators compute inexactly in float64
         Returns why that could not be done; empty where it was.
         """
-        for launch in self.step.launches:
-            if launch.single_step:
-                process = self._process("paddle")
-                request = self._request("paddle", pair, launch, single_step=True, exact=exact)
-                name = f"request_paddle_single_step{'_exact' if exact else ''}.json"
-                process.ask(request, self.work / pair.name / name)
-                failure = process.failure()
-                if failure is not None:
-                    error_file(self.work / pair.name, "paddle").unlink(missing_ok=True)
-                    return failure.sentence
-        return ""
+        name = f"request_paddle_single_step{'_exact' if exact else ''}.json"
+        return self._once_more(pair, self.work / pair.name / name, exact=exact)
 
     def feed(
         self,
@@ -119,21 +110,26 @@ class Twins:
         Returns why that could not be done; empty where it was.
         """
         ResultFolder(self.work / pair.name).take_over(folder)
-        more: dict[str, object] = {"single_step": True}
+        more: dict[str, object] = {"cases": tuple(cases)} if cases else {}
         if fed is None:
             more |= {"free": True, "exact": True}
         else:
             states.save_state(folder / "fed.npz", fed)
             more["feed"] = "fed.npz"
-        if cases:
-            more["cases"] = tuple(cases)
+        return self._once_more(pair, folder / "request_paddle.json", **more)
+
+    def _once_more(self, pair: Pair, path: Path, **more: object) -> str:
+        """Have the waiting Paddle process answer a request for a single step, written to `path`.
+
+        Returns why that could not be done; empty where it was.
+        """
         for launch in self.step.launches:
             if launch.single_step:
                 process = self._process("paddle")
-                request = self._request("paddle", pair, launch, **more)
-                process.ask(request, folder / "request_paddle.json")
+                process.ask(self._request("paddle", pair, launch, single_step=True, **more), path)
                 failure = process.failure()
                 if failure is not None:
+                    error_file(path.parent, "paddle").unlink(missing_ok=True)
                     return failure.sentence
         return ""
 

@@ -309,13 +309,8 @@ class Run:
         if self.exact is None or self.dtype != "float64":
             yield
             return
-        saved, found = self.exact.mode, self.exact.found
-        self.exact.begin("unclip")
-        try:
+        with self.exact.doing("unclip"):
             yield
-        finally:
-            self.exact.begin(saved)
-            self.exact.found = found
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""

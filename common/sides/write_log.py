@@ -5,6 +5,7 @@ import platform
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -48,13 +49,15 @@ def write_log(
     if job.transplant:
         counted = dtype == "float32" and reference is None and not request.uncounted
         job.transplant.compare = counted
-    if job.exact and reference is not None:
-        job.exact.begin("lift" if request.exact else "watch")
     inputs: dict[str, np.ndarray] = {}
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
     extra: dict[str, dict[str, np.ndarray]] = {}
-    with LogWriter(path) as writer, lifting(dtype == "float64") as lifted:
+    watching = nullcontext({})
+    if job.exact and reference is not None:
+        watching = job.exact.doing("lift" if request.exact else "watch")
+        notes["exact"] = request.exact
+    with LogWriter(path) as writer, lifting(dtype == "float64") as lifted, watching as inexact:
         session = Session(
             request.seed,
             record=writer.add,
@@ -87,11 +90,9 @@ def write_log(
         notes["transplanted"] = job.transplant.names
         notes["operators"] = job.transplant.take_counts()
     if lifted:
-        root = str(ROOT)
-        notes["lifted"] = {short_place(place, root): calls for place, calls in lifted.items()}
-    if job.exact and reference is not None:
-        notes |= {"inexact": job.exact.found, "exact": request.exact}
-        job.exact.begin("off")
+        notes["lifted"] = {_shortened(place): calls for place, calls in lifted.items()}
+    if "exact" in notes:
+        notes["inexact"] = inexact
     sidecar = Sidecar(
         schema=SCHEMA,
         step=LogName.parse(path.name).stem,

@@ -100,6 +100,16 @@ class Exact:
         self.mode, self.found = mode, {}
 
     @contextmanager
+    def doing(self, mode: str):
+        """Inside, this is done; gives what is noted meanwhile, and puts back what was before."""
+        saved = self.mode, self.found
+        self.begin(mode)
+        try:
+            yield self.found
+        finally:
+            self.mode, self.found = saved
+
+    @contextmanager
     def plain(self):
         """Inside, every operator is Paddle's own."""
         saved, self._busy = self._busy, True

@@ -107,7 +107,7 @@ class Inside:
         self.asks_free = "local64" in self._logs and "free64" not in self._logs
         for row, key in zip(rows, self._keys, strict=True):
             explained = "free64" in self._logs and row.verdict == "CARRIED"
-            if explained and not self.gap_in("free64", row, key)[0]:
+            if explained and not self.gap_in_free_run(row, key)[0]:
                 row.verdict, row.excuse = "CONSTANT", EXCUSE
                 row.add_note("nothing is left of it with Paddle's inexact operators made exact")
 
@@ -124,11 +124,11 @@ class Inside:
         self.asks_free = bool(carried) and "free64" not in self._logs
         if self.asks_free:
             return False
-        return not any(self.gap_in("free64", row, key)[0] for row, key in carried)
+        return not any(self.gap_in_free_run(row, key)[0] for row, key in carried)
 
-    def gap_in(self, run: str, row: Row, key: Key) -> tuple[bool, float]:
-        """Whether a row is off in another float64 run of the candidate, and how far."""
-        arrays = [self._logs.get(name, key) for name in ("ref32", "ref32", "ref64", run)]
+    def gap_in_free_run(self, row: Row, key: Key) -> tuple[bool, float]:
+        """Whether a row is off in that float64 run of the candidate, and how far."""
+        arrays = [self._logs.get(name, key) for name in ("ref32", "ref32", "ref64", "free64")]
         if any(array is None for array in arrays):
             return True, np.inf
         context = Context(kind_scale=self._scales.get(key.group), single_step=True)
@@ -164,23 +164,28 @@ class Inside:
     def _starts_at(self, i: int, rows: Sequence[Row]) -> bool:
         """True where what goes wrong is likely to start at a row that no single step was run of."""
         key = self._keys[i]
-        case = [(r, k) for r, k in zip(rows, self._keys, strict=False) if k.case == key.case]
         same = self._was_given_the_same(i, rows)
         if same is not None:
             return same
-        return not any(row.origin for row, _ in case[: [k for _, k in case].index(key)])
+        before = zip(rows[:i], self._keys, strict=False)
+        return not any(row.origin for row, k in before if k.case == key.case)
 
     def _was_given_the_same(self, i: int, rows: Sequence[Row]) -> bool | None:
         """Whether what a module was given agrees, of whose output this row is; None: not seen."""
         key = self._keys[i]
         if key.is_input or key.kind:
             return None
-        given = [
-            row
-            for row, k in zip(rows, self._keys, strict=False)
-            if k.is_input and not k.kind and k.output == key.output
-        ]
-        return not any(_is_off(row) for row in given) if given else None
+        given = self._inputs_of.get(key.output)
+        return not any(_is_off(rows[number]) for number in given) if given else None
+
+    @cached_property
+    def _inputs_of(self) -> dict[str, list[int]]:
+        """The first output of a module's call -> the numbers of the rows of what it was given."""
+        found: dict[str, list[int]] = {}
+        for number, key in enumerate(self._keys):
+            if key.is_input and not key.kind:
+                found.setdefault(key.output, []).append(number)
+        return found
 
     @staticmethod
     def _told(judged: Row, row: Row) -> Row:
@@ -288,7 +293,7 @@ def effect_of(
             if row.inside or not _is_off(row) or key.case != case:
                 continue
             if opened.get("free64", key) is not None:
-                gaps[bool(key.kind)].append((_relative(row), *inside.gap_in("free64", row, key)))
+                gaps[bool(key.kind)].append((_relative(row), *inside.gap_in_free_run(row, key)))
         # A wrong gradient stays where a wrong output is put right: gradients count where they alone
         # are off.
         found = gaps[False] or gaps[True]
@@ -318,6 +323,7 @@ def _is_off(row: Row) -> bool:
 
 
 def make_inside(row: Row, why: str) -> None:
+    """Let a row pass as INSIDE; `why` is one of the kinds above."""
     row.verdict, row.origin, row.excuse = "INSIDE", False, why
     row.note = f"{why}: {row.note}" if row.note else why
 
@@ -333,16 +339,16 @@ def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[st
         if aligned:
             end = "all that decides agrees (--strict makes these fail)"
         notes.append(
-            f"INSIDE, {_values(len(inside))} inside the model ({counts}), such as "
+            f"INSIDE, {_number_of_values(len(inside))} inside the model ({counts}), such as "
             f"{printable(inside[0].key)}: {end}"
         )
     if matched:
         notes.append(
-            f"{_values(len(matched))} inside the model found on the other side under another name "
-            f"or shape, such as {printable(matched[0].key)}: {matched[0].note}"
+            f"{_number_of_values(len(matched))} inside the model found on the other side under "
+            f"another name or shape, such as {printable(matched[0].key)}: {matched[0].note}"
         )
     return notes
 
 
-def _values(count: int) -> str:
+def _number_of_values(count: int) -> str:
     return f"{count} value{'s' * (count != 1)}"
