@@ -6,6 +6,8 @@ An option that a command does not take is an error there, and not in its --help.
 import argparse
 from pathlib import Path
 
+from common.pair.request import KEEP
+
 
 def natural(text: str) -> int:
     """A whole number from 0."""
@@ -95,6 +97,12 @@ _FLAGS = {
     "reference": _flag(
         "torch logs that somebody else sent: --reference their_logs", type=Path, metavar="DIR"
     ),
+    "keep": _flag(
+        "which tensors stay whole in the logs; auto, the default, keeps a step of a model below "
+        "500 MB: large tensors are judged by a sample and sums: --keep all",
+        choices=KEEP,
+        default="auto",
+    ),
     "compare-only": _flag(
         "judge logs that are there, run nothing: --compare-only", action="store_true"
     ),
@@ -118,7 +126,7 @@ _FLAGS = {
 
 # What each command takes, in the order of its --help.
 OF_EVERY_CHECK = (
-    *("model", "preset", "device", "seed", "weights", "out", "compare-only"),
+    *("model", "preset", "device", "seed", "weights", "out", "keep", "compare-only"),
     *("allow", "strict", "torch-python", "paddle-python", "json", "no-report", "debug"),
 )
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")

@@ -163,6 +163,7 @@ def judge_model(
             if not (failed or options.strict or pair.built_in):
                 for stem, judgement in judgements.items():
                     prove_origins(twins, pair, folder, stem, judgement)
+            twins.forget_whole(pair)
         result.take(judgements, folder, pair)
         if guide is not None:
             result.take_report(guide.wait(), guide.target)

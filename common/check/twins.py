@@ -10,8 +10,8 @@ import numpy as np
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.result_folder import FLOAT64, WHOLE, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file
 from common.pair.twin_process import Failure, TwinProcess, run_group
@@ -93,8 +93,42 @@ class Twins:
         exact   compute exactly what Paddle's operators compute inexactly in float64
         Returns why that could not be done; empty where it was.
         """
+        failed = self._make_whole(pair)
+        if failed:
+            return failed
         name = f"request_paddle_single_step{'_exact' if exact else ''}.json"
         return self._once_more(pair, self.work / pair.name / name, exact=exact)
+
+    def _make_whole(self, pair: Pair) -> str:
+        """Have the torch side log whole what its float64 logs hold as sums; once.
+
+        Returns why that could not be done; empty where it was, or where nothing is missing.
+        """
+        files = ResultFolder(self.work / pair.name)
+        for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
+            log = files.log(stem, "torch", FLOAT64)
+            if not (read_sidecar(log) or Sidecar()).sums:
+                continue
+            if files.log(stem, "torch", WHOLE).is_file():
+                continue
+            if pair.name in self.inputs.brought:
+                return f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
+            process = self._process("torch")
+            request = self._request("torch", pair, launch, whole=True)
+            process.ask(request, files.path / "request_torch_whole.json")
+            failure = process.failure()
+            if failure is not None:
+                error_file(files.path, "torch").unlink(missing_ok=True)
+                return failure.sentence
+        return ""
+
+    def forget_whole(self, pair: Pair) -> None:
+        """Remove what was logged whole for single-step runs."""
+        for path, name in ResultFolder(self.work / pair.name).logs():
+            if name.run == WHOLE:
+                path.unlink()
+                sidecar_path(path).unlink()
+                (path.parent / "request_torch_whole.json").unlink(missing_ok=True)
 
     def feed(
         self,

@@ -40,6 +40,12 @@ def _length(value: object) -> bool:
     return value is None or (_whole(value) and value > 0)
 
 
+def _shape(value: object) -> bool:
+    """That of a tensor with values; no more than a machine can address."""
+    lengths = isinstance(value, list) and all(_whole(n) and n > 0 for n in value)
+    return lengths and math.prod(value) < 2**48
+
+
 def _seconds(value: object) -> bool:
     """Any size: not negative, and nothing that a sum of many would not hold."""
     return type(value) in (int, float) and 0 <= value < 1e12
@@ -147,6 +153,7 @@ NAMED_TEXTS_OR_NULLS = Kind(_dict_of(_text_or_null), "texts or nulls by name", d
 NAMED_FLAGS = Kind(_dict_of(_yes_or_no), "true or false by name", dict)
 NAMED_COUNTS = Kind(_dict_of(_whole), "whole numbers by name", dict)
 COUNTS_BY_PLACE = Kind(_dict_of(_dict_of(_whole)), "whole numbers by name, by name", dict)
+NAMED_SHAPES = Kind(_dict_of(_shape), "shapes by name", dict)
 NAMED_LENGTHS = Kind(_dict_of(_length), "lengths from 1 by name", dict)
 NAMED_LISTS = Kind(_dict_of(_texts), "lists of texts by name", dict)
 NAMED_RATES = Kind(_dict_of(_dict_of(_number_or_null)), "numbers by name, by name", dict)

@@ -5,6 +5,7 @@ STEM_SIDE_fp64.npy                 of the float64 run
 STEM_paddle_fp64_single_step.npy   of a float64 run whose modules are fed torch's values
 STEM_paddle_fp64_single_step_exact.npy   the same, with what Paddle computes inexactly made exact
 STEM_paddle_fp64_exact.npy         of a float64 run that is fed nothing, with that made exact
+STEM_torch_fp64_whole.npy          of the float64 run again, all tensors whole; while it is needed
 STEM_SIDE_unforced.npy             of a float32 run that goes on with its own discrete choices
 STEM_choices.npz                   the choices that all other runs go on with
 STEM_diff.log                      reprod_log's own report
@@ -25,6 +26,7 @@ from common.system.frameworks import SIDES
 
 # Which run a log is of: what its name has behind the side.
 FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
+WHOLE = "_fp64_whole"
 EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
 
 _LOG = re.compile(r"(?P<stem>.+?)_(?P<side>torch|paddle)(?P<run>(_[a-z0-9_]+)?)\.npy")

@@ -142,6 +142,8 @@ class Sidecar:
     inexact: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
     # Whether these were computed exactly.
     exact: bool | None = _note(kinds.YES_OR_NO)
+    # Key -> the shape of its tensor, of which the log holds a sample and sums only.
+    sums: dict[str, list[int]] = _note(kinds.NAMED_SHAPES)
     # Why there is no float64 log.
     no_float64: str | None = _note(kinds.TEXT)
 

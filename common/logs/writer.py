@@ -3,7 +3,9 @@
     with LogWriter("forward_torch.npy") as writer:
         writer.add("logits", array)
 
-`np.save` of a dict holds every array twice; this holds none.  NumPy only.
+`np.save` of a dict holds every array twice; this holds none.  Where a log grows beyond a limit, its
+large tensors become a sample and sums (common/logs/sums.py), those that are there already too.
+NumPy only.
 """
 
 import hashlib
@@ -11,11 +13,13 @@ import io
 import os
 import struct
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
+from common.logs.sums import can_be_summed, summed
 from common.system.errors import UserError
 
 # NumPy 1.26 and 2 both know the old name of this function, and neither warns about it.
@@ -61,25 +65,56 @@ def _new_dtype(code: str, order: str, flags: int = 0) -> bytes:
     return _get(_DTYPE_CLASS) + _text(code) + b"\x89\x88\x87R" + state + b"b"
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Where an array lies that was written whole."""
+
+    offset: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+
+@dataclass
+class Mark:
+    """How far a log had come; the writer moves it along where it writes the log anew."""
+
+    keys: int
+    place: int
+    state: tuple
+
+
 class LogWriter:
     """Write a log tensor by tensor; the file gets its name at a clean close, else it is removed.
 
-    `sha256` is the finished file's digest; `skipped` names the empty arrays, which are not stored.
+    limit     bytes of the file beyond which large tensors are written as sums; None: there is none
+    summing   whether they are from the start
+    `sha256` is the finished file's digest; `skipped` names the empty arrays, which are not stored;
+    `sums` the shape of each tensor of which there are sums only.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, limit: int | None = None, summing: bool = False):
         self.path = Path(path)
+        self.limit, self.summing = limit, summing
         self.sha256: str | None = None
         self.skipped: list[str] = []
-        self._keys: set[str] = set()
+        self.sums: dict[str, list[int]] = {}
+        self._keys: dict[str, _Stored | None] = {}  # where its array lies; None: it is empty
+        self._whole: set[str] = set()  # keys of arrays that stay whole
         self._slots: dict[str, int] = {}
-        self._large: dict[tuple, int] = {}  # what a large array is -> its memo slot
-        self._file: io.BufferedWriter | None = None
+        self._large: dict[tuple, tuple[int, _Stored]] = {}  # what a large array is -> its memo slot
+        self._mark: Mark | None = None
+        self._file: io.BufferedRandom | None = None
 
     def __enter__(self) -> "LogWriter":
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        self._file = open(self._temporary, "wb")
+        self._begin()
+        return self
+
+    def _begin(self) -> None:
+        """Open the file, and write what stands before the first key."""
+        self._file = open(self._temporary, "w+b")
         self._hash = hashlib.sha256()
+        self._place = 0
         header = b"{'descr': '|O', 'fortran_order': False, 'shape': (), }"
         header = header.ljust(117) + b"\n"
         self._write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
@@ -89,7 +124,6 @@ class LogWriter:
         # The 0-d envelope's state stays open on the stack: version, shape, dtype, order, [{
         self._write(b"(K\x01)cnumpy\ndtype\n" + _put(_DTYPE_CLASS) + b"0")
         self._write(_new_dtype("O8", "|", flags=63) + b"\x89]}")
-        return self
 
     def __exit__(self, kind, error, trace) -> None:
         file, self._file = self._file, None
@@ -106,9 +140,10 @@ class LogWriter:
                 file.close()
             self._temporary.unlink(missing_ok=True)
 
-    def add(self, key: str, array) -> bool:
+    def add(self, key: str, array, whole: bool = False) -> bool:
         """Append one tensor; True if it was stored (an empty one is not).
 
+        whole   as it is, however large it and the log are
         Raises TypeError for what is not numeric, ValueError for a key that is there already.
         """
         if self._file is None:
@@ -127,17 +162,34 @@ class LogWriter:
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
         if code not in DTYPES:
             raise TypeError(f"{key}: a log holds numeric arrays, not {array.dtype}")
-        self._keys.add(key)
+        self._keys[key] = None
         if array.size == 0:
             self.skipped.append(key)
             return False
-        array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+        array = np.asarray(array, array.dtype.newbyteorder("="))
+        if self.summing and not whole and _may_be_summed(key, array):
+            numbers = summed(array)
+            if np.isfinite(numbers).all():
+                self.sums[key] = list(array.shape)
+                self._keys[key] = self._store(key, numbers)
+                return True
+        self._keys[key] = self._store(key, np.asarray(array, order="C"))
+        if whole:
+            self._whole.add(key)
+        if self.limit is not None and not self.summing and self._place > self.limit:
+            self._sum_up()
+        return True
+
+    def _store(self, key: str, array: np.ndarray) -> _Stored:
+        """Write an array, or where in the file it lies already; returns that place."""
+        code = f"{array.dtype.kind}{array.dtype.itemsize}"
         what = None
         if array.nbytes >= _LARGE_BYTES:
             what = (code, array.shape, hashlib.sha256(array).digest())
             if what in self._large:
-                self._write(_text(key) + b"j" + struct.pack("<I", self._large[what]) + b"s")
-                return True
+                slot, stored = self._large[what]
+                self._write(_text(key) + b"j" + struct.pack("<I", slot) + b"s")
+                return stored
         self._write(_text(key) + _NEW_ARRAY + b"(K\x01(")
         self._write(b"".join(_integer(size) for size in array.shape) + b"t")
         if code in self._slots:
@@ -146,25 +198,51 @@ class LogWriter:
             slot = self._slots[code] = _FIRST_DTYPE + len(self._slots)
             self._write(_new_dtype(code, array.dtype.str[0]) + _put(slot))
         self._write(b"\x89\x8e" + struct.pack("<Q", array.nbytes))
+        stored = _Stored(self._place, array.dtype, array.shape)
         self._write(memoryview(array.reshape(-1).view(np.uint8)))
         self._write(b"tb")
         if what is not None:
-            slot = self._large[what] = _FIRST_ARRAY + len(self._large)
+            slot = _FIRST_ARRAY + len(self._large)
+            self._large[what] = slot, stored
             self._write(b"r" + struct.pack("<I", slot))
         self._write(b"s")
-        return True
+        return stored
 
-    def mark(self) -> tuple:
-        """How far the log has come, for `take_back`."""
-        self._file.flush()
-        parts = self._keys, self._slots, self._large, self.skipped
-        return self._file.tell(), self._hash.copy(), *(part.copy() for part in parts)
+    def mark(self) -> Mark:
+        """How far the log has come, for `take_back`; a new mark takes the place of the last."""
+        self._mark = Mark(len(self._keys), self._place, self._state())
+        return self._mark
 
-    def take_back(self, mark: tuple) -> None:
-        """Forget all that was added since `mark` was made, once."""
-        place, self._hash, self._keys, self._slots, self._large, self.skipped = mark
-        self._file.seek(place)
+    def take_back(self, mark: Mark) -> None:
+        """Forget all that was added since the last `mark` was made, once."""
+        self._hash, self._keys, self._slots, self._large, self.skipped, self.sums = mark.state
+        self._place, self._mark = mark.place, None
+        self._file.seek(mark.place)
         self._file.truncate()
+
+    def _state(self) -> tuple:
+        """What goes on changing as the log grows."""
+        parts = self._hash, self._keys, self._slots, self._large, self.skipped, self.sums
+        return tuple(part.copy() for part in parts)
+
+    def _sum_up(self) -> None:
+        """Write the log anew, with sums in the place of large tensors, and go on so."""
+        former, keys, mark = self._file, self._keys, self._mark
+        self.summing = True
+        self._keys, self._slots, self._large, self.skipped = {}, {}, {}, []
+        self._temporary.unlink()  # what is open stays readable
+        self._begin()
+        with former:
+            for key, stored in keys.items():
+                self._move(mark)
+                values = np.empty(0) if stored is None else _read(former, stored)
+                self.add(key, values, key in self._whole)
+        self._move(mark)
+
+    def _move(self, mark: Mark | None) -> None:
+        """Put a mark where the log has come to, if it was made after so many keys."""
+        if mark is not None and mark.keys == len(self._keys):
+            mark.place, mark.state = self._place, self._state()
 
     def _write(self, data: bytes | memoryview, file: io.BufferedWriter | None = None) -> None:
         try:
@@ -172,3 +250,17 @@ class LogWriter:
         except OSError as error:
             raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
         self._hash.update(data)
+        self._place += len(data)
+
+
+def _read(file: io.BufferedRandom, stored: _Stored) -> np.ndarray:
+    """An array that was written."""
+    array = np.empty(stored.shape, stored.dtype)
+    file.seek(stored.offset)
+    file.readinto(memoryview(array.reshape(-1).view(np.uint8)))
+    return array
+
+
+def _may_be_summed(key: str, array: np.ndarray) -> bool:
+    """True for a tensor that sums can stand for: a choice needs its scores as they are."""
+    return can_be_summed(array) and not key.endswith((":scores", ":margin"))

@@ -18,6 +18,7 @@ from pathlib import Path
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 
+KEEP = ("auto", "all", "rows")
 PHASES = ("first", "full", "self")  # of step 5
 DEVICES = ("cpu", "gpu")
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
@@ -83,6 +84,10 @@ class RunRequest:
     describe: bool = False
     # A file to write `weights` to in this framework's own format, without running any model.
     save: str | None = None
+    # Whether the float64 run is made again, without optimizer steps, for a log of whole tensors.
+    whole: bool = False
+    # Which arrays stay whole in the logs: as many as a log's size allows, all, or small ones alone.
+    keep: str = "auto"
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
     # Whether tracebacks are printed beside the sentences.
@@ -112,7 +117,9 @@ class RunRequest:
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(RunRequest)}
 _TYPES = typing.get_type_hints(RunRequest)
-_CHOICES = {"device": DEVICES, "phase": PHASES, "data_weights": ("initial", "stirred")}
+_CHOICES = {"device": DEVICES, "phase": PHASES, "data_weights": ("initial", "stirred")} | {
+    "keep": KEEP
+}
 
 
 def error_file(folder: Path, side: str) -> Path:

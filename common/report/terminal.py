@@ -4,6 +4,7 @@ rich leaves colours and the progress line out where the output is no terminal.
 """
 
 import io
+import math
 import re
 import shlex
 import sys
@@ -16,6 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from common.logs.key import BUFFER, Key, parent_of
+from common.logs.sums import shape_of_sums
 from common.report.sentences import what_is_wrong
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
@@ -303,7 +305,16 @@ def describe(row: Row) -> list[str]:
             f"float64 gap {number(row.gap)}, allowed {number(row.allowed)}; float32 noise: torch "
             f"{number(row.noise_ref)}, paddle {number(row.noise_cand)}; size {number(row.scale)}"
         )
-    if row.beyond:
+    if row.beyond and row.of_sums:
+        numbers = math.prod(shape_of_sums(row.shape))
+        where = f"at {list(row.worst_index)}"
+        if row.of_sums > 1:
+            where = f"a sum of {row.of_sums} neighbours, the first {where}"
+        lines.append(
+            f"{row.beyond} of {numbers} numbers that stand for {row.size} elements are beyond; "
+            f"worst {where}: torch {row.worst_ref!r}, paddle {row.worst_cand!r}"
+        )
+    elif row.beyond:
         limit = "" if row.gap is not None else f" {number(row.allowed)}"
         where = f" at {list(row.worst_index)}" if row.worst_index is not None else ""
         sample = f" (sample {row.sample})" if row.sample is not None else ""

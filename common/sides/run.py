@@ -45,6 +45,7 @@ class Job:
     transplant    of common/transplant/patch.py, where torch computes some of Paddle's operators
     gradients     whether a gradient can be asked for anywhere: the model or its loss asks
     exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
+    may_sum       whether large tensors may be in the logs as sums alone
     """
 
     side: ModuleType
@@ -59,6 +60,7 @@ class Job:
     transplant: object | None = None
     gradients: bool = False
     exact: object | None = None
+    may_sum: bool = False
 
 
 class Run:
@@ -128,22 +130,24 @@ class Run:
         path = Path(self.request.data or "") / self.pair.name / name
         return path if self.request.data and path.is_file() else None
 
-    def log(self, key: str, values: object, class_name: str = "") -> None:
-        """Log one array (or tensor) under this case's prefix."""
+    def log(self, key: str, values: object, class_name: str = "", whole: bool = False) -> None:
+        """Log one array (or tensor) under this case's prefix; `whole`, however large it is."""
         if self.side.is_tensor(values):
             values = self.side.array(values)
-        self.session.record(self.prefix + key, np.asarray(values))
+        more = {"whole": True} if whole else {}
+        self.session.record(self.prefix + key, np.asarray(values), **more)
         self.session.note_place(self.prefix + key, class_name)
 
-    def log_nested(self, key: str, values: object) -> object:
+    def log_nested(self, key: str, values: object, whole: bool = False) -> object:
         """Log every tensor of nested outputs; keys are joined by '/'.
 
+        whole   however large they are
         Returns them; in single-step mode the reference's values, since what follows is fed those.
         """
 
         def change(path, value):
             label = self.session.label(join_path((key, *path) if key else path) or "output")
-            self.log(label, value)
+            self.log(label, value, whole=whole)
             given = self.reference(label)
             if given is None or not self.side.is_float(value):
                 return value

@@ -25,7 +25,6 @@ from types import ModuleType
 
 import numpy as np
 
-from common.logs.reader import read_log
 from common.logs.result_folder import (
     EXACT,
     FLOAT32,
@@ -33,6 +32,7 @@ from common.logs.result_folder import (
     FREE_EXACT,
     SINGLE_STEP,
     UNFORCED,
+    WHOLE,
     ResultFolder,
 )
 from common.logs.sidecar import read_sidecar, write_sidecar
@@ -41,6 +41,7 @@ from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
 from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
+from common.sides.reference import reference_values
 from common.sides.run import Job, Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, save
@@ -63,6 +64,7 @@ class Twin:
     stem     names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
     dtypes   the precisions that it runs in; it and `stem` may depend on the request
     cases    what to run for a pair; by default the preset's cases
+    sums     whether its logs may hold large tensors as sums alone
     part     a folder in the model's for the logs of a process that is one of several
     """
 
@@ -71,6 +73,7 @@ class Twin:
     function: Callable[[Run], None]
     dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
+    sums: bool = False
     part: str = ""
     exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
@@ -139,6 +142,7 @@ class Twin:
             request_file,
             transplant=self.transplant,
             exact=self.exact,
+            may_sum=self.sums,
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
@@ -224,12 +228,15 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         return write_log(job, path, *arguments, **options)
 
     aligned = "float64" in dtypes
+    if request.whole:
+        write(WHOLE, "float64", None)
+        return
     if side == "torch" and aligned:
         make_weights(job)
     choices_path = files.choices(job.stem)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
-        with read_log(files.log(job.stem, "torch", FLOAT64)) as reference:
+        with reference_values(files, job.stem) as reference:
             name = EXACT if request.exact else SINGLE_STEP
             if request.free:
                 name, reference = FREE_EXACT, {}

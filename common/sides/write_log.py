@@ -1,5 +1,6 @@
 """One log with its sidecar: every case of a model in one precision."""
 
+import math
 import os
 import platform
 import sys
@@ -27,6 +28,12 @@ from common.sides.session import Session, using
 from common.system.checkout import ROOT
 from common.system.frameworks import SETTINGS
 from common.system.hashes import arrays_sha256
+from common.weights.states import load_owners
+
+# Of the reference's float64 log, the first to be written: a step of a model has four, which come to
+# three times that, and at most two of single-step runs.
+MOST_BYTES = 10**8
+LARGE = 100_000  # weights
 
 
 def write_log(
@@ -57,7 +64,8 @@ def write_log(
     if job.exact and reference is not None:
         watching = job.exact.doing("lift" if request.exact else "watch")
         notes["exact"] = request.exact
-    with LogWriter(path) as writer, lifting(dtype == "float64") as lifted, watching as inexact:
+    log = LogWriter(path, **_kept(job, path))
+    with log as writer, lifting(dtype == "float64") as lifted, watching as inexact:
         session = Session(
             request.seed,
             record=writer.add,
@@ -121,6 +129,7 @@ def write_log(
         single_step=reference is not None,
         batches=batches,
         modules=session.modules,
+        sums=writer.sums,
         converted=session.converted,
         places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
@@ -145,6 +154,30 @@ def write_log(
         sidecar = replace(sidecar, step=stem, log_sha256=writer.sha256)
         write_sidecar(small, replace(sidecar, seal=seal(sidecar)))
     return session
+
+
+def _kept(job: Job, path: Path) -> dict[str, object]:
+    """Which tensors stay whole in a log, for its writer.
+
+    The first of the reference's logs decides for the logs of all other runs.
+    """
+    keep, files = job.request.keep, ResultFolder(job.folder)
+    if keep == "all" or job.request.whole or not job.may_sum:
+        return {}
+    if keep == "rows":
+        return {"summing": True}
+    for run in (FLOAT64, FLOAT32):
+        first = files.log(job.stem, "torch", run)
+        if first != path and first.is_file():
+            return {"summing": bool((read_sidecar(first) or Sidecar()).sums)}
+    return {"limit": MOST_BYTES, "summing": is_large(job)}
+
+
+def is_large(job: Job) -> bool:
+    """True for a model of so many weights that a log of its optimizer steps would be too large."""
+    stored = [ResultFolder(job.folder).weights(case.name) for case in job.cases]
+    owners = [load_owners(path).values() for path in stored if path.with_suffix(".json").is_file()]
+    return any(sum(math.prod(owner.shape) for owner in each) > LARGE for each in owners)
 
 
 def _shortened(place: str) -> str:

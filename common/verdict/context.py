@@ -4,6 +4,8 @@
 case in their order, for what a later one may owe to them.  NumPy only.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,13 +23,14 @@ class LongestSum:
     def __init__(self):
         self.axis, self.size = 1, 1
 
-    def after(self, array: np.ndarray | None) -> int:
-        """The length for this array, which counts for those after it."""
-        if array is None or not array.size:
+    def after(self, shape: Sequence[int] | None) -> int:
+        """The length for a tensor of this shape, which counts for those after it."""
+        size = 0 if shape is None else math.prod(shape)
+        if not size:
             return self.axis
-        self.axis = max(self.axis, *array.shape, 1)
-        self.size = max(self.size, array.size)
-        return max(self.axis, self.size // array.size)
+        self.axis = max(self.axis, *shape, 1)
+        self.size = max(self.size, size)
+        return max(self.axis, self.size // size)
 
 
 class InheritedNoise:
@@ -87,6 +90,8 @@ class Context:
     allow_nan: bool = False
     # How far a constant kept in float32 may bring it, as a part of its scale; None: the usual.
     constant: float | None = None
+    # How many of the numbers along the last axis are values, the others sums of them; 0: all are.
+    sampled: int = 0
     # What is remembered of the noise of the tensors before it; the rule adds this one's.
     inherited: InheritedNoise | None = None
 

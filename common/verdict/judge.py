@@ -4,6 +4,7 @@
 prints nothing: logs in, rows out.  NumPy only.
 """
 
+import math
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -14,9 +15,11 @@ import numpy as np
 
 from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import escaped
+from common.logs.sums import place_of, sample_of
 from common.verdict.adam import AdamNoise, step_of
 from common.verdict.causes import NOISE_ONLY, class_of, explain, noisy_adam, note_gradient
 from common.verdict.choices import Choice, judge_choice
+from common.verdict.comparable import mismatch
 from common.verdict.context import Context, InheritedNoise, LongestSum
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside, is_inside
@@ -29,6 +32,8 @@ from common.verdict.row import AGREEING, FAILING, HARMLESS, Row, exit_code, firs
 from common.verdict.rule import judge_tensor
 from common.verdict.tolerances import tolerance
 
+_FOUR = ("ref32", "cand32", "ref64", "cand64")
+_FED = ("ref32", "ref32", "ref64", "local64")
 RECENT = 4  # forward tensors that count as what the next one may be computed from
 FILL = 1e3  # times the largest other value: what a mask puts in
 
@@ -240,7 +245,7 @@ class _Judge:
             row = self.choice(key)
             if row is not None:
                 return row
-        arrays = [self.logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
+        arrays = [self.logs.get(name, key) for name in _FOUR]
         row = self.judged(key, arrays)
         case = self.case_of(key)
         if arrays[2] is not None and not key.kind and not key.is_step:
@@ -253,10 +258,13 @@ class _Judge:
 
     def judged(self, key: Key, arrays: list[np.ndarray | None], single_step: bool = False) -> Row:
         """A row's verdict by the rule; arrays of ref32, cand32, ref64, cand64 (or local64)."""
-        context = self.context(key, arrays[0], arrays[2], single_step)
-        row = judge_tensor(str(key), *arrays, context)
+        context = self.context(key, arrays[2], single_step)
+        row = self.unlike(key, _FED if single_step else _FOUR) or judge_tensor(
+            str(key), *arrays, context
+        )
+        self.say_of_sums(row, key)
         cannot = row.verdict == "INVALID" or any(array is None for array in arrays)
-        if cannot or row.verdict in AGREEING:
+        if cannot or row.verdict in AGREEING or self.logs.of_sums(key):
             return row
         less = list(arrays)
         moved = self.case_of(key).adam.excuse(key, less, single_step)
@@ -272,23 +280,49 @@ class _Judge:
                 )
         return row
 
-    def context(self, key: Key, ref32, ref64, single_step: bool) -> Context:
+    def unlike(self, key: Key, runs: Sequence[str]) -> Row | None:
+        """The row of tensors whose shapes differ, where sums would not show it; else None."""
+        if not self.logs.of_sums(key):
+            return None
+        shapes = [self.logs.shape(run, key) for run in runs]
+        shapes = [shape for shape in shapes if shape is not None]
+        if len(set(shapes)) == 1:
+            return None
+        row = Row(str(key), "INVALID")
+        row.note = mismatch([np.broadcast_to(np.float64(0), shape) for shape in shapes])
+        return row
+
+    def say_of_sums(self, row: Row, key: Key) -> None:
+        """Say of which tensor the numbers are that a row was judged by."""
+        if not self.logs.of_sums(key):
+            return
+        row.shape = self.logs.shape("ref32", key)
+        row.size = math.prod(row.shape)
+        if row.worst_index is not None:
+            row.worst_index, row.of_sums = place_of(row.shape, row.worst_index)
+
+    def context(self, key: Key, ref64, single_step: bool) -> Context:
         """What is known of a key's tensor beside its values."""
+        shape = self.logs.shape("ref32", key)
+        of_sums = shape is not None and self.logs.of_sums(key)
         case = self.case_of(key)
         forward = not key.kind and ref64 is not None
         return Context(
             kind_scale=self.kind_scales.get(key.group),
             batch=None if key.kind or key.is_optimizer else self.batch_of(key),
             optimizer=(key.kind or "loss") if key.is_optimizer else "",
-            longest_sum=case.longest_sum.after(ref32),
+            longest_sum=case.longest_sum.after(shape),
             fed_scale=max(case.recent, default=0.0) if forward else 0.0,
             difference_of=self.scores_scale(key, ref64),
             single_step=single_step,
             may_be_masked=bool(self.logs.classes_of(key)[0]) and key.kind in ("", BUFFER),
             allow_nan=self.allow_nan,
             constant=constant_allowed(
-                of_class(self.class_of(key)), key, lambda k: self.logs.get("ref64", k)
+                of_class(self.class_of(key)),
+                key,
+                lambda k: None if self.logs.of_sums(k) else self.logs.get("ref64", k),
             ),
+            sampled=sample_of(shape) if of_sums else 0,
             inherited=None if single_step else case.inherited,  # a single step inherits nothing
         )
 
@@ -442,6 +476,12 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append(
             f"{len(nans)} rows hold NaN at the same places on both sides, which --allow nan lets "
             f"pass, such as {escaped(nans[0].key)}"
+        )
+    summed = sum(logs.of_sums(row.key) for row in rows)
+    if summed:
+        notes.append(
+            f"{summed} large tensors were judged by a sample of their values and by sums in which "
+            "every value counts; --keep all keeps them whole"
         )
     capped = sum(row.capped for row in rows)
     if capped:

@@ -10,8 +10,11 @@ from contextlib import ExitStack
 import numpy as np
 
 from common.logs.key import Key
+from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, read_sidecar
+from common.logs.sums import can_be_summed, shape_of_sums, summed
+from common.system.errors import LogError
 from common.verdict.independence import told_apart, transplanted
 from common.verdict.measures import largest_scale
 
@@ -40,6 +43,10 @@ class Logs:
                 self._logs[name] = stack.enter_context(read_log(source))
                 self.sidecars[name] = read_sidecar(source) or Sidecar()
         self.cases = tuple(self.sidecars["ref32"].batches)
+        # Key -> the shape of a tensor of which some log has a sample and sums only, by the log.
+        self._sums: dict[str, dict[str, tuple[int, ...]]] = {}
+        for name in self._logs:
+            self._note_sums(name)
 
     def __getitem__(self, name: str) -> Mapping[str, np.ndarray]:
         return self._logs[name]
@@ -55,10 +62,38 @@ class Logs:
         """Go on without a log."""
         self._logs.pop(name, None)
 
+    def _note_sums(self, name: str) -> None:
+        log = self._logs[name]
+        for key, shape in self.sidecars[name].sums.items():
+            if key not in log or log.shape(key) != shape_of_sums(shape):
+                raise LogError(
+                    f"{log.path}: its sidecar says that it holds sums of {printable(key)}, a "
+                    f"tensor of shape {shape}; it does not"
+                )
+            self._sums.setdefault(key, {})[name] = tuple(shape)
+
     def get(self, name: str, key: object) -> np.ndarray | None:
-        """A log's value of a key; None where there is none."""
-        log = self._logs.get(name)
-        return log[str(key)] if log is not None and str(key) in log else None
+        """A log's value of a key; None where there is none.
+
+        Of a tensor that some log holds as sums only, the sums.
+        """
+        log, key = self._logs.get(name), str(key)
+        if log is None or key not in log:
+            return None
+        if key in self._sums and name not in self._sums[key] and can_be_summed(log[key]):
+            return summed(log[key])
+        return log[key]
+
+    def of_sums(self, key: object) -> bool:
+        """True where `get` gives sums instead of a tensor."""
+        return str(key) in self._sums
+
+    def shape(self, name: str, key: object) -> tuple[int, ...] | None:
+        """The shape of a tensor, of which there may be sums only; None where there is none."""
+        log, key = self._logs.get(name), str(key)
+        if log is None or key not in log:
+            return None
+        return self._sums.get(key, {}).get(name) or np.shape(log[key])
 
     def classes_of(self, key: object) -> list[str]:
         """The class of what a key belongs to, on either side; empty texts where none is known."""

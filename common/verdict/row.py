@@ -47,6 +47,7 @@ class Row:
     worst_ref: float | None = None
     worst_cand: float | None = None
     beyond: int | None = None  # number of elements beyond what was allowed
+    of_sums: int = 0  # how many values the worst one is a sum of, from that place on; 0: of none
     size: int = 0
     shape: tuple[int, ...] = ()
     nans: int = 0  # values that are NaN in every run, and passed by --allow nan

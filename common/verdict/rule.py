@@ -89,7 +89,8 @@ def judge_tensor(
             row = judge_close(row, *arrays, scale)
         else:
             judged = _judge_floats(copy(row), arrays, context)
-            why = "" if judged.verdict in AGREEING else why_no_float64(arrays)
+            values = [a[..., : context.sampled] for a in arrays] if context.sampled else arrays
+            why = "" if judged.verdict in AGREEING else why_no_float64(values)
             if why:
                 row = judge_without_float64(row, arrays, why, context.single_step)
             else:
@@ -264,7 +265,8 @@ def judge_precision(measures: Measures, context: Context, arrays: list[np.ndarra
     allowed = list(bounds.values())[-1]
     vectors = 0
     if not context.optimizer and not (noise <= allowed).all():
-        vectors = _noisy_vectors(arrays, measures, allowed)
+        apart = [a[..., None] for a in arrays] if context.sampled else arrays
+        vectors = _noisy_vectors(apart, measures, allowed)
         if vectors:
             fewer = np.minimum(measures.counts, vectors)
             own = list(_noise_bounds(measures, context, fewer).values())[-1]

@@ -19,7 +19,7 @@ def forward(run):
             decode(run, model, run.tensors()["input_ids"])
             return
         outputs = run.call(model, run.tensors())
-    run.log_nested("", outputs)
+    run.log_nested("", outputs, whole=True)
     run.log_buffers(model, before)
 
 
@@ -38,4 +38,4 @@ def decode(run, model, ids):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "forward", forward, cases=cases_with_decoding))
+    sys.exit(main(side, "forward", forward, cases=cases_with_decoding, sums=True))

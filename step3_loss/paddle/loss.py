@@ -24,4 +24,4 @@ def loss(run):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "loss", loss))
+    sys.exit(main(side, "loss", loss, sums=True))

@@ -31,6 +31,8 @@ NOISE_STEPS = (1e-11, 3e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 def backward(run):
     """Log one case's gradients; the model's first case also takes the optimizer steps."""
     gradients(run)
+    if run.request.whole:
+        return
     if run.dtype == "float64" and run.session.reference is None:
         with run.unclipped():
             run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
@@ -263,4 +265,4 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "bp_align", backward))
+    sys.exit(main(side, "bp_align", backward, sums=True))
