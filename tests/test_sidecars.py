@@ -64,6 +64,7 @@ SAMPLES = {
     "rates": {"main": {"sgd": {"factor": 0.1, "because": "the loss goes from 2 to inf"}}},
     "steps_per_epoch": {"main": 11},
     "inexact": {"": {"selu": 3e-8}},
+    "sums": {"network.fc": [2, 8192]},
     "exact": True,
 }
 ENTRIES = [entry.name for entry in fields(Sidecar)]

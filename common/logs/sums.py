@@ -9,6 +9,7 @@ What one wrong value adds to a sum of n is its error over sqrt(n).
 Along the first axis, where that is short, rows are told apart: a batch has samples.  NumPy only.
 """
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -87,7 +88,7 @@ def place_of(shape: Sequence[int], index: tuple[int, ...]) -> tuple[tuple[int, .
 
 def _rows(shape: Sequence[int]) -> tuple[int, int]:
     """How many rows are told apart, and how many values each has."""
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     rows = shape[0] if len(shape) > 1 and shape[0] <= _MOST_ROWS else 1
     return rows, size // rows
 
