@@ -46,6 +46,7 @@ class Job:
     gradients     whether a gradient can be asked for anywhere: the model or its loss asks
     exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
     may_sum       whether large tensors may be in the logs as sums alone
+    states        how many tensors are logged for each weight of the first case, about
     """
 
     side: ModuleType
@@ -61,6 +62,7 @@ class Job:
     gradients: bool = False
     exact: object | None = None
     may_sum: bool = False
+    states: int = 0
 
 
 class Run:

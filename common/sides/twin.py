@@ -45,7 +45,7 @@ from common.sides.reference import reference_values
 from common.sides.run import Job, Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, save
-from common.sides.write_log import write_log
+from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import UserError
 from common.system.npz import read_npz
 from common.system.processes import watch
@@ -65,6 +65,7 @@ class Twin:
     dtypes   the precisions that it runs in; it and `stem` may depend on the request
     cases    what to run for a pair; by default the preset's cases
     sums     whether its logs may hold large tensors as sums alone
+    states   how many tensors it logs for each weight of the first case, about
     part     a folder in the model's for the logs of a process that is one of several
     """
 
@@ -74,6 +75,7 @@ class Twin:
     dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
     sums: bool = False
+    states: int = 0
     part: str = ""
     exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
@@ -143,6 +145,7 @@ class Twin:
             transplant=self.transplant,
             exact=self.exact,
             may_sum=self.sums,
+            states=self.states,
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
@@ -233,6 +236,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         return
     if side == "torch" and aligned:
         make_weights(job)
+        refuse_full_disk(job)
     choices_path = files.choices(job.stem)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:

@@ -3,6 +3,7 @@
 import math
 import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from common.sides.places import short_place
 from common.sides.run import Job, Run
 from common.sides.session import Session, using
 from common.system.checkout import ROOT
+from common.system.errors import UserError
 from common.system.frameworks import SETTINGS
 from common.system.hashes import arrays_sha256
 from common.weights.states import load_owners
@@ -175,9 +177,33 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
 
 def is_large(job: Job) -> bool:
     """True for a model of so many weights that a log of its optimizer steps would be too large."""
+    return max(_weights(job), default=0) > LARGE
+
+
+def refuse_full_disk(job: Job) -> None:
+    """Raise UserError where the logs of a large model will not fit, before any is written."""
+    counts = _weights(job)
+    if not (job.may_sum and is_large(job)):
+        return
+    needed = MOST_BYTES * 5
+    if job.request.keep == "all":
+        # Two float64 logs and two of half their size; each case logs its weights' gradients.
+        needed = 3 * 8 * (sum(counts) + job.states * counts[0])
+    free = shutil.disk_usage(job.folder).free
+    if free < needed:
+        less = "" if job.request.keep != "all" else ", or leave --keep all away"
+        raise UserError(
+            f"the logs of {job.pair.name} may come to {needed / 1e9:.1f} GB, and "
+            f"{free / 1e9:.1f} GB are free where they are written: free some{less}, or write them "
+            "elsewhere with --out DIR"
+        )
+
+
+def _weights(job: Job) -> list[int]:
+    """How many values the weights of each case have, those that are stored."""
     stored = [ResultFolder(job.folder).weights(case.name) for case in job.cases]
     owners = [load_owners(path).values() for path in stored if path.with_suffix(".json").is_file()]
-    return any(sum(math.prod(owner.shape) for owner in each) > LARGE for each in owners)
+    return [sum(math.prod(owner.shape) for owner in each) for each in owners]
 
 
 def _shortened(place: str) -> str:

@@ -16,6 +16,8 @@ from common.system.errors import UserError
 from step4_backward.rates import FACTORS, ROUNDING, Watch
 from step4_backward.setups import SETUPS, STEPS
 
+# Of each weight: its gradient, and three tensors a step.
+STATES = 1 + 3 * STEPS * len(SETUPS)
 WITNESS_LR = 0.1
 NOTHING_TO_LEARN = (
     "no gradient comes back from the loss: it must depend on a parameter of the model, and "
@@ -265,4 +267,4 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "bp_align", backward, sums=True))
+    sys.exit(main(side, "bp_align", backward, sums=True, states=STATES))
