@@ -23,6 +23,7 @@ from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sums import sample_of
 from common.report.terminal import describe, place_of
 from common.system.errors import UserError
 from common.verdict.folder import judge_folder
@@ -168,6 +169,11 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
     verdict = row.verdict if row is not None else "passed over" if rows else "not judged"
     title = f"step {source.step.number}, {source.model}: {printable(key)}: {verdict}"
     lines = [title, *(f"  {line}" for line in _shapes(arrays, logs))]
+    if row is not None and arrays and row.shape not in {array.shape for array in arrays.values()}:
+        lines.append(
+            f"  of a tensor of shape {list(row.shape)}: its first {sample_of(row.shape)} columns "
+            "are values of it, the others sums; a check with --keep all keeps it whole"
+        )
     if row is not None:
         lines += [f"  {line}" for line in describe(row)]
     for side in ("torch", "paddle"):
@@ -229,7 +235,7 @@ def worst_index(arrays: Mapping[str, np.ndarray], row: Row | None = None) -> tup
     """Where to look: the verdict's own worst element, else the first that is not finite on one
     side, else the largest difference."""
     shape = next(iter(arrays.values())).shape
-    if row is not None and row.worst_index is not None and len(row.worst_index) == len(shape):
+    if row is not None and row.worst_index is not None and row.shape == shape:
         return tuple(int(i) for i in row.worst_index)
     for bits in ("64", "32"):
         pair = [arrays.get(f"{side}{bits}") for side in ("torch", "paddle")]

@@ -1,0 +1,151 @@
+"""Which tensors a check keeps whole: with sums a fault is found where it is found without."""
+
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkout import Checkout, change
+
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT64, ResultFolder
+from common.logs.sidecar import read_sidecar
+from common.pair.request import RunRequest
+from common.sides import write_log
+from common.system.errors import UserError
+
+PAIR = Path(__file__).parent / "pairs" / "wide"
+STEMS = {1: "forward", 4: "bp_align"}
+# What is planted in the Paddle side -> the step that finds it, and its first row.
+FAULTS = {
+    "one column of a sum": (
+        "(self.second(hidden))",
+        "(self.second(hidden) + _off())",
+        1,
+        "second",
+    ),
+    "a gradient": ("hidden.mean(1)", "_half(hidden).mean(1)", 4, "grad_of/second"),
+}
+HELPERS = """
+
+def _off():
+    import paddle
+
+    return 1e-6 * paddle.nn.functional.one_hot(paddle.to_tensor([7]), 128).astype("float32")
+
+
+def _half(value):
+    return 0.999 * value + (0.001 * value).detach()
+"""
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    checkout = Checkout(tmp_path_factory.mktemp("keep"))
+    checkout.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 1")
+    return checkout
+
+
+def check(checkout, folder, step, pair=PAIR, *options):
+    options = ("--model", str(pair), "--no-report", "--out", str(folder), *options)
+    done, report = checkout.rows(step, *options)
+    return done, (report or {}).get("rows", []), next(folder.glob("step*"), folder) / pair.name
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_a_correct_pair_passes_on_sums(checkout, tmp_path, step):
+    done, rows, folder = check(checkout, tmp_path, step, PAIR, "--keep", "rows")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "were judged by a sample of their values and by sums" in done.stdout
+    for path, _ in ResultFolder(folder).logs():
+        sums = read_sidecar(path).sums
+        assert sums["first"] == [2, 72, 128] and "logits" not in sums
+    assert ResultFolder(folder).log(STEMS[step], "torch", FLOAT64).stat().st_size < 2 * 10**6
+    first = next(row for row in rows if row["key"] == "first")
+    assert (first["shape"], first["size"]) == ([2, 72, 128], 2 * 72 * 128)
+
+
+def test_small_models_are_kept_whole_and_all_keeps_all(checkout, tmp_path):
+    found = []
+    for keep in ("auto", "all"):
+        out = tmp_path / keep
+        done, _, folder = check(checkout, out, 1, PAIR, "--keep", keep)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append({path.name: path.read_bytes() for path, _ in ResultFolder(folder).logs()})
+    assert found[0] == found[1] and len(found[0]) == 4
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
+    old, new, step, origin = FAULTS[fault]
+    pair = tmp_path / "wide"
+    shutil.copytree(PAIR, pair)
+    change(pair / "paddle_model.py", old, new)
+    with open(pair / "paddle_model.py", "a") as file:
+        file.write(HELPERS)
+    verdicts = []
+    for keep in ("rows", "all"):
+        done, rows, folder = check(checkout, tmp_path / keep, step, pair, "--keep", keep)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert not list(folder.glob("*_whole*")), "what a single-step run was fed with is gone"
+        assert (folder / f"{STEMS[step]}_paddle_fp64_single_step.npy").is_file()
+        origins = [row["key"] for row in rows if row["origin"]]
+        assert origins[0].startswith(origin)
+        verdicts.append({row["key"]: row["verdict"] for row in rows})
+    assert verdicts[0] == verdicts[1]
+
+
+def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_path):
+    """Somebody else's logs: the first origin is sure, and a sentence says what to ask for."""
+    pair = tmp_path / "wide"
+    shutil.copytree(PAIR, pair)
+    done, _, folder = check(checkout, tmp_path / "theirs", 1, pair, "--keep", "rows")
+    assert done.returncode == 0
+    old, new, *_ = FAULTS["one column of a sum"]
+    change(pair / "paddle_model.py", old, new)
+    with open(pair / "paddle_model.py", "a") as file:
+        file.write(HELPERS)
+    told = ("--reference", str(folder), "--keep", "rows")
+    done, rows, _ = check(checkout, tmp_path / "ours", 1, pair, *told)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert next(row["key"] for row in rows if row["origin"]) == "last:in/0"
+    assert "ask for logs made with --keep all" in " ".join(done.stdout.split())
+
+
+# ---- the disk -----------------------------------------------------------------------------------
+
+Job = namedtuple("Job", "may_sum request pair folder cases states")
+Named = namedtuple("Named", "name")
+
+
+@pytest.mark.parametrize(
+    ("keep", "values", "free", "needed"),
+    [
+        ("auto", 10**7, 4 * 10**8, "0.5 GB"),
+        ("auto", 10**7, 6 * 10**8, ""),
+        ("auto", 10**4, 4 * 10**8, ""),  # small: its logs are too
+        ("all", 10**7, 20 * 10**9, "29.3 GB"),
+        ("all", 10**7, 30 * 10**9, ""),
+    ],
+)
+def test_a_disk_that_will_be_full_is_said_before(tmp_path, monkeypatch, keep, values, free, needed):
+    usage = namedtuple("Usage", "total used free")(10**12, 10**12 - free, free)
+    monkeypatch.setattr(write_log.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr(write_log, "_weights", lambda job: [values])
+    job = Job(True, RunRequest(model="a", keep=keep), Named("a"), tmp_path, [], 121)
+    if needed:
+        with pytest.raises(UserError, match=f"may come to {needed}.* free where they are written"):
+            write_log.refuse_full_disk(job)
+    else:
+        write_log.refuse_full_disk(job)
+
+
+def test_logs_are_read_as_they_were_written(checkout, tmp_path):
+    """The guide's keys are whole in a log of sums: logits, to the bit of a whole log's."""
+    logits = []
+    for keep in ("rows", "all"):
+        _, _, folder = check(checkout, tmp_path / keep, 1, PAIR, "--keep", keep)
+        with read_log(ResultFolder(folder).log("forward", "torch")) as log:
+            logits.append(np.array(log["logits"]))
+    assert logits[0].tobytes() == logits[1].tobytes()
