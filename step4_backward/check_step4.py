@@ -116,6 +116,7 @@ STEP = Step(
     launches=(Launch(),),
     judged=("bp_align",),
     guide_stem="bp_align",
+    optimizers=True,
     extra=witnesses,
 )
 

@@ -17,3 +17,6 @@ SETUPS: dict[str, dict] = {
         "clip_norm": 0.1,
     },
 }
+
+# Those of them that a large model takes without being run, on given gradients (given.py).
+GIVEN = ("adam", "adamw", "adam_clip_warmup")

@@ -6,7 +6,7 @@ An option that a command does not take is an error there, and not in its --help.
 import argparse
 from pathlib import Path
 
-from common.pair.request import KEEP
+from common.pair.request import KEEP, RunRequest
 
 
 def natural(text: str) -> int:
@@ -60,6 +60,13 @@ _FLAGS = {
     ),
     "out": _flag("write logs to DIR/STEP/MODEL instead: --out /tmp/logs", type=Path, metavar="DIR"),
     "train": _flag("in train mode, with dropout from the tape: --train", action="store_true"),
+    "given-gradients-above": _flag(
+        "more parameter values than that make a model large: three of its four optimizers take "
+        "given gradients instead of running it; 100000 by default: --given-gradients-above 500000",
+        type=positive,
+        default=RunRequest.given_gradients_above,
+        metavar="N",
+    ),
     "transplant": _flag(
         "operators that torch computes on the Paddle side: --transplant softmax,gelu",
         metavar="OP,OP…|all|smallest",
@@ -132,6 +139,7 @@ OF_EVERY_CHECK = (
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")
 OF_CASES = ("case", "train")  # steps 1, 3 and 4
 OF_DATA = ("data", "tokenizer")  # steps 2 and 5
+OF_OPTIMIZERS = ("given-gradients-above",)  # step 4
 OF_TRAINING = ("epochs", "steps", "seeds", "resume", "checkpoint-every")  # step 5
 
 

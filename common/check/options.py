@@ -48,6 +48,7 @@ class CheckOptions:
     def taken_by(self, flags: Sequence[str]) -> "CheckOptions":
         """The same for a step that takes these options: what it does not take is as by default."""
         own = ("train", "case", "epochs", "steps", "seeds", "resume", "checkpoint-every")
+        own += ("given-gradients-above",)
         fields = {f.name: f.default for f in dataclasses.fields(RunRequest)}
         names = ["cases" if name == "case" else name for name in own if name not in flags]
         names = [name.replace("-", "_") for name in names]

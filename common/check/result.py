@@ -130,6 +130,12 @@ def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
                         f"case {case}: the learning rate of {setup} is {rate['factor']:g} of the "
                         f"usual; with a larger one {rate['because']}"
                     )
+        for case, given in sidecar.given_gradients.items():
+            notes.append(
+                f"case {case}: the model's parameters have {given['values']:,} values, so that "
+                f"{', '.join(given['setups'])} took their steps on given gradients, without "
+                "running it (--given-gradients-above)"
+            )
     return [escaped(note) for note in notes]
 
 

@@ -27,6 +27,7 @@ from common.system.processes import environment
 from common.weights.read import parts
 
 _FIELDS = ("preset", "seed", "train", "cases", "epochs", "steps", "seeds", "device", "keep")
+_FIELDS += ("given_gradients_above",)
 _VERSIONS = (
     "import platform; from importlib.metadata import version; "
     "print(platform.python_version(), version('torch'), version('numpy'))"

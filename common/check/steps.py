@@ -8,6 +8,7 @@ from common.check.flags import (
     OF_CASES,
     OF_DATA,
     OF_EVERY_CHECK,
+    OF_OPTIMIZERS,
     OF_TRAINING,
     OF_TRANSPLANTS,
 )
@@ -50,6 +51,7 @@ class Step:
     data: bool = False  # reads data sets
     decodes: bool = False  # also runs the cases that decode with a cache
     trains: bool = False  # and can go on with a training that was stopped
+    optimizers: bool = False  # takes steps of several set-ups
     extra: Callable | None = None
     answer: Callable | None = None
     other: str = ""
@@ -68,7 +70,9 @@ class Step:
     def takes(self) -> tuple[str, ...]:
         """The options that its check takes."""
         more = OF_DATA if self.data else OF_CASES
-        return (*OF_EVERY_CHECK, *OF_TRANSPLANTS, *more, *(OF_TRAINING if self.trains else ()))
+        more += OF_TRAINING if self.trains else ()
+        more += OF_OPTIMIZERS if self.optimizers else ()
+        return (*OF_EVERY_CHECK, *OF_TRANSPLANTS, *more)
 
     @property
     def check(self) -> str:

@@ -116,6 +116,9 @@ _WITNESS = _record(
 _NOISE = _record({"level": _part, "because": _text})
 _FACTOR = _record({"factor": _part, "because": _text})
 
+# Which of a large model's set-ups take given gradients, and how many values its parameters have.
+_GIVEN = _record({"values": _whole, "setups": _texts})
+
 # What common/weights/layout.py says of one entry of a state dict, and of all of a case.
 _LAYOUT_ROW = _record(
     dict.fromkeys(("torch_key", "paddle_key", "kind", "change", "probe"), _text)
@@ -163,5 +166,6 @@ TALLIES = Kind(_dict_of(_TALLY), "an operator's counts by name", dict)
 WITNESSES = Kind(_dict_of(_WITNESS), "what step 4's twins find, by case", dict)
 PASSES = Kind(_dict_of(_list_of(_PASSES)), "lists of draws by case", dict)
 NOISES = Kind(_dict_of(_NOISE), "levels from 0 to 1 by case", dict)
+GIVEN = Kind(_dict_of(_GIVEN), "set-ups on given gradients by case", dict)
 FACTORS = Kind(_dict_of(_dict_of(_FACTOR)), "factors from 0 to 1 by case, by set-up", dict)
 LAYOUTS = Kind(_dict_of(_LAYOUT), "where each weight goes, by case", dict)

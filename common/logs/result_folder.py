@@ -11,6 +11,7 @@ STEM_choices.npz                   the choices that all other runs go on with
 STEM_diff.log                      reprod_log's own report
 suited_torch.json                  what the torch side chose to suit the model: noise and rates
 weights/CASE.npz                   the weights that a case starts from, and .json: who owns them
+gradients/CASE.npz                 the gradients that a large model's optimizers are given (step 4)
 error_SIDE.json                    why a twin failed; only until the check has read it
 reference.json                     what the torch side's logs depend on (--reuse torch)
 train_SIDE.log, best_SIDE/         step 5: a training's own log, and its best weights
@@ -37,6 +38,7 @@ _OF_TORCH = (
     "*_choices.npz",
     "weights/*.npz",
     "weights/*.json",
+    "gradients/*.npz",
     "train_torch*.log",
     "best_torch*/*",
 )
@@ -111,6 +113,10 @@ class ResultFolder:
     def weights(self, case: str) -> Path:
         """The weights that a case starts from; the only case of a pair may have no name."""
         return self.path / "weights" / f"{case or 'main'}.npz"
+
+    def gradients(self, case: str) -> Path:
+        """The gradients that the optimizers of a large model are given (step 4)."""
+        return self.path / "gradients" / f"{case or 'main'}.npz"
 
     def suited(self) -> Path:
         """What the torch side has chosen to suit the model."""

@@ -127,6 +127,9 @@ class Sidecar:
     noise: dict[str, dict] = _note(kinds.NOISES)
     # Case -> optimizer set-up -> the factor on its learning rate, and why it is not 1 (step 4).
     rates: dict[str, dict] = _note(kinds.FACTORS)
+    # Case of a large model -> the optimizer set-ups that took given gradients without running it,
+    # and how many values its parameters have (step 4).
+    given_gradients: dict[str, dict] = _note(kinds.GIVEN)
     # Case -> how many steps an epoch has (step 5).
     steps_per_epoch: dict[str, int] = _note(kinds.NAMED_COUNTS)
     # The cases that ran, where --case left out others.

@@ -74,7 +74,8 @@ class Optimizer:
             if self.rule is None:
                 for name, value in self.parameters:
                     if value.grad is not None:
-                        velocity = self.velocities.get(name, paddle.zeros_like(value))
+                        velocity = self.velocities.get(name)
+                        velocity = paddle.zeros_like(value) if velocity is None else velocity
                         velocity = velocity * self.momentum + value.grad
                         self.velocities[name] = velocity
                         value.copy_(value - velocity * self.lr(), False)

@@ -123,6 +123,12 @@ def assign(parameter, values):
         parameter.copy_(like(values, parameter), False)
 
 
+def shift(parameter, start, direction, by):
+    """Set a parameter to start + by * direction, where all three are tensors."""
+    with paddle.no_grad():
+        parameter.copy_(start + direction * by, False)
+
+
 def assign_gradient(parameter, values):
     """Overwrite a parameter's gradient; one that the loss does not reach has none, not zeros."""
     if parameter.grad is None and not np.any(values):

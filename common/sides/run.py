@@ -91,6 +91,7 @@ class Run:
         self.training = case.train  # what build() makes unless told otherwise
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
+        self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.name or "main") in self.suited.noise:

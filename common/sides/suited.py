@@ -1,11 +1,13 @@
 """What the torch side has chosen to suit a model, in a file by which the Paddle side goes.
 
-    suited_torch.json   {"noise": …, "rates": …}, as in a sidecar: how much noise stirred weights
-                        have (case -> level), and the factors of step 4's learning rates
+    suited_torch.json   {"noise": …, "rates": …, "given_gradients": …}, as in a sidecar: how much
+                        noise stirred weights have (case -> level), the factors of step 4's learning
+                        rates, and its set-ups that take given gradients
 
 NumPy only and the same on both sides.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from common.logs import entry_kinds as kinds
@@ -13,7 +15,7 @@ from common.logs.result_folder import ResultFolder
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 
-_KINDS = {"noise": kinds.NOISES, "rates": kinds.FACTORS}
+_KINDS = {"noise": kinds.NOISES, "rates": kinds.FACTORS, "given_gradients": kinds.GIVEN}
 
 
 class Suited:
@@ -28,6 +30,8 @@ class Suited:
                 raise UserError(f"{self._path}: refused: its {name} is not {kind.name}")
         self.noise: dict[str, dict] = entries.get("noise", {})  # case -> level, because
         self.rates: dict[str, dict] = entries.get("rates", {})  # case -> set-up -> factor, because
+        # case -> values of its parameters, set-ups
+        self.given: dict[str, dict] = entries.get("given_gradients", {})
         if new:
             self._write()
 
@@ -41,9 +45,15 @@ class Suited:
         self.rates.setdefault(case or "main", {})[setup] = {"factor": factor, "because": because}
         self._write()
 
+    def choose_given(self, case: str, values: int, setups: Sequence[str]) -> None:
+        """Keep which set-ups take given gradients, and how many values the parameters have."""
+        self.given[case or "main"] = {"values": values, "setups": list(setups)}
+        self._write()
+
     def factor(self, case: str, setup: str) -> float | None:
         """The factor that was chosen; None where none was."""
         return self.rates.get(case or "main", {}).get(setup, {}).get("factor")
 
     def _write(self) -> None:
-        write_json(self._path, {"noise": self.noise, "rates": self.rates})
+        chosen = {"noise": self.noise, "rates": self.rates, "given_gradients": self.given}
+        write_json(self._path, chosen)

@@ -1,6 +1,5 @@
 """One log with its sidecar: every case of a model in one precision."""
 
-import math
 import os
 import platform
 import shutil
@@ -30,12 +29,12 @@ from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SETTINGS
 from common.system.hashes import arrays_sha256
+from common.weights.layers import count_values
 from common.weights.states import load_owners
 
 # Of the reference's float64 log, the first to be written: a step of a model has four, which come to
 # three times that, and at most two of single-step runs.
 MOST_BYTES = 10**8
-LARGE = 100_000  # weights
 
 
 def write_log(
@@ -177,7 +176,7 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
 
 def is_large(job: Job) -> bool:
     """True for a model of so many weights that a log of its optimizer steps would be too large."""
-    return max(_weights(job), default=0) > LARGE
+    return max(_weights(job), default=0) > job.request.given_gradients_above
 
 
 def refuse_full_disk(job: Job) -> None:
@@ -202,8 +201,8 @@ def refuse_full_disk(job: Job) -> None:
 def _weights(job: Job) -> list[int]:
     """How many values the weights of each case have, those that are stored."""
     stored = [ResultFolder(job.folder).weights(case.name) for case in job.cases]
-    owners = [load_owners(path).values() for path in stored if path.with_suffix(".json").is_file()]
-    return [sum(math.prod(owner.shape) for owner in each) for each in owners]
+    owners = [load_owners(path) for path in stored if path.with_suffix(".json").is_file()]
+    return [count_values(each) for each in owners]
 
 
 def _shortened(place: str) -> str:

@@ -4,6 +4,7 @@ NumPy only.  The tables go by the kind of layer that owns an entry, never by sha
 is transposed like any other, an Embedding never is.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -187,3 +188,12 @@ def make_rename(table: Mapping[str, str]) -> Callable[[str], str]:
         return name
 
     return rename
+
+
+def count_values(owners: Mapping[str, Owner]) -> int:
+    """How many values a model's parameters have; one that has several names counts once."""
+    return sum(
+        math.prod(owner.shape)
+        for key, owner in owners.items()
+        if owner.parameter and owner.same_as == key
+    )

@@ -6,6 +6,7 @@ python -m faults.catalogue      lists them
 from faults.catalogue import (
     fast_transformer,
     fastformer,
+    large_models,
     pipeline,
     reformer,
     text_classifier,
@@ -19,6 +20,7 @@ FAULTS = [
     *reformer.FAULTS,
     *text_classifier.FAULTS,
     *training.FAULTS,
+    *large_models.FAULTS,
     *pipeline.FAULTS,
     *users.FAULTS,
 ]

@@ -153,15 +153,15 @@ FAULTS = [
     script(
         id="backward-in-train-mode",
         what="gradients taken in train mode",
-        old='every parameter."""\n    model = run.build()',
-        new='every parameter."""\n    model = run.build(training=True)',
+        old='may not reach all.\n    """\n    model = run.build()',
+        new='may not reach all.\n    """\n    model = run.build(training=True)',
         origin="features.1:running_mean",
     ),
     script(
         id="stepped-twice",
         what="two optimizer steps for one gradient",
-        old="        optimizer.step()\n        weights",
-        new="        optimizer.step()\n        optimizer.step()\n        weights",
+        old="    optimizer.step()\n    weights",
+        new="    optimizer.step()\n    optimizer.step()\n    weights",
         origin=f"adam/000/weight/{FIRST}",
     ),
     Fault(

@@ -13,8 +13,11 @@ from common.sides import torch_side as side
 from common.sides.session import Session, using
 from common.sides.twin import main
 from common.system.errors import UserError
+from common.weights.layers import count_values
+from common.weights.states import load_owners, load_state, save_state
+from step4_backward.given import SCALES, normalised
 from step4_backward.rates import FACTORS, ROUNDING, Watch
-from step4_backward.setups import SETUPS, STEPS
+from step4_backward.setups import GIVEN, SETUPS, STEPS
 
 # Of each weight: its gradient, and three tensors a step.
 STATES = 1 + 3 * STEPS * len(SETUPS)
@@ -22,6 +25,10 @@ WITNESS_LR = 0.1
 NOTHING_TO_LEARN = (
     "no gradient comes back from the loss: it must depend on a parameter of the model, and "
     "not through integers or an argmax alone; steps 1 to 3 need none"
+)
+NOT_HANDED_OVER = (
+    "the reference's gradients, which the optimizers of a large model are given, cannot be read: "
+    "run the check without --reuse and --reference"
 )
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
 # bends more, or that rounding blurs more.
@@ -32,20 +39,42 @@ NOISE_STEPS = (1e-11, 3e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 
 def backward(run):
     """Log one case's gradients; the model's first case also takes the optimizer steps."""
-    gradients(run)
+    reached = gradients(run)
     if run.request.whole:
         return
     if run.dtype == "float64" and run.session.reference is None:
         with run.unclipped():
             run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
-    if run.case.name == run.first_case and not run.request.feed:
-        for setup in SETUPS:
+    if takes_steps(run):
+        given = run.suited.given.get(run.case.name or "main", {}).get("setups", ())
+        if given:
+            given_steps(run, given, reached)
+        for setup in (setup for setup in SETUPS if setup not in given):
             run.progress(f"{run.case.name} {setup}")
             optimizer_steps(run, setup)
 
 
+def takes_steps(run):
+    """True for the case that the optimizers' steps are taken of.
+
+    Not where each would have to be fed with the reference's weights, and its log has sums of them.
+    """
+    if run.case.name != run.first_case or run.request.feed:
+        return False
+    fed = run.request.single_step and not run.request.free
+    return not (fed and is_large(run) and run.request.keep != "all")
+
+
+def is_large(run):
+    """True for a model of which most steps are taken on given gradients."""
+    return count_values(load_owners(run.stored_weights)) > run.request.given_gradients_above
+
+
 def gradients(run):
-    """The gradient at every probe, in the order of the backward pass, and of every parameter."""
+    """The gradient at every probe, in the order of the backward pass, and of every parameter.
+
+    Returns the names of the parameters that have one: the loss may not reach all.
+    """
     model = run.build()
     tensors = {key: side.watch(value) for key, value in run.tensors().items()}
     own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
@@ -73,6 +102,24 @@ def gradients(run):
         classes = outputs["logits"].shape[-1]
         ends = [name for name, shape in shapes.items() if shape == (classes,)]
         run.notes["last_bias"] = ends[0] if ends and ends[0].endswith("bias") else None
+    if run.chooses and takes_steps(run):
+        hand_over(run, model)
+    return {name for name, value in run.parameters(model) if value.grad is not None}
+
+
+def hand_over(run, model):
+    """Leave a large model's gradients for the set-ups that do not run it, on either side.
+
+    Those of the float64 run; of the float32 run where there is no other.
+    """
+    case, values = run.case.name, count_values(load_owners(run.stored_weights))
+    if not is_large(run) or (case or "main") in run.suited.given:
+        return
+    reached = [(name, value) for name, value in run.parameters(model) if value.grad is not None]
+    run.stored_gradients.parent.mkdir(exist_ok=True)
+    found = {name: side.gradient(value) for name, value in reached}
+    save_state(run.stored_gradients, normalised(found))
+    run.suited.choose_given(case, values, GIVEN)
 
 
 def watch_inputs(run, inputs):
@@ -99,40 +146,49 @@ def witnesses(run):
     session = Session(run.session.tape.seed, reference=run.session.choices)
     session.rename = run.session.rename
     model = run.build()
-    tensors = run.tensors()
+    parameters, tensors = run.parameters(model), run.tensors()
 
     def loss_at(shift):
-        for name, value in run.parameters(model):
-            side.assign(value, start[name] + shift * direction[name])
+        for name, value in parameters:
+            side.shift(value, start[name], direction[name], shift)
         session.begin(prefix=run.prefix)
         with run.no_gradients(), using(session):
             return float(run.loss(run.call(model, tensors), tensors))
 
-    start = {name: side.array(value).copy() for name, value in run.parameters(model)}
-    shapes = {name: values.shape for name, values in run.as_reference(start.items())}
+    start = {name: value.detach().clone() for name, value in parameters}
+    arrays = ((name, side.array(value)) for name, value in start.items())
+    shapes = {name: values.shape for name, values in run.as_reference(arrays)}
     draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
     for name, row in run.padding().items():
         draws[name][row] = 0.0  # the loss may depend on it, but it gets no gradient
     norm = norm_of(draws.values())
-    direction = {name: run.from_reference(name, draws.get) / norm for name in start}
+    for name in draws:
+        draws[name] = draws[name] / norm
     session.begin(prefix=run.prefix)
     with using(session):
         run.loss(run.call(model, tensors), tensors).backward()
-    slope = {name: side.gradient(value) for name, value in run.parameters(model)}
+    slope = {name: side.gradient(value) for name, value in parameters}
     side.sgd_step(model, WITNESS_LR)
     gaps = (
-        (name, (start[name] - side.array(value)) / WITNESS_LR - slope[name])
-        for name, value in run.parameters(model)
+        (name, (side.array(start[name]) - side.array(value)) / WITNESS_LR - slope[name])
+        for name, value in parameters
     )
     off = {name: float(np.abs(gap).max()) for name, gap in run.as_reference(gaps)}
+    rises, direction = [], {}
+    for name, value in parameters:
+        values = run.from_reference(name, draws.get)
+        rises.append((slope[name] * values).sum())
+        direction[name] = side.like(values, value)
     seen = {
         "sgd_worst": max(off, key=off.get),
         "sgd_off": max(off.values()),
         "largest_gradient": max(float(np.abs(value).max()) for value in slope.values()),
         "gradient_norm": norm_of(slope.values()),
-        "largest_weight": max(float(np.abs(value).max()) for value in start.values()),
-        "directional": float(sum((slope[n] * direction[n]).sum() for n in slope)),
+        "largest_weight": max(float(np.abs(side.array(v)).max()) for v in start.values()),
+        "directional": float(sum(rises)),
     }
+    del slope, draws, values
+    side.clear_gradients(model)
     if run.session.half:
         return seen | {"half": True}  # steps of half precision hide any slope
     best = np.inf
@@ -230,6 +286,7 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
     before = run.buffers(model)
     tensors = run.tensors()
     run.session.probing = False
+    whole = not is_large(run)
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
         run.session.begin(step, prefix=f"{run.prefix}{path}/")
@@ -243,27 +300,78 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
         run.log(f"{path}/lr", optimizer.lr())
         gradients = ((name, side.gradient(value)) for name, value in parameters)
         for name, values in run.as_reference(gradients):
-            run.log(f"{path}/grad/{name}", values)
+            run.log(f"{path}/grad/{name}", values, whole=whole)
         for name, value in parameters:
             reference = run.reference_parameter(f"{path}/grad", name)
             # No gradient at all is not a gradient of zeros: weight decay tells them apart.
             if reference is not None and (value.grad is not None or reference.any()):
                 side.assign_gradient(value, reference)
-        optimizer.step()
-        weights = ((name, side.array(value)) for name, value in parameters)
-        for name, values in run.as_reference(weights):
-            run.log(f"{path}/weight/{name}", values)
-        for name, value in parameters:
-            reference = run.reference_parameter(f"{path}/weight", name)
-            if reference is not None:
-                side.assign(value, reference)
-        for kind in ("velocity", "moment1", "moment2"):
-            for name, values in run.as_reference(optimizer.moments(kind)):
-                run.log(f"{path}/{kind}/{name}", values)
+        take_step(run, path, parameters, optimizer)
         side.clear_gradients(model)
     run.log_buffers(model, before, f"{setup}/{STEPS - 1:03d}/")
     run.session.begin(prefix=run.prefix)
     run.session.probing = True
+
+
+def take_step(run, path, parameters, optimizer):
+    """One step on the gradients that are there, and the weights and moments behind it."""
+    whole = not is_large(run)  # what Adam makes of a gradient's noise is not known of sums
+    optimizer.step()
+    weights = ((name, side.array(value)) for name, value in parameters)
+    for name, values in run.as_reference(weights):
+        run.log(f"{path}/weight/{name}", values, whole=whole)
+    for name, value in parameters:
+        reference = run.reference_parameter(f"{path}/weight", name)
+        if reference is not None:
+            side.assign(value, reference)
+    for kind in ("velocity", "moment1", "moment2"):
+        for name, values in run.as_reference(optimizer.moments(kind)):
+            run.log(f"{path}/{kind}/{name}", values, whole=whole)
+
+
+# ---- a large model -------------------------------------------------------------------------------
+
+
+def given_steps(run, setups, reached):
+    """Ten steps on given gradients (given.py): the model is not run, and so there is no loss.
+
+    reached  names of the parameters that get one: those that have one by themselves
+    """
+    model = run.build()
+    parameters = run.parameters(model)
+    given = given_gradients(run, parameters, reached)
+    for setup in setups:
+        run.progress(f"{run.case.name} {setup}")
+        if setup != setups[0]:
+            run.load(model, run.start())
+        optimizer = None  # not two at a time
+        optimizer = side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
+        for step, scale in enumerate(SCALES):
+            path = f"{setup}/{step:03d}"
+            for name, value in parameters:
+                value.grad = given[name] * scale if name in given else None
+            run.log(f"{path}/lr", optimizer.lr())
+            take_step(run, path, parameters, optimizer)
+    run.notes["given_gradients"] = run.suited.given[run.case.name or "main"]
+
+
+def given_gradients(run, parameters, reached):
+    """Name -> tensor of what the reference has left, for the parameters that get a gradient."""
+    try:
+        stored = load_state(run.stored_gradients)
+    except UserError:
+        raise UserError(f"{run.stored_gradients}: {NOT_HANDED_OVER}") from None
+    owners = load_owners(run.stored_weights)
+
+    def of_reference(name):
+        """Of a part that the reference's loss does not reach 0."""
+        return stored[name] if name in stored else np.zeros(owners[name].shape, np.float32)
+
+    return {
+        name: side.like(run.from_reference(name, of_reference), value)
+        for name, value in parameters
+        if name in reached
+    }
 
 
 if __name__ == "__main__":
