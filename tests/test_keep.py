@@ -23,7 +23,7 @@ FAULTS = {
         "(self.second(hidden))",
         "(self.second(hidden) + _off())",
         1,
-        "second",
+        "last:in/0",
     ),
     "a gradient": ("hidden.mean(1)", "_half(hidden).mean(1)", 4, "grad_of/second"),
 }
@@ -61,7 +61,8 @@ def test_a_correct_pair_passes_on_sums(checkout, tmp_path, step):
     for path, _ in ResultFolder(folder).logs():
         sums = read_sidecar(path).sums
         assert sums["first"] == [2, 72, 128] and "logits" not in sums
-    assert ResultFolder(folder).log(STEMS[step], "torch", FLOAT64).stat().st_size < 2 * 10**6
+    if step == 1:
+        assert ResultFolder(folder).log("forward", "torch", FLOAT64).stat().st_size < 10**6
     first = next(row for row in rows if row["key"] == "first")
     assert (first["shape"], first["size"]) == ([2, 72, 128], 2 * 72 * 128)
 
