@@ -204,3 +204,56 @@ def test_a_case_remembers_its_own_tensors_up_to_its_gradients(tmp_path):
         write_sidecar(paths[name], Sidecar(batches={"a/": 4, "b/": 4}))
     rows = {row.key: row.verdict for row in judge_logs(**paths).rows}
     assert rows == {key: "ROUNDING" if key[0] == "a" else "PRECISION" for key in tensors}
+
+
+# ---- many equal terms ---------------------------------------------------------------------------
+
+TERMS = 600  # of a mean over time: its gradient is the same at each
+
+
+def bias_gradient(adding):
+    """t32, p32, t64, p64 of 128 sums of equal terms; `adding` sums them on Paddle's side."""
+    values = np.random.default_rng(3).standard_normal(128).astype(np.float32) / TERMS
+    terms = np.tile(values, (TERMS, 1))
+    exact = terms.astype(np.float64).sum(axis=0)
+    return [exact.astype(np.float32), adding(terms), exact, exact]
+
+
+def one_by_one(terms):
+    return np.cumsum(terms, axis=0, dtype=np.float32)[-1]
+
+
+def in_half_precision(terms):
+    return terms.sum(axis=0).astype(np.float16).astype(np.float32)
+
+
+def test_equal_terms_added_one_by_one_are_rounded_the_same_way():
+    arrays = bias_gradient(one_by_one)
+    alone = rule.judge_tensor("grad/second.bias", *arrays, Context(kind_scale=1.0))
+    known = rule.judge_tensor("grad/second.bias", *arrays, Context(kind_scale=1.0, terms=TERMS))
+    assert alone.verdict == "PRECISION"
+    assert (known.verdict, known.excuse) == ("ROUNDING", "equal terms")
+
+
+@pytest.mark.parametrize("terms", [TERMS, 10**6])
+def test_half_precision_is_no_sum_of_equal_terms(terms):
+    arrays = bias_gradient(in_half_precision)
+    row = rule.judge_tensor("grad/second.bias", *arrays, Context(kind_scale=1.0, terms=terms))
+    assert row.verdict == "PRECISION"
+
+
+@pytest.mark.parametrize("key", ["grad/second.bias", "main/grad/second.bias"])
+def test_how_many_terms_there_are_is_seen_from_the_output(tmp_path, key):
+    case = "main/" if key.startswith("main/") else ""
+    t32, p32, t64, p64 = bias_gradient(one_by_one)
+    runs = {"ref32": t32, "cand32": p32, "ref64": t64, "cand64": p64}
+    for rows, verdict in ((TERMS, "ROUNDING"), (1, "PRECISION")):
+        paths = {}
+        output = np.random.default_rng(0).standard_normal((rows, 128))
+        for name, values in runs.items():
+            paths[name] = tmp_path / f"{name}.npy"
+            with LogWriter(paths[name]) as writer:
+                writer.add(f"{case}second", output.astype(values.dtype))
+                writer.add(key, values)
+            write_sidecar(paths[name], Sidecar(batches={case: None}))
+        assert judge_logs(**paths).rows[-1].verdict == verdict

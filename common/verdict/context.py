@@ -78,6 +78,8 @@ class Context:
     optimizer: str = ""
     # How many terms the longest sum has that its values may be made of.
     longest_sum: int = 1
+    # How many terms each of its values is the sum of, where that is known; else 0.
+    terms: int = 0
     # The scale of what it was computed from, of which nearly nothing may be left.
     fed_scale: float = 0.0
     # The scale of what it is a small difference of, as a margin is of scores: its own is chance.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.logs.key import BUFFER, Key
+from common.logs.key import BUFFER, Key, parent_of
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
 from common.verdict.adam import AdamNoise, step_of
@@ -322,9 +322,17 @@ class _Judge:
                 key,
                 lambda k: None if self.logs.of_sums(k) else self.logs.get("ref64", k),
             ),
+            terms=self.terms(key, shape),
             sampled=sample_of(shape) if of_sums else 0,
             inherited=None if single_step else case.inherited,  # a single step inherits nothing
         )
+
+    def terms(self, key: Key, shape: tuple[int, ...] | None) -> int:
+        """Of the gradient of a module's vector: over how many rows of its output it is summed."""
+        if key.kind != "grad" or shape is None or len(shape) != 1:
+            return 0
+        output = self.logs.shape("ref32", f"{key.case}{parent_of(key.site)}")
+        return math.prod(output) // math.prod(shape) if output else 0
 
     def batch_of(self, key: Key) -> int | None:
         """The batch size that holds for a key: one number, or one for each prefix (longest)."""

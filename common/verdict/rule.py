@@ -311,6 +311,10 @@ def _noise_bounds(measures: Measures, context: Context, counts: np.ndarray) -> d
             usual = np.median(noise[part] / np.where(size[part] > 0, size[part], np.inf))
             bound[part] = np.maximum(bound[part], factor * (usual * size[part]))
         bounds["other samples"] = bound
+    if context.terms:
+        terms = min(context.terms, tolerance("equal_terms_most"))
+        bound = np.maximum(bound, tolerance("equal_terms") * terms * epsilon * size)
+        bounds["equal terms"] = bound
     if context.longest_sum > tolerance("long_sum"):
         # One side may add one by one what the other adds in a tree.
         longer = min(context.longest_sum / tolerance("long_sum"), tolerance("long_sum_most"))

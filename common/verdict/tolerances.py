@@ -151,6 +151,17 @@ TOLERANCES = {
         "times precision at most, whatever the length: a million terms",
         "1e6 terms: see faults/hard.py",
     ),
+    "equal_terms": Tolerance(
+        1 / 8,
+        "epsilons for each of the terms that one side adds one by one to a gradient of a vector: "
+        "equal ones, such as a mean over time gives, are all rounded the same way",
+        "600 terms behind a mean: 28 epsilons, a 21st of them; in theory up to an 8th",
+    ),
+    "equal_terms_most": Tolerance(
+        4096.0,
+        "terms that this counts at most: 512 epsilons; half precision has 4,096",
+        "by definition",
+    ),
     "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
     "noise_only": Tolerance(
         1e-2,
