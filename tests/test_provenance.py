@@ -23,7 +23,9 @@ READ_BY_TWINS = {
     "step1_forward": (),
     "step2_metric": ("step2_metric/hard_texts.py", "step2_metric/tokenizers.py"),
     "step3_loss": (),
-    "step4_backward": tuple(f"step4_backward/{n}.py" for n in ("setups", "part_of_tape", "rates")),
+    "step4_backward": tuple(
+        f"step4_backward/{n}.py" for n in ("setups", "given", "part_of_tape", "rates")
+    ),
     "step5_train": (
         "step4_backward/setups.py",
         *(f"step5_train/{name}.py" for name in ("training", "initial", "generation")),

@@ -62,6 +62,7 @@ SAMPLES = {
     "draws": {"main": [{"passes": 2, "draws": [DRAW]}]},
     "untaped_draws": {"main": True},
     "rates": {"main": {"sgd": {"factor": 0.1, "because": "the loss goes from 2 to inf"}}},
+    "given_gradients": {"main": {"values": 2000000, "setups": ["adam"]}},
     "steps_per_epoch": {"main": 11},
     "inexact": {"": {"selu": 3e-8}},
     "sums": {"network.fc": [2, 8192]},

@@ -74,11 +74,12 @@ class Optimizer:
             if self.rule is None:
                 for name, value in self.parameters:
                     if value.grad is not None:
-                        velocity = self.velocities.get(name)
-                        velocity = paddle.zeros_like(value) if velocity is None else velocity
-                        velocity = velocity * self.momentum + value.grad
-                        self.velocities[name] = velocity
-                        value.copy_(value - velocity * self.lr(), False)
+                        if name not in self.velocities:
+                            self.velocities[name] = paddle.zeros_like(value)
+                        velocity = self.velocities[name]
+                        velocity.scale_(self.momentum)  # twin: another name
+                        velocity.add_(value.grad)
+                        value.subtract_(velocity * self.lr())
         if self.rule is not None:
             rate = self.lr()  # twin: where the learning rate is kept
             self.rule.set_lr(rate)  # twin: where the learning rate is kept

@@ -124,9 +124,11 @@ def assign(parameter, values):
 
 
 def shift(parameter, start, direction, by):
-    """Set a parameter to start + by * direction, where all three are tensors."""
+    """Set a parameter to start + by * direction, all of them tensors, and make no other."""
     with paddle.no_grad():
-        parameter.copy_(start + direction * by, False)
+        parameter.copy_(direction, False)
+        parameter.scale_(by)  # twin: another name
+        parameter.add_(start)
 
 
 def assign_gradient(parameter, values):

@@ -164,6 +164,10 @@ class Entry:
         values = values.T if self.transposed else values
         return np.ascontiguousarray(values).reshape(self.shape)
 
+    def to_torch(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """The torch entry's values, where it reads all of that: a view of the Paddle entry's."""
+        return (values.T if self.transposed else values).reshape(shape)
+
     def put(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> None:
         """Write the Paddle entry's values to their places in the torch entry."""
         target = self._part(state[self.torch_key])

@@ -196,7 +196,8 @@ class Layout:
 
         A spectral norm's estimates that have no partner are left out.
         """
-        values = dict(self.as_torch((key, paddle_state[key]) for key in self.entries))
+        pairs = self.as_torch((key, paddle_state[key]) for key in self.entries)
+        values = {key: np.asarray(array, order="C") for key, array in pairs}
         state = {key: values[first] for key, first in self.torch_first.items() if first in values}
         counts = (key for key in self.without_partner if key.endswith("num_batches_tracked"))
         return state | {key: np.zeros((), np.int64) for key in counts}
@@ -205,13 +206,18 @@ class Layout:
         """Paddle's (key, values) under torch's keys and in torch's shapes.
 
         Values are parameters, their gradients or moments.  A torch entry is yielded as soon as its
-        last part has come, so that few are held at a time; a part that never comes is 0.
+        last part has come, so that few are held at a time; a part that never comes is 0.  One that
+        has a single part is a view of it: models are large, and most of their entries are such.
         """
         waiting: dict[str, np.ndarray] = {}
         missing: dict[str, set[str]] = {}
         for key, values in pairs:
             first = self.paddle_first[key]
             entry = self.entries[first]
+            if isinstance(entry, Entry) and entry.whole and self.users[entry.torch_key] == [first]:
+                shape = self.torch_owners[entry.torch_key].shape
+                yield entry.torch_key, entry.to_torch(values, shape)
+                continue
             for torch_key in entry.torch_keys:
                 if torch_key not in waiting:
                     shape = self.torch_owners[torch_key].shape

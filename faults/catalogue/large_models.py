@@ -183,8 +183,8 @@ FAULTS = [
     large(
         id="large-nesterov",
         what="Nesterov's momentum for momentum",
-        old="value.copy_(value - velocity * self.lr(), False)",
-        new="value.copy_(value - (value.grad + velocity * self.momentum) * self.lr(), False)",
+        old="value.subtract_(velocity * self.lr())",
+        new="value.subtract_((value.grad + velocity * self.momentum) * self.lr())",
         origin=f"sgd/000/weight/{FIRST}",
     ),
 ]

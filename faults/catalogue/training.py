@@ -107,8 +107,8 @@ FAULTS = [
     optimizer(
         id="momentum-dampened",
         what="momentum's gradient multiplied by 1 - momentum",
-        old="velocity = velocity * self.momentum + value.grad",
-        new="velocity = velocity * self.momentum + (1 - self.momentum) * value.grad",
+        old="velocity.add_(value.grad)",
+        new="velocity.add_((1 - self.momentum) * value.grad)",
         origin=f"sgd/000/weight/{FIRST}",
     ),
     optimizer(
