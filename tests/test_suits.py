@@ -287,3 +287,17 @@ def test_what_was_chosen_is_refused_where_it_is_something_else(checkout):
     done = checkout.module("step1_forward.paddle.forward", str(folder / "request_paddle.json"))
     assert done.returncode == 2 and "its noise is not levels from 0 to 1 by case" in done.stderr
     assert Sidecar(noise=entries["noise"]).as_json()["noise"] == entries["noise"]
+
+
+@pytest.mark.parametrize(
+    ("loss", "fall", "part"),
+    [(7.0, 0.05, 1.0), (7.0, 1.0, 3.5 / 41.0), (0.1, 1.0, 1.5 / 41.0), (7.0, np.inf, 1.0)],
+)
+def test_the_slope_of_a_large_models_loss_tells_the_rate_that_suits(loss, fall, part):
+    """One pass tells it, where ten would be dear; what is infinite the loss itself shows."""
+    watch = Watch()
+    watch.see(loss)
+    watch.see_slope(fall)
+    assert watch.part == pytest.approx(part)
+    assert bool(watch.problem) == (part < 1.0)
+    assert not watch.problem or f"of {loss:.2g} by {41 * fall:.2g}" in watch.problem

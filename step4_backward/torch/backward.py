@@ -232,13 +232,15 @@ def optimizer_steps(run, setup):
     case = run.case.name
     factor = run.suited.factor(case, setup)
     if factor is None and run.chooses:
-        because = ""
+        because, most = "", FACTORS[0]
         for factor in FACTORS:
+            if factor > most and factor != FACTORS[-1]:
+                continue
             before, watch = run.writer.mark(), Watch()
             steps(run, setup, factor, watch, to_the_end=factor == FACTORS[-1])
             if watch.overshoots:
                 watch.compare(losses_nearby(run, setup, factor))
-            because = because or watch.problem
+            because, most = because or watch.problem, factor * watch.part
             if not watch.problem or factor == FACTORS[-1]:
                 break
             run.writer.take_back(before)
@@ -296,6 +298,11 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
             if watch.problem and not to_the_end:
                 break
         loss.backward()
+        if watch is not None and step == 0 and not whole:
+            slopes = (side.gradient(value).reshape(-1) for _, value in parameters)
+            watch.see_slope(optimizer.lr() * sum(float(np.dot(slope, slope)) for slope in slopes))
+            if watch.problem and not to_the_end:
+                break
         run.log(f"{path}/loss", loss)
         run.log(f"{path}/lr", optimizer.lr())
         gradients = ((name, side.gradient(value)) for name, value in parameters)
