@@ -263,3 +263,21 @@ def test_a_sidecar_that_tells_of_sums_that_are_not_there_is_refused(tmp_path, su
     write_sidecar(paths["ref64"], replace(Sidecar.from_json(content, path), sums=sums))
     with pytest.raises(LogError, match="its sidecar says that it holds sums of"):
         judge_logs(**paths)
+
+
+def test_a_large_value_inside_that_is_shaped_otherwise_is_inside(tmp_path):
+    """Channels last on one side: as many sums, of other neighbours."""
+    paths = {}
+    for name, values in runs().items():
+        inner = values.transpose(0, 2, 1) if name.startswith("cand") else values
+        side, dtype = NAMES[name]
+        paths[name] = tmp_path / f"{name}.npy"
+        with LogWriter(paths[name], summing=True) as writer:
+            writer.add("inner", inner)
+            writer.add("logits", values[:, :5, 0])
+        sidecar = Sidecar(side=side, dtype=dtype, sums=writer.sums, batches={"": SHAPE[0]})
+        write_sidecar(paths[name], replace(sidecar, modules={"inner": 3}))
+    inner, logits = judge_logs(**paths).rows
+    assert (inner.verdict, inner.excuse, logits.verdict) == ("INSIDE", "other shape", "ROUNDING")
+    inner, logits = judge_logs(**paths, strict=True).rows
+    assert inner.verdict == "INVALID" and inner.origin
