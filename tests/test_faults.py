@@ -30,6 +30,7 @@ REPRESENTATIVES = (
     "stale-log",
     "case-kept",
     "class-weights-mean",
+    "large-one-element-once",
 )
 
 

@@ -1,0 +1,214 @@
+"""Step 4 of a large model: three of its four set-ups take given gradients, and run no model.
+
+faults/catalogue/large_models.py has the faults in them.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkout import Checkout, change
+
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import read_sidecar
+from common.pair.request import RunRequest
+from common.weights.layers import Owner
+from common.weights.states import load_state
+from step4_backward.given import SCALES, count_values, normalised
+from step4_backward.setups import GIVEN, SETUPS, STEPS
+
+CASE = """
+import numpy as np
+
+CONFIGS = {"default": {}}
+
+
+def make_inputs(config, seed):
+    rng = np.random.default_rng(seed)
+    return {"x": rng.standard_normal((3, 4)).astype("float32"), "labels": rng.integers(0, 2, 3)}
+"""
+# `unused` gets no gradient, and decays in no step; one of zeros would let it decay.
+TORCH = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used = nn.Linear(4, 2)
+        self.unused = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return {"logits": self.used(x)}
+
+
+def build(config):
+    return Model()
+
+
+def loss(outputs, inputs):
+    return F.cross_entropy(outputs["logits"], inputs["labels"])
+"""
+PADDLE = TORCH.replace("nn.Module", "nn.Layer").replace("torch", "paddle")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    copy = Checkout(tmp_path_factory.mktemp("large"))
+    copy.pair = copy.elsewhere / "pair"
+    copy.pair.mkdir()
+    for name, text in (("case", CASE), ("torch_model", TORCH), ("paddle_model", PADDLE)):
+        (copy.pair / f"{name}.py").write_text(text)
+    return copy
+
+
+def rows(checkout, *arguments):
+    return checkout.rows(4, "--model", str(checkout.pair), "--no-report", *arguments)
+
+
+def keys_of(folder, run="_fp64"):
+    with read_log(ResultFolder(folder).log("bp_align", "paddle", run)) as log:
+        return {key: log[key] for key in log}
+
+
+def adam_steps(scales, norm, clip=None):
+    """What each step of Adam moves an element by, in learning rates, and its second moments."""
+    first, second, moves, seconds = 0.0, 0.0, [], []
+    for step, scale in enumerate(scales, 1):
+        gradient = scale * min(1.0, clip / (abs(scale) * norm)) if clip else scale
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        moves.append(first / (1 - 0.9**step) / np.sqrt(second / (1 - 0.999**step)))
+        seconds.append(second)
+    return np.array(moves), np.array(seconds)
+
+
+# ---- which gradients ----------------------------------------------------------------------------
+
+
+def test_given_gradients_are_exact_and_show_each_part_of_an_optimizer():
+    assert len(SCALES) == STEPS and set(GIVEN) == set(SETUPS) - {"sgd"}
+    assert all(abs(np.frexp(scale)[0]) == 0.5 for scale in SCALES), "a product would be rounded"
+    clip = SETUPS["adam_clip_warmup"]["clip_norm"]
+    for norm in (1 / 16, np.nextafter(1 / 8, 0)):
+        norms = norm * np.abs(SCALES)
+        assert (norms < clip).sum() >= 3 and (norms > clip).sum() >= 3
+        assert norms[0] > clip > norms[1]
+        for limit in (None, clip):
+            moves, seconds = adam_steps(SCALES, norm, limit)
+            assert np.abs(moves).min() > 0.2, "a step that is nearly none shows nothing"
+            assert np.cumsum(moves).min() >= 1.0, "a weight comes back to where it began"
+            if limit is None:
+                assert (np.diff(seconds) < 0).any(), "the largest is always the last"
+
+
+@pytest.mark.parametrize("size", [1e-30, 3e-4, 1.0, 7e5, 1e30])
+def test_gradients_are_brought_to_one_size_by_a_power_of_two(size):
+    rng = np.random.default_rng(0)
+    found = {"a": size * rng.standard_normal((40, 30)), "b": size * rng.standard_normal(())}
+    given = normalised(found)
+    norm = np.sqrt(sum((values.astype(np.float64) ** 2).sum() for values in given.values()))
+    assert 1 / 16 <= norm * (1 + 1e-7) and norm * (1 - 1e-7) < 1 / 8
+    factor = given["a"] / found["a"]
+    power = 2.0 ** np.round(np.log2(factor.mean()))
+    for name, values in given.items():
+        assert values.dtype == np.float32
+        assert np.array_equal(values, (found[name] * power).astype(np.float32))
+
+
+@pytest.mark.parametrize("value", [0.0, np.inf, np.nan])
+def test_gradients_that_have_no_size_stay(value):
+    found = {"a": np.array([value, 0.0]), "b": np.zeros(3)}
+    for name, values in normalised(found).items():
+        assert np.array_equal(values, found[name], equal_nan=True)
+
+
+def test_a_tied_weight_counts_once_and_a_buffer_not_at_all():
+    owners = {
+        "a": Owner("Embedding", "weight", (7, 3), True, "a"),
+        "b": Owner("Linear", "weight", (7, 3), True, "a"),
+        "mean": Owner("BatchNorm1d", "running_mean", (5,), False, "mean"),
+        "scalar": Owner("", "scalar", (), True, "scalar"),
+    }
+    assert count_values(owners) == 22
+
+
+# ---- whole checks -------------------------------------------------------------------------------
+
+
+def test_a_model_of_that_size_runs_in_all_set_ups_and_a_larger_one_in_sgd_alone(checkout):
+    done, _ = rows(checkout, "--given-gradients-above", "16")
+    assert done.returncode == 0, done.stdout
+    small = keys_of(checkout.logs(4, "pair"))
+    assert not (checkout.logs(4, "pair") / "gradients").exists()
+    done, _ = rows(checkout, "--given-gradients-above", "15")
+    assert done.returncode == 0, done.stdout
+    assert "parameters have 16 values, so that adam, adamw, adam_clip_warmup took" in done.stdout
+    folder = checkout.logs(4, "pair")
+    large = keys_of(folder)
+    lost = {key for key in small if key not in large}
+    assert lost == {
+        key
+        for key in small
+        if key.startswith("adam") and (key.endswith("/loss") or "/grad/" in key)
+    }
+    assert len(lost) == 3 * STEPS * (1 + 4) and large.keys() < small.keys()
+    for key in large:
+        if not key.startswith("adam"):
+            assert large[key].tobytes() == small[key].tobytes(), key
+    given = load_state(ResultFolder(folder).gradients(""))
+    assert set(given) == {"used.weight", "used.bias"}, "what has no gradient is given none"
+    for run in ("", "_fp64"):
+        values = keys_of(folder, run)
+        first = values["adam/000/moment1/used.bias"]
+        assert np.allclose(first, 0.1 * SCALES[0] * given["used.bias"], rtol=1e-6, atol=0)
+        assert np.array_equal(
+            values["adamw/009/weight/unused.weight"], values["sgd/000/weight/unused.weight"]
+        )
+        for side in ("torch", "paddle"):
+            sidecar = read_sidecar(ResultFolder(folder).log("bp_align", side, run))
+            assert sidecar.given_gradients["main"] == {"values": 16, "setups": list(GIVEN)}
+            assert not sidecar.lifted
+
+
+def test_zeros_in_place_of_no_gradient_are_found(checkout, tmp_path):
+    """They let a weight decay."""
+    pair = Path(shutil.copytree(checkout.pair, tmp_path / "pair"))
+    change(
+        pair / "paddle_model.py",
+        'return {"logits": self.used(x)}',
+        'return {"logits": self.used(x) + 0 * self.unused.weight.sum()}',
+    )
+    done, report = checkout.rows(
+        4, "--model", str(pair), "--no-report", "--given-gradients-above", "1"
+    )
+    assert done.returncode == 1
+    bad = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
+    assert bad[0] == "adamw/000/weight/unused.weight"
+    assert not [key for key in bad if key.startswith(("grad/", "adam/", "sgd/"))]
+
+
+def test_without_a_float64_run_the_float32_run_hands_over(checkout, tmp_path):
+    """And where the file is gone, the Paddle side says so."""
+    request = RunRequest(model=str(checkout.pair), only_float32=True, given_gradients_above=1)
+    request.write(tmp_path / "request.json")
+
+    def run(side):
+        command = ("-W", "ignore", "-m", f"step4_backward.{side}.backward")
+        return checkout.python(
+            *command, str(tmp_path / "request.json"), PYTHONPATH=str(checkout.root)
+        )
+
+    for side in ("torch", "paddle"):
+        done = run(side)
+        assert done.returncode == 0, done.stderr
+    assert "adam/009/weight/used.weight" in keys_of(tmp_path, "")
+    ResultFolder(tmp_path).gradients("").unlink()
+    done = run("paddle")
+    assert done.returncode == 2
+    said = json.loads((tmp_path / "error_paddle.json").read_text())["sentence"]
+    assert "gradients/main.npz: the reference's gradients" in said
