@@ -58,6 +58,17 @@ _FLAGS = {
     ),
     "out": _flag("write logs to DIR/STEP/MODEL instead: --out /tmp/logs", type=Path, metavar="DIR"),
     "train": _flag("in train mode, with dropout from the tape: --train", action="store_true"),
+    "probe": _flag(
+        "look at this module and all within it, and at no other; or a shell pattern of whole names,"
+        " whose * goes past dots; torch's names; may be repeated: --probe 'encoder.*.norm'",
+        action="append",
+        default=[],
+        metavar="NAME|PATTERN",
+    ),
+    "no-probe": _flag(
+        "look at no module's inputs and outputs, only at what decides: --no-probe",
+        action="store_true",
+    ),
     "transplant": _flag(
         "operators that torch computes on the Paddle side: --transplant softmax,gelu",
         metavar="OP,OP…|all|smallest",
@@ -122,7 +133,7 @@ OF_EVERY_CHECK = (
     *("allow", "strict", "torch-python", "paddle-python", "json", "no-report", "debug"),
 )
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")
-OF_CASES = ("case", "train")  # steps 1, 3 and 4
+OF_CASES = ("case", "train", "probe", "no-probe")  # steps 1, 3 and 4
 OF_DATA = ("data", "tokenizer")  # steps 2 and 5
 OF_TRAINING = ("epochs", "steps", "seeds", "resume", "checkpoint-every")  # step 5
 

@@ -137,7 +137,7 @@ def judge_model(
     files = ResultFolder(folder)
     try:
         fresh = twins.fresh_sides(pair) if twins else []
-        refuse_unfit(step, pair, folder, options.run.cases, fresh, not options.compare_only)
+        refuse_unfit(step, pair, folder, options.run, fresh, not options.compare_only)
         if guide is not None:
             logs = [files.log(step.guide_stem, side) for side in SIDES]
             guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
@@ -187,6 +187,11 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
         raise UserError("--transplant and --compare-only exclude each other: logs stay as they are")
     if wanted == SMALLEST and step.data:
         raise UserError("--transplant smallest: steps 1, 3 and 4 have this search")
+    if wanted == SMALLEST and (options.run.probes or options.run.no_probe):
+        given = "--no-probe" if options.run.no_probe else "--probe"
+        raise UserError(
+            f"--transplant smallest looks for the operators that every tensor needs: leave {given} out"
+        )
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:

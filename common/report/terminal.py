@@ -278,7 +278,8 @@ def _show_origins(console: Console, name: str, result) -> None:
     command = f"python {result.step.check} --model {model}"
     if result.step.number > 1 and not result.step.data:
         console.print(f"  next: python step1_forward/check_step1.py --model {model}")
-    console.print(f"  again: {command} --json rows.json", soft_wrap=True)
+    command = " ".join([command, *map(shlex.quote, result.probes)])
+    console.print(f"  again: {escape(command)} --json rows.json", soft_wrap=True)
 
 
 def look(result, key: str) -> str:

@@ -32,7 +32,11 @@ def tap(module, name, value):
     session = current()
     if not session.probing:
         return value
-    return observe(session, session.label(join_site(module._site, name)), value)
+    site = join_site(module._site, name)
+    if not session.selection.takes(session.rename(site)):
+        return value
+    session.selection.saw(session.rename(site))
+    return observe(session, session.label(site), value)
 
 
 def dropout(module, name, value, p, mask_shape=None):

@@ -19,6 +19,7 @@ from common.logs.draws import Draw
 from common.pair.tape import Tape
 from common.sides.draws import Draws
 from common.sides.places import is_instrument
+from common.sides.selection import Selection
 
 
 class Session:
@@ -48,6 +49,7 @@ class Session:
         self.forced = forced
         self.gradients = gradients
         self.probing = record is not None
+        self.selection = Selection()  # which of the probes are looked at while `probing`
         self.watching = False  # operators are looked at although no probe is
         self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
