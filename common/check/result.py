@@ -140,7 +140,7 @@ def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
 
 
 def probe_options(told: Sidecar | RunRequest) -> tuple[str, ...]:
-    """The options that leave out probes, as they are typed; none where every module is looked at."""
+    """The options that leave out probes, as they are typed; none where all are looked at."""
     named = (word for pattern in told.probes for word in ("--probe", escaped(pattern)))
     return ("--no-probe",) if told.no_probe else tuple(named)
 

@@ -189,9 +189,7 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
         raise UserError("--transplant smallest: steps 1, 3 and 4 have this search")
     if wanted == SMALLEST and (options.run.probes or options.run.no_probe):
         given = "--no-probe" if options.run.no_probe else "--probe"
-        raise UserError(
-            f"--transplant smallest looks for the operators that every tensor needs: leave {given} out"
-        )
+        raise UserError(f"--transplant smallest looks at every tensor: leave {given} out")
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:
