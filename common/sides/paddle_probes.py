@@ -68,7 +68,7 @@ def observe(session, label, value, class_name="", replace=True):
         value = with_values(value, reference)
     elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
-        value = _replace(value, value.detach())
+        value = value.clone()
     if differentiable:
         value.register_hook(lambda gradient: _observe_gradient(session, label, gradient))
     return value
