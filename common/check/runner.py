@@ -77,7 +77,9 @@ def _conclude(
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
         return Result(step, pair.name, error=sentence)
+    twins.judging(pair)
     result = judge_model(step, pair, made, options, twins, reports.next())
+    twins.judged()
     result.folder = base / pair.name
     result.elapsed_s += twins.elapsed_s(pair.name)
     result.notes += twins.inputs.notes[pair.name]

@@ -35,6 +35,7 @@ class Step:
                  say where it fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
     answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
+    setups       what its first case runs behind the case itself, each told as `CASE SET-UP`
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
                  the folder of its logs beside the step's own
     """
@@ -52,6 +53,7 @@ class Step:
     trains: bool = False  # and can go on with a training that was stopped
     extra: Callable | None = None
     answer: Callable | None = None
+    setups: tuple[str, ...] = ()
     other: str = ""
 
     @property

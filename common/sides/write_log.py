@@ -74,7 +74,7 @@ def write_log(
             session.draws = Draws(partial(_draws_of_reference, job, case.name or "main"))
             session.begin(prefix=f"{case.name}/" if case.name else "")
             run = Run(job, case, dtype, session, writer)
-            run.progress(case.name or path.stem)
+            run.progress(case.name or "main")
             with using(session):
                 job.function(run)
             inputs |= {run.prefix + key: values for key, values in run.inputs.items()}

@@ -36,7 +36,7 @@ def backward(run):
             run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
     if run.case.name == run.first_case and not run.request.feed:
         for setup in SETUPS:
-            run.progress(f"{run.case.name} {setup}")
+            run.progress(f"{run.case.name or 'main'} {setup}")
             optimizer_steps(run, setup)
 
 
