@@ -77,11 +77,16 @@ class Session:
         self._counts: dict[str, int] = {}
         self.draws.begin()
 
-    def label(self, site: str) -> str:
-        """The site's name at this call: `site`, then `site#2`, …"""
+    def label(self, site: str, what: str = "") -> str:
+        """The site's name at this call: `site`, then `site#2`, …
+
+        `what` counts by itself: a draw's number must not depend on whether a module of that name,
+        which one side alone may have, is looked at.
+        """
         site = self.rename(site)
-        count = self._counts.get(site, 0)
-        self._counts[site] = count + 1
+        name = f"{what}:{site}" if what else site
+        count = self._counts.get(name, 0)
+        self._counts[name] = count + 1
         call = f"@{self._call + 1}" if self._call else ""
         return site + call + (f"#{count + 1}" if count else "")
 
