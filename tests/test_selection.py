@@ -12,11 +12,13 @@ from common.check.reuse import reference_key
 from common.check_all import all_steps
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import read_sidecar
 from common.pair.pairs import load_pair
 from common.pair.request import RunRequest
 from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.system.errors import UserError
+from common.verdict.independence import check_independence
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 NAMES = ("encoder", "encoder.0", "encoder.0.norm", "encoder.0.drop", "encoder.10", "head")
@@ -179,6 +181,16 @@ def test_what_was_looked_at_is_said_and_logs_of_other_probes_are_not_taken(logs,
         for told in ({}, {"no_probe": True}, {"probes": ("norm",)}, {"probes": ("head",)})
     ]
     assert len(set(keys)) == 4
+
+
+def test_two_sides_that_looked_at_other_modules_are_refused(logs):
+    """As where --reference brings torch logs that were made without the option."""
+    files = [ResultFolder(logs[o][0] / "step4_backward" / "small_cnn") for o in ((), TWO)]
+    paths = [files[0].log("bp_align", "torch"), files[1].log("bp_align", "paddle")]
+    problems = check_independence(*paths, *map(read_sidecar, paths))
+    assert problems == [
+        "the two logs are from different probes (--probe): [] and ['features.?', 'norm']"
+    ]
 
 
 def test_a_red_check_says_where_it_did_not_look(checkout, tmp_path):
