@@ -19,6 +19,7 @@ from common.logs.result_folder import FLOAT64, ResultFolder  # noqa: E402
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path  # noqa: E402
 from common.system.errors import UserError  # noqa: E402
 from common.verdict.row import Row, claim, exit_code  # noqa: E402
+from step4_backward.setups import SETUPS  # noqa: E402
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr
@@ -118,6 +119,7 @@ STEP = Step(
     guide_stem="bp_align",
     optimizers=True,
     extra=witnesses,
+    setups=tuple(SETUPS),
 )
 
 if __name__ == "__main__":

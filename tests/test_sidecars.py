@@ -54,6 +54,8 @@ SAMPLES = {
     "witness": {"main": WITNESS},
     "last_bias": {"main": "fc.bias"},
     "cases": ["stirred"],
+    "probes": ["features.*"],
+    "no_probe": True,
     "transplanted": ["softmax"],
     "operators": {"softmax": COUNTS | {"where": "", "untaken": {"TypeError": 1}}},
     "paddle_to_torch": {"main": []},

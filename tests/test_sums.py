@@ -276,7 +276,7 @@ def test_a_large_value_inside_that_is_shaped_otherwise_is_inside(tmp_path):
             writer.add("inner", inner)
             writer.add("logits", values[:, :5, 0])
         sidecar = Sidecar(side=side, dtype=dtype, sums=writer.sums, batches={"": SHAPE[0]})
-        write_sidecar(paths[name], replace(sidecar, modules={"inner": 3}))
+        write_sidecar(paths[name], replace(sidecar, classes={"inner": "own Block"}))
     inner, logits = judge_logs(**paths).rows
     assert (inner.verdict, inner.excuse, logits.verdict) == ("INSIDE", "other shape", "ROUNDING")
     inner, logits = judge_logs(**paths, strict=True).rows

@@ -67,6 +67,17 @@ _FLAGS = {
         default=RunRequest.given_gradients_above,
         metavar="N",
     ),
+    "probe": _flag(
+        "look at this module and all within it, and at no other; or a shell pattern of whole names,"
+        " whose * goes past dots; torch's names; may be repeated: --probe 'encoder.*.norm'",
+        action="append",
+        default=[],
+        metavar="NAME|PATTERN",
+    ),
+    "no-probe": _flag(
+        "look at no module's inputs and outputs, only at what decides: --no-probe",
+        action="store_true",
+    ),
     "transplant": _flag(
         "operators that torch computes on the Paddle side: --transplant softmax,gelu",
         metavar="OP,OP…|all|smallest",
@@ -137,7 +148,7 @@ OF_EVERY_CHECK = (
     *("allow", "strict", "torch-python", "paddle-python", "json", "no-report", "debug"),
 )
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")
-OF_CASES = ("case", "train")  # steps 1, 3 and 4
+OF_CASES = ("case", "train", "probe", "no-probe")  # steps 1, 3 and 4
 OF_DATA = ("data", "tokenizer")  # steps 2 and 5
 OF_OPTIMIZERS = ("given-gradients-above",)  # step 4
 OF_TRAINING = ("epochs", "steps", "seeds", "resume", "checkpoint-every")  # step 5

@@ -36,7 +36,9 @@ class CheckOptions:
         own = ("out", "data", "tokenizer", "reference", "compare_only", "strict")
         told.pop("data", None)
         return cls(
-            run=RunRequest(cases=tuple(given.get("case", ())), **told),
+            run=RunRequest(
+                cases=tuple(given.get("case", ())), probes=tuple(given.get("probe", ())), **told
+            ),
             models=tuple(given["model"] or ["all"]),
             reuse=bool(given.get("reuse")),
             allow=tuple(given["allow"]),
@@ -47,10 +49,21 @@ class CheckOptions:
 
     def taken_by(self, flags: Sequence[str]) -> "CheckOptions":
         """The same for a step that takes these options: what it does not take is as by default."""
-        own = ("train", "case", "epochs", "steps", "seeds", "resume", "checkpoint-every")
-        own += ("given-gradients-above",)
+        own = (
+            "train",
+            "case",
+            "probe",
+            "no-probe",
+            "epochs",
+            "steps",
+            "seeds",
+            "resume",
+            "checkpoint-every",
+            "given-gradients-above",
+        )
         fields = {f.name: f.default for f in dataclasses.fields(RunRequest)}
-        names = ["cases" if name == "case" else name for name in own if name not in flags]
+        plural = {"case": "cases", "probe": "probes"}
+        names = [plural.get(name, name) for name in own if name not in flags]
         names = [name.replace("-", "_") for name in names]
         return replace(self, run=replace(self.run, **{name: fields[name] for name in names}))
 
@@ -64,3 +77,5 @@ class CheckOptions:
         names = [name for name, is_given in given.items() if is_given]
         if len(names) > 1:
             raise UserError(f"{' and '.join(names)} exclude each other: give one of them")
+        if self.run.probes and self.run.no_probe:
+            raise UserError("--probe and --no-probe exclude each other: give one of them")

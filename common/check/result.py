@@ -1,6 +1,7 @@
 """What one step found for one model: its logs trusted or refused, judged, and put in words."""
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair
 from common.pair.provenance import changed_sources
+from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
@@ -38,6 +40,7 @@ class Result:
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
     classes: dict[str, str] = field(default_factory=dict)  # key -> torch's class of its module
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
+    probes: tuple[str, ...] = ()  # the options that leave out probes, as they are typed
     elapsed_s: float = 0.0
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
     answers: dict[str, object] = field(default_factory=dict)  # what is no verdict on the port
@@ -95,6 +98,9 @@ class Result:
         cases = sidecars["torch"][0].cases
         if cases:
             self.notes.append(f"of its preset this ran {_named_cases(cases)}")
+        self.probes = probe_options(sidecars["torch"][0])
+        if self.probes:
+            self.notes.append(_few_probes(self.probes, self.exit_code != 0))
         for sidecar in sidecars["torch"]:
             names = sidecar.classes.items()
             self.classes |= {key: name.rpartition(" ")[2] for key, name in names}
@@ -139,17 +145,34 @@ def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
     return [escaped(note) for note in notes]
 
 
+def probe_options(told: Sidecar | RunRequest) -> tuple[str, ...]:
+    """The options that leave out probes, as they are typed; none where all are looked at."""
+    named = (word for pattern in told.probes for word in ("--probe", escaped(pattern)))
+    return ("--no-probe",) if told.no_probe else tuple(named)
+
+
+def _few_probes(options: Sequence[str], is_red: bool) -> str:
+    """What a run shows that did not look at every module."""
+    seen = "only what decides was logged, nothing that a module was given or gave"
+    found = "which module is the origin cannot be told"
+    if options[0] == "--probe":
+        seen = "inside the model only what --probe names was logged"
+        found = "an origin can only be among these and what decides, and stands for all before it"
+    end = f": {found}; leave {options[0]} out to look everywhere" if is_red else ""
+    return f"{seen} ({shlex.join(options)}){end}"
+
+
 def overall_exit(results: Sequence[Result]) -> int:
     """The worst exit status of all results; nothing compared is 2."""
     return max((result.exit_code for result in results), default=2)
 
 
 def refuse_unfit(
-    step: Step, pair: Pair, folder: Path, cases: Sequence[str], fresh: Sequence[str], made_now: bool
+    step: Step, pair: Pair, folder: Path, run: RunRequest, fresh: Sequence[str], made_now: bool
 ) -> None:
     """Raise UserError for logs that are missing, that contradict each other, or that are stale.
 
-    cases     the cases of the preset that are asked for; none means all
+    run       what is asked for: the cases of the preset, and the probes
     fresh     sides whose logs this check has made
     made_now  whether the check ran at all, so that no log can be stale
     """
@@ -162,7 +185,8 @@ def refuse_unfit(
     for stem in stems:
         if not made_now:
             _refuse_stale(folder, stem, pair)
-        _refuse_other_cases(folder, stem, cases)
+        _refuse_other_cases(folder, stem, run.cases)
+        _refuse_other_probes(folder, stem, run)
 
 
 def _refuse_missing(folder: Path, stem: str) -> None:
@@ -195,6 +219,23 @@ def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
                 f"{shown(log)} holds {_named_cases(in_log)}, and this check is for "
                 f"{_named_cases(cases)}: give the same --case options, or run both sides"
             )
+
+
+def _refuse_other_probes(folder: Path, stem: str, run: RunRequest) -> None:
+    """Raise UserError for logs of other probes than those asked for, where any are."""
+    asked = probe_options(run)
+    for side in SIDES:
+        log = ResultFolder(folder).log(stem, side)
+        made = probe_options(read_sidecar(log) or Sidecar())
+        if asked and set(asked) != set(made):
+            raise UserError(
+                f"{shown(log)} was made {_with(made)}, and this check is {_with(asked)}: give the "
+                "same options, or run both sides"
+            )
+
+
+def _with(options: Sequence[str]) -> str:
+    return f"with {shlex.join(options)}" if options else "without --probe and --no-probe"
 
 
 def _named_cases(cases: Sequence[str]) -> str:

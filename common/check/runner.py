@@ -77,7 +77,9 @@ def _conclude(
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
         return Result(step, pair.name, error=sentence)
+    twins.judging(pair)
     result = judge_model(step, pair, made, options, twins, reports.next())
+    twins.judged()
     result.folder = base / pair.name
     result.elapsed_s += twins.elapsed_s(pair.name)
     result.notes += twins.inputs.notes[pair.name]
@@ -137,7 +139,7 @@ def judge_model(
     files = ResultFolder(folder)
     try:
         fresh = twins.fresh_sides(pair) if twins else []
-        refuse_unfit(step, pair, folder, options.run.cases, fresh, not options.compare_only)
+        refuse_unfit(step, pair, folder, options.run, fresh, not options.compare_only)
         if guide is not None:
             logs = [files.log(step.guide_stem, side) for side in SIDES]
             guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
@@ -188,6 +190,9 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
         raise UserError("--transplant and --compare-only exclude each other: logs stay as they are")
     if wanted == SMALLEST and step.data:
         raise UserError("--transplant smallest: steps 1, 3 and 4 have this search")
+    if wanted == SMALLEST and (options.run.probes or options.run.no_probe):
+        given = "--no-probe" if options.run.no_probe else "--probe"
+        raise UserError(f"--transplant smallest looks at every tensor: leave {given} out")
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:

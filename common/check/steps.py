@@ -36,6 +36,7 @@ class Step:
                  say where it fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
     answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
+    setups       what its first case runs behind the case itself, each told as `CASE SET-UP`
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
                  the folder of its logs beside the step's own
     """
@@ -54,6 +55,7 @@ class Step:
     optimizers: bool = False  # takes steps of several set-ups
     extra: Callable | None = None
     answer: Callable | None = None
+    setups: tuple[str, ...] = ()
     other: str = ""
 
     @property

@@ -10,9 +10,10 @@ import numpy as np
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
+from common.check.time_left import JUDGING, SETUP, Part, TimeLeft
 from common.logs.result_folder import FLOAT64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
-from common.pair.pairs import Pair
+from common.pair.pairs import Pair, chosen_cases
 from common.pair.request import RunRequest, error_file
 from common.pair.twin_process import Failure, TwinProcess, run_group
 from common.system.frameworks import SIDES
@@ -35,6 +36,8 @@ class Twins:
         self.pythons = inputs.pythons
         self.work = inputs.work
         self.on_progress = inputs.on_progress
+        self.time_left = TimeLeft()
+        self._names: list[str] = []  # of the models that run
         self._processes: dict[tuple[str, int | None], TwinProcess] = {}  # (side, threads) -> it
 
     def __enter__(self) -> "Twins":
@@ -67,6 +70,7 @@ class Twins:
     def run_all(self, pairs: list[Pair]) -> dict[str, Failure]:
         """Every launch for every model; returns model -> why it failed."""
         errors = self.inputs.errors
+        self._plan([pair for pair in pairs if pair.name not in errors])
         for launch in self.step.launches:
             left = [pair for pair in pairs if pair.name not in errors]
             reference = [pair for pair in left if pair.name not in self.inputs.brought]
@@ -75,15 +79,15 @@ class Twins:
                 both = (launch, launch.torch_then) if launch.torch_then else (launch,)
                 torch = [self._ask("torch", part, reference, threads=1) for part in both]
                 for process in torch:
-                    self._finish(process, reference)
-                self._finish(paddle, left)
+                    self._finish("torch", process, reference)
+                self._finish("paddle", paddle, left)
                 continue
             for side, some in (("torch", reference), ("paddle", left)):
                 some = [pair for pair in some if pair.name not in errors]
                 if launch.processes > 1:
                     self._run_group(side, launch, some)
                 elif some:
-                    self._finish(self._ask(side, launch, some), some)
+                    self._finish(side, self._ask(side, launch, some), some)
         self._end(["torch"])
         return errors
 
@@ -157,11 +161,13 @@ class Twins:
 
         Returns why that could not be done; empty where it was.
         """
+        self.time_left.expect_again("paddle", pair.name, "float64")
         for launch in self.step.launches:
             if launch.single_step:
                 process = self._process("paddle")
                 process.ask(self._request("paddle", pair, launch, single_step=True, **more), path)
                 failure = process.failure()
+                self.time_left.end("paddle", pair.name)
                 if failure is not None:
                     error_file(path.parent, "paddle").unlink(missing_ok=True)
                     return failure.sentence
@@ -209,12 +215,14 @@ class Twins:
             process.ask(self._request(side, pair, launch), self._path(side, pair, launch))
         return process
 
-    def _finish(self, process: TwinProcess | None, pairs: Iterable[Pair]) -> None:
+    def _finish(self, side: str, process: TwinProcess | None, pairs: Iterable[Pair]) -> None:
         """Wait for a side's answers; note which models failed, and why."""
         for pair in pairs:
             failure = process.failure()
+            self.time_left.end(side, pair.name)
             if failure is not None:
                 self.inputs.errors.setdefault(pair.name, failure)
+                self.time_left.drop(pair.name)
 
     def _run_group(self, side: str, launch: Launch, pairs: list[Pair]) -> None:
         """Run several processes of a side that share each model's run."""
@@ -245,8 +253,56 @@ class Twins:
         python, module = self.pythons[side], self.step.module(side)
         return TwinProcess(python, module, self._show(side), self.options.run.device, threads)
 
+    # ---- how far it is --------------------------------------------------------------------------
+
+    def _plan(self, pairs: Iterable[Pair]) -> None:
+        """Tell what is to be done, where a step runs its cases one after another."""
+        self._names = [pair.name for pair in pairs]
+        if self.step.data or any(each.processes > 1 for each in self.step.launches):
+            return
+        run = self.options.run
+        dtypes = ("float32",) if run.only_float32 else ("float64", "float32")
+        for side in SIDES:
+            for pair in pairs:
+                if side == "torch" and pair.name in self.inputs.brought:
+                    continue
+                cases = pair.cases(run.preset, run.weights, run.train, self.step.decodes)
+                names = [case.name or "main" for case in chosen_cases(cases, run.cases)]
+                for dtype in dtypes:
+                    parts = [Part(side, pair.name, dtype, name) for name in names]
+                    if names[0] == (cases[0].name or "main"):
+                        of_first = (f"{names[0]} {setup}" for setup in self.step.setups)
+                        parts[1:1] = [Part(side, pair.name, dtype, n, SETUP) for n in of_first]
+                    self.time_left.expect(parts)
+        self.time_left.expect(Part("check", name, "", "", JUDGING) for name in self._names)
+
+    def judging(self, pair: Pair) -> None:
+        """Both sides of a model are done, and their logs are judged now."""
+        self.time_left.begin(Part("check", pair.name, "", "", JUDGING))
+        told = f"step {self.step.number}: judging {pair.name}"
+        self.on_progress(told, self.time_left.seconds)
+
+    def judged(self) -> None:
+        """That has ended."""
+        self.time_left.end("check")
+
     def _show(self, side: str):
-        return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")
+        def show(text: str) -> None:
+            part = self._part(side, text)
+            if part is not None:
+                self.time_left.begin(part)
+            self.on_progress(f"step {self.step.number} {side}: {text}", self.time_left.seconds)
+
+        return show
+
+    def _part(self, side: str, text: str) -> Part | None:
+        """The part that a line of progress says has begun: `MODEL DTYPE CASE [SET-UP]`."""
+        model = next((name for name in self._names if text.startswith(f"{name} ")), None)
+        if model is None:
+            return None
+        dtype, _, name = text[len(model) + 1 :].partition(" ")
+        is_setup = name.rpartition(" ")[2] in self.step.setups
+        return Part(side, model, dtype, name, *([SETUP] if is_setup else []))
 
     # ---- what is asked afterwards ---------------------------------------------------------------
 

@@ -134,6 +134,10 @@ class Sidecar:
     steps_per_epoch: dict[str, int] = _note(kinds.NAMED_COUNTS)
     # The cases that ran, where --case left out others.
     cases: list[str] = _note(kinds.TEXTS)
+    # The patterns of the only modules that were looked at, as --probe gave them.
+    probes: list[str] = _note(kinds.TEXTS)
+    # Whether no module was looked at.
+    no_probe: bool | None = _note(kinds.YES_OR_NO)
     # Operators that torch computed on the Paddle side.
     transplanted: list[str] = _note(kinds.TEXTS)
     # Of those, operator -> how often Paddle's own result had other bits.

@@ -44,6 +44,10 @@ class RunRequest:
     train: bool = False
     # The cases of the preset to run, by name; none means all of them.
     cases: tuple[str, ...] = ()
+    # Patterns of the modules whose inputs and outputs are logged; none means all of them.
+    probes: tuple[str, ...] = ()
+    # Whether no module's inputs and outputs are logged.
+    no_probe: bool = False
     # The folder in which each model's data have a folder (steps 2 and 5).
     data: str | None = None
     # The kind of weights that steps 2 and 5 start from: initial or stirred.

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
+from rich.table import Column, Table
+from rich.text import Text
 
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.sums import shape_of_sums
@@ -70,17 +71,37 @@ def show_table(table: Table) -> None:
     _console().print(table)
 
 
+class _Now(ProgressColumn):
+    """What is running, and how much is left of all, asked anew whenever it is drawn."""
+
+    def render(self, task: Task) -> Text:
+        seconds = task.fields["left"]() if task.fields["left"] else None
+        left = "" if seconds is None else f", {time_in_words(seconds)} left"
+        return Text(f"{task.description}{left}")
+
+
 @contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """A line that says what is running and for how long; silent where there is no terminal."""
+def progress() -> Iterator[Callable[..., None]]:
+    """A line that says what is running and for how long; silent where there is no terminal.
+
+    It is told (text), or (text, left): left() gives the seconds that are left, None for unknown.
+    """
     console = _console(stderr=True)
     if not console.is_terminal:
-        yield lambda text: None
+        yield lambda text, left=None: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), _Now(Column(no_wrap=True)), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting")
-        yield lambda text: bar.update(task, description=escape(text))
+        task = bar.add_task("starting", left=None)
+        yield lambda text, left=None: bar.update(task, description=text, left=left)
+
+
+def time_in_words(seconds: float) -> str:
+    """`about 40 s`: the longer, the coarser."""
+    for most, unit in ((10, 1), (60, 5), (180, 10)):
+        if seconds < most:
+            return f"about {max(round(seconds / unit) * unit, 1)} s"
+    return f"about {round(seconds / 60)} min"
 
 
 def visible(text: str) -> str:
@@ -280,7 +301,8 @@ def _show_origins(console: Console, name: str, result) -> None:
     command = f"python {result.step.check} --model {model}"
     if result.step.number > 1 and not result.step.data:
         console.print(f"  next: python step1_forward/check_step1.py --model {model}")
-    console.print(f"  again: {command} --json rows.json", soft_wrap=True)
+    command = " ".join([command, *map(shlex.quote, result.probes)])
+    console.print(f"  again: {escape(command)} --json rows.json", soft_wrap=True)
 
 
 def look(result, key: str) -> str:

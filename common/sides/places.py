@@ -2,6 +2,7 @@
 
 import os
 import re
+from functools import cache
 
 from common.system.checkout import ROOT
 
@@ -27,6 +28,7 @@ def short_place(place: str, root: str) -> str:
     return _PACKAGES.sub("", place)
 
 
+@cache
 def is_instrument(filename: str) -> bool:
     """True for the frameworks' files and the workbench's own, which no user wants to be sent to.
 

@@ -85,6 +85,9 @@ class Run:
         self.folder = job.folder
         self.gradients = job.gradients
         self.session = session
+        later = job.cases[job.cases.index(case) + 1 :] if case in job.cases else []
+        others = any(other.config != case.config for other in later)
+        session.selection.complete = side.NAME == "torch" and not others
         self.writer = writer  # of the log that `session` records into
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case

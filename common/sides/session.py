@@ -19,6 +19,7 @@ from common.logs.draws import Draw
 from common.pair.tape import Tape
 from common.sides.draws import Draws
 from common.sides.places import is_instrument
+from common.sides.selection import Selection
 
 
 class Session:
@@ -48,6 +49,7 @@ class Session:
         self.forced = forced
         self.gradients = gradients
         self.probing = record is not None
+        self.selection = Selection()  # which of the probes are looked at while `probing`
         self.watching = False  # operators are looked at although no probe is
         self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
@@ -75,11 +77,16 @@ class Session:
         self._counts: dict[str, int] = {}
         self.draws.begin()
 
-    def label(self, site: str) -> str:
-        """The site's name at this call: `site`, then `site#2`, …"""
+    def label(self, site: str, what: str = "") -> str:
+        """The site's name at this call: `site`, then `site#2`, …
+
+        `what` counts by itself: a draw's number must not depend on whether a module of that name,
+        which one side alone may have, is looked at.
+        """
         site = self.rename(site)
-        count = self._counts.get(site, 0)
-        self._counts[site] = count + 1
+        name = f"{what}:{site}" if what else site
+        count = self._counts.get(name, 0)
+        self._counts[name] = count + 1
         call = f"@{self._call + 1}" if self._call else ""
         return site + call + (f"#{count + 1}" if count else "")
 

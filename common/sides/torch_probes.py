@@ -68,7 +68,7 @@ def observe(session, label, value, class_name="", replace=True):
         value = with_values(value, reference)
     elif differentiable and replace:
         # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
-        value = _replace(value, value.detach())
+        value = value.clone()
     if differentiable:
         value.register_hook(lambda gradient: _observe_gradient(session, label, gradient))
     return value
@@ -168,12 +168,15 @@ def _observe_inputs(session, name, kind, module, inputs, keywords):
 def probing(model):
     """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs.
 
+    A module that the session's selection leaves out has no hook.
     Attention's keys and values are left out where they are an earlier argument (Paddle's may be
     left out by the caller too), and so are its weights (a mean over heads on one side alone).
     """
     session = current()
     handles = []
     for name, module in probed_modules(model):
+        if not (session.probing and session.selection.takes(session.rename(name))):
+            continue
         kind = type(module).__name__
         kind = kind if of_framework(module) else f"{OWN} {kind}"
 
@@ -187,6 +190,7 @@ def probing(model):
                 return None
             shown, put_back = _results(module, outputs)
             replace = not _works_in_place(module, session)
+            session.selection.saw(session.rename(name))
             with session.at(None if of_framework(module) else type(module).forward):
                 return put_back(_observe_nested(session, name, shown, kind, replace))
 
@@ -197,6 +201,8 @@ def probing(model):
     finally:
         for handle in handles:
             handle.remove()
+    if session.probing:
+        session.selection.refuse_unseen()
 
 
 def _results(module, outputs):

@@ -32,7 +32,11 @@ def tap(module, name, value):
     session = current()
     if not session.probing:
         return value
-    return observe(session, session.label(join_site(module._site, name)), value)
+    site = join_site(module._site, name)
+    if not session.selection.takes(session.rename(site)):
+        return value
+    session.selection.saw(session.rename(site))
+    return observe(session, session.label(site), value)
 
 
 def dropout(module, name, value, p, mask_shape=None):
@@ -49,7 +53,7 @@ def dropout(module, name, value, p, mask_shape=None):
 def keep_mask(site, value, p, mask_shape=None):
     """A draw from the tape, 1 = keep, with the dtype of `value`; its rate p is a row of the log."""
     session = current()
-    label = session.label(site)
+    label = session.label(site, "draw")
     if session.record is not None and not session.recomputing:
         key = f"{session.prefix}{label}:p"
         session.record(key, np.array(p, str(value.dtype).replace("torch.", "")))

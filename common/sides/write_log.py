@@ -24,6 +24,7 @@ from common.sides.draws import Draws
 from common.sides.lift import lifting
 from common.sides.places import short_place
 from common.sides.run import Job, Run
+from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -61,6 +62,7 @@ def write_log(
     states: dict[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
     extra: dict[str, dict[str, np.ndarray]] = {}
+    selection = Selection(request.probes, request.no_probe)
     watching = nullcontext({})
     if job.exact and reference is not None:
         watching = job.exact.doing("lift" if request.exact else "watch")
@@ -72,16 +74,16 @@ def write_log(
             record=writer.add,
             forced=forced,
             reference=reference,
-            partly=request.free or request.feed is not None,
+            partly=request.free or request.feed is not None or selection.is_partial,
         )
-        session.probing = probing
+        session.probing, session.selection = probing, selection
         for case in job.cases:
             side.set_up(dtype, request.device, request.seed + case.seed)
             session.tape = Tape(request.seed + case.seed)
             session.draws = Draws(partial(_draws_of_reference, job, case.name or "main"))
             session.begin(prefix=f"{case.name}/" if case.name else "")
             run = Run(job, case, dtype, session, writer)
-            run.progress(case.name or path.stem)
+            run.progress(case.name or "main")
             with using(session):
                 job.function(run)
             inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
@@ -95,6 +97,8 @@ def write_log(
                 notes.setdefault(key, {})[case.name or "main"] = value
     if request.cases:
         notes["cases"] = list(request.cases)
+    if selection.is_partial:
+        notes |= {"probes": list(request.probes), "no_probe": request.no_probe}
     if job.transplant:
         notes["transplanted"] = job.transplant.names
         notes["operators"] = job.transplant.take_counts()

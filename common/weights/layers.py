@@ -7,6 +7,7 @@ is transposed like any other, an Embedding never is.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -185,6 +186,7 @@ def make_rename(table: Mapping[str, str]) -> Callable[[str], str]:
     """A function that maps Paddle names to torch names: dotted prefixes, the longest first."""
     prefixes = sorted(table, key=len, reverse=True)
 
+    @cache  # of hundreds of prefixes, for every value that is logged
     def rename(name: str) -> str:
         for prefix in prefixes:
             if name == prefix or name.startswith((f"{prefix}.", f"{prefix}:")):

@@ -10,11 +10,14 @@ from common.sides.twin import main
 
 
 def loss(run):
-    """Log one case's outputs, its loss and, where the pair has them, its `losses` by name."""
+    """Log one case's outputs, its loss and, where the pair has them, its `losses` by name.
+
+    No module is looked at but for those that --probe names.
+    """
     model = run.build()
     tensors = run.tensors()
-    run.session.probing, run.session.watching = False, True
-    with run.no_gradients():
+    run.session.probing, run.session.watching = bool(run.request.probes), True
+    with run.no_gradients(), side.probing(model):
         outputs = run.call(model, tensors)
         outputs = run.log_nested("", outputs)
         run.log("loss", run.loss(outputs, tensors))

@@ -50,7 +50,7 @@ def backward(run):
         if given:
             given_steps(run, given, reached)
         for setup in (setup for setup in SETUPS if setup not in given):
-            run.progress(f"{run.case.name} {setup}")
+            run.progress(f"{run.case.name or 'main'} {setup}")
             optimizer_steps(run, setup)
 
 
@@ -348,7 +348,7 @@ def given_steps(run, setups, reached):
     parameters = run.parameters(model)
     given = given_gradients(run, parameters, reached)
     for setup in setups:
-        run.progress(f"{run.case.name} {setup}")
+        run.progress(f"{run.case.name or 'main'} {setup}")
         if setup != setups[0]:
             run.load(model, run.start())
         optimizer = None  # not two at a time

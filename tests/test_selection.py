@@ -1,0 +1,211 @@
+"""--probe and --no-probe: what is not looked at costs nothing, and what decides stays the same."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkout import Checkout, change
+
+from common.check.command_line import check_main
+from common.check.reuse import reference_key
+from common.check_all import all_steps
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import read_sidecar
+from common.pair.pairs import load_pair
+from common.pair.request import RunRequest
+from common.sides.selection import Selection
+from common.sides.session import Session, using
+from common.system.errors import UserError
+from common.verdict.independence import check_independence
+
+PAIR = Path(__file__).parent / "pairs" / "small_cnn"
+NAMES = ("encoder", "encoder.0", "encoder.0.norm", "encoder.0.drop", "encoder.10", "head")
+
+
+# ---- patterns -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pattern, taken",
+    [
+        ("encoder.0", ["encoder.0", "encoder.0.norm", "encoder.0.drop"]),
+        ("encoder.1", []),
+        ("encoder.*", ["encoder.0", "encoder.0.norm", "encoder.0.drop", "encoder.10"]),
+        ("*.norm", ["encoder.0.norm"]),
+        ("encoder.?", ["encoder.0"]),
+        ("encoder.[!1]*", ["encoder.0", "encoder.0.norm", "encoder.0.drop"]),
+    ],
+)
+def test_a_name_is_a_module_with_all_in_it_and_a_pattern_is_the_whole_name(pattern, taken):
+    selection = Selection([pattern])
+    assert [name for name in NAMES if selection.takes(name)] == taken
+
+
+def test_without_patterns_all_is_taken_or_nothing():
+    assert all(map(Selection().takes, NAMES)) and not Selection().is_partial
+    assert not any(map(Selection(nothing=True).takes, NAMES))
+
+
+def test_a_pattern_of_which_nothing_is_seen_is_a_sentence():
+    selection = Selection(["encoder.0", "haed", "encoder.10"])
+    for name in NAMES:
+        selection.takes(name)
+    selection.saw("encoder.0.norm")
+    selection.saw("encoder.10")
+    selection.refuse_unseen()  # another case's model may have it
+    selection.complete = True
+    with pytest.raises(UserError) as error:
+        selection.refuse_unseen()
+    assert str(error.value).startswith("--probe haed: no module or named intermediate has such")
+    assert "it has 6, such as head" in str(error.value)
+    idle = Selection(["head"])
+    idle.takes("head")
+    idle.complete = True
+    with pytest.raises(UserError, match="--probe head: head is in the model and is never called"):
+        idle.refuse_unseen()
+
+
+# ---- what it costs ------------------------------------------------------------------------------
+
+
+def cost(selection, monkeypatch):
+    """(hooks, arrays that were made, keys, output) of a forward pass whose names are renamed."""
+    torch = pytest.importorskip("torch")
+    from common.sides import torch_probes
+
+    made = []
+    monkeypatch.setattr(torch_probes, "array", lambda value: made.append(1) or value.numpy())
+    torch.manual_seed(0)
+    model = torch.nn.ModuleDict({"body": torch.nn.Linear(3, 4), "head": torch.nn.Linear(4, 2)})
+    log = {}
+    session = Session(record=log.setdefault)
+    session.rename = lambda name: name.replace("body", "features")
+    session.selection = selection
+    with using(session), torch.no_grad(), torch_probes.probing(model):
+        hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.values())
+        output = model["head"](model["body"](torch.ones(1, 3)))
+    return hooks, len(made), sorted(log), output, session
+
+
+def test_what_is_not_looked_at_has_no_hook_no_copy_and_no_place(monkeypatch):
+    everything = cost(Selection(), monkeypatch)
+    assert everything[:3] == (4, 4, ["features", "features:in/0", "head", "head:in/0"])
+    some = cost(Selection(["features"]), monkeypatch)
+    assert some[:3] == (2, 2, ["features", "features:in/0"])
+    assert list(some[4].places) == ["features:in/0", "features"]
+    nothing = cost(Selection(nothing=True), monkeypatch)
+    assert nothing[:3] == (0, 0, []) and not nothing[4].places
+    assert everything[3].equal(some[3]) and everything[3].equal(nothing[3])
+
+
+def test_names_that_are_not_renamed_are_found(monkeypatch):
+    """Plants a Paddle side that holds patterns against its own names."""
+    monkeypatch.setattr(Selection, "takes", lambda self, name: name.startswith("body"))
+    assert cost(Selection(["features"]), monkeypatch)[:3] == (0, 0, [])
+
+
+# ---- whole checks -------------------------------------------------------------------------------
+
+
+TWO = ("--probe", "features.?", "--probe", "norm")
+TAKEN = ("features.0", "features.1", "features.2", "features.3", "norm")
+SITES = ("features", "norm", "square", "head")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy whose step 4 takes two optimizer steps instead of ten: they are not what is tried."""
+    made = Checkout(tmp_path_factory.mktemp("selection"))
+    made.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 2")
+    return made
+
+
+@pytest.fixture(scope="module")
+def logs(checkout, tmp_path_factory):
+    """(folder of step 4's results by the options of a run, its rows)."""
+    runs = {}
+    for options in ((), ("--no-probe",), TWO):
+        out = tmp_path_factory.mktemp("out")
+        arguments = ("--model", str(PAIR), "--no-report", "--out", str(out), *options)
+        done, report = checkout.rows(4, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        runs[options] = out, {row["key"]: row["verdict"] for row in report["rows"]}, done.stdout
+    return runs
+
+
+def values(out):
+    """Run and key -> the values of both sides' logs."""
+    files = ResultFolder(out / "step4_backward" / "small_cnn")
+    found = {}
+    for name, path in files.judged_logs("bp_align").items():
+        if path is not None and Path(path).is_file():
+            with read_log(path) as log:
+                found |= {(name, key): log[key] for key in log}
+    return found
+
+
+def test_what_decides_is_the_same_whatever_is_looked_at(logs):
+    (out, rows, _), *others = logs.values()
+    full = values(out)
+    for other, _, _ in others:
+        some = values(other)
+        assert 0 < len(some) < len(full)
+        for key, array in some.items():
+            np.testing.assert_array_equal(array, full[key], str(key))
+    decides = {key for key in rows if not (":in/" in key or "grad_of/" in key)}
+    decides -= {key for key in rows if key.removeprefix("stirred/").split(".")[0] in SITES}
+    assert set(others[0][1]) == decides
+    seen = {key.split(":")[0].removeprefix("stirred/") for key in others[1][1].keys() - decides}
+    assert seen == {"grad_of/" * back + name for name in TAKEN for back in (0, 1)}
+
+
+def test_what_was_looked_at_is_said_and_logs_of_other_probes_are_not_taken(logs, capsys):
+    assert "(--probe 'features.?' --probe norm)" in logs[TWO][2]
+    out = logs[("--no-probe",)][0]
+    step4 = all_steps()[3]
+    known = ["--model", str(PAIR), "--out", str(out), "--no-report", "--compare-only"]
+    assert check_main(step4, [*known, "--probe", "norm"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "was made with --no-probe, and this check is with --probe norm: give the same" in said
+    for arguments, sentence in (
+        (["--no-probe", "--probe", "norm"], "--probe and --no-probe exclude each other"),
+        (["--no-probe", "--transplant", "smallest"], "smallest looks at every tensor: leave --no"),
+    ):
+        assert check_main(step4, [*known[:-1], *arguments]) == 2
+        assert sentence in capsys.readouterr().err
+    pair, python = load_pair(str(PAIR)), "python"
+    keys = [
+        json.dumps(reference_key(step4, pair, RunRequest(**told), python, out / "no data"))
+        for told in ({}, {"no_probe": True}, {"probes": ("norm",)}, {"probes": ("head",)})
+    ]
+    assert len(set(keys)) == 4
+
+
+def test_two_sides_that_looked_at_other_modules_are_refused(logs):
+    """As where --reference brings torch logs that were made without the option."""
+    files = [ResultFolder(logs[o][0] / "step4_backward" / "small_cnn") for o in ((), TWO)]
+    paths = [files[0].log("bp_align", "torch"), files[1].log("bp_align", "paddle")]
+    problems = check_independence(*paths, *map(read_sidecar, paths))
+    assert problems == [
+        "the two logs are from different probes (--probe): [] and ['features.?', 'norm']"
+    ]
+
+
+def test_a_red_check_says_where_it_did_not_look(checkout, tmp_path):
+    pair = tmp_path / "wrong"
+    pair.mkdir()
+    for path in PAIR.glob("*.py"):
+        (pair / path.name).write_text(path.read_text())
+    change(pair / "paddle_model.py", "paddle.tanh(", "paddle.sin(")
+    arguments = ("--model", str(pair), "--no-report", "--case", "stirred")
+    for options in ("--no-probe",), ("--probe", "norm"):
+        done, report = checkout.rows(1, *arguments, *options)
+        said = " ".join(done.stdout.split())
+        assert done.returncode == 1 and report["first_diverged"] == "stirred/logits"
+        assert f"leave {options[0]} out to look everywhere" in said
+        assert f" {' '.join(options)} --json rows.json" in said
+    done = checkout.check(1, *arguments, "--probe", "nrom")
+    assert done.returncode == 2 and "--probe nrom: no module or named" in done.stderr
+    assert "such as norm" in done.stderr
