@@ -15,9 +15,9 @@ from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import read_sidecar
 from common.pair.request import RunRequest
-from common.weights.layers import Owner
+from common.weights.layers import Owner, count_values
 from common.weights.states import load_state
-from step4_backward.given import SCALES, count_values, normalised
+from step4_backward.given import SCALES, normalised
 from step4_backward.setups import GIVEN, SETUPS, STEPS
 
 CASE = """

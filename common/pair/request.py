@@ -66,8 +66,7 @@ class RunRequest:
     checkpoint_every: int | None = None
     # Whether step 5 goes on from the checkpoints.
     resume: bool = False
-    # A model with more values in its parameters is large: most of its optimizer set-ups take given
-    # gradients (step 4, step4_backward/given.py).
+    # A model whose parameters have more values is large: step4_backward/given.py, logs of sums.
     given_gradients_above: int = 100_000
     # Into how many parts a batch is cut, one for each process (step 4, parallel.py).
     processes: int = 1

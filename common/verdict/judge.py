@@ -168,6 +168,7 @@ class _Case:
     def __init__(self, name: str, logs: Logs):
         self.off = False  # whether a row is off already
         self.failing = False  # whether one does not pass
+        self.failing_setups: set[str] = set()  # set-ups on given gradients of which one does not
         self.imprecise = False  # whether the candidate's float32 is less exact, Adam's noise aside
         # Scales of the last forward tensors, which the next one is likely computed from.
         self.recent: deque[float] = deque(maxlen=RECENT)
@@ -405,10 +406,7 @@ class _Judge:
         """
         ref32, ref64, local64 = (self.logs.get(n, key) for n in ("ref32", "ref64", "local64"))
         if local64 is None and "local64" in self.logs and key.is_step:
-            if row.verdict in FAILING and self.case_of(key).failing:
-                row.verdict, row.excuse = "CARRIED", ""
-                row.add_note("a step of a model that is off above; no single step was run of it")
-            return row
+            return self.unfed_step(key, row)
         if local64 is None or ref64 is None or row.verdict == "PRECISION":
             return row  # PRECISION: the gap is rounding's although something above is off
         if row.verdict == "FLIP":
@@ -435,6 +433,25 @@ class _Judge:
         notes = dict.fromkeys(filter(None, (local.note, row.note, "on the reference's input")))
         local.note = "; ".join(notes)
         return local
+
+    def unfed_step(self, key: Key, row: Row) -> Row:
+        """A row of a large model's optimizer step, which is not run again on fed values.
+
+        What is off in the model comes back in every step that runs it.  A set-up on given gradients
+        runs nothing, and starts from the same weights: what is off there starts there.
+        """
+        case = self.case_of(key)
+        setup = key.run.partition("/")[0]
+        given = self.logs.sidecars["ref32"].given_gradients.get(key.case.rstrip("/") or "main", {})
+        if row.verdict not in FAILING:
+            return row
+        if setup in given.get("setups", ()):
+            row.origin = setup not in case.failing_setups
+            case.failing_setups.add(setup)
+        elif case.failing:
+            row.verdict, row.excuse = "CARRIED", ""
+            row.add_note("a step of a model that is off above; no single step was run of it")
+        return row
 
     def came_around(self, key: Key) -> bool:
         """True where the parent's code was off before, and this is the same once more."""
