@@ -210,7 +210,7 @@ def test_a_ratio_leaves_out_what_it_says():
 
 def test_a_pair_that_is_none_is_refused_in_a_sentence(capsys):
     assert everyday.main(["--pair", "resnet19"]) == 2
-    assert "resnet18, resnet50, bert, enwik8 nor a pair's folder" in capsys.readouterr().err
+    assert "neither resnet18, resnet50, bert, enwik8, reformer" in capsys.readouterr().err
 
 
 def test_memory_adds_up():

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.check.guard import guarded
+from common.pair.pairs import built_in_models
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text
@@ -68,7 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--pair", required=True, metavar="NAME|FOLDER", help=f"{', '.join(PAIRS)}, or a folder"
+        "--pair",
+        required=True,
+        metavar="NAME|FOLDER",
+        help=f"{', '.join(PAIRS)}, a built-in model, or a folder",
     )
     parser.add_argument("--step", type=int, choices=sorted(CHECKS), default=1)
     parser.add_argument("--preset", metavar="NAME", help="another than the pair's own here")
@@ -101,12 +105,15 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def chosen(name: str, preset: str | None) -> Everyday:
-    """The pair of a name here, or of a folder; raises UserError where it is neither."""
+    """The pair of a name here, built in, or of a folder; raises UserError where it is none."""
     if name in PAIRS:
         known = PAIRS[name]
         return Everyday(known.model, preset or known.preset, known.options)
+    if name in built_in_models():
+        return Everyday(name, preset or "default")
     if not (Path(name) / "case.py").is_file():
-        raise UserError(f"--pair {name}: neither {', '.join(PAIRS)} nor a pair's folder")
+        known = ", ".join((*PAIRS, *built_in_models()))
+        raise UserError(f"--pair {name}: neither {known} nor a pair's folder")
     return Everyday(str(Path(name).resolve()), preset or "default")
 
 
