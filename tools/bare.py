@@ -118,6 +118,7 @@ def run(side_name: str, request: dict) -> dict:
             with seconds.of("build"):
                 arrays = pair.inputs(case, request["preset"], request["seed"])
                 tensors = {name: side.tensor(values) for name, values in arrays.items()}
+                bare = what = None  # not two models at a time
                 bare = Bare(side, module, case, tensors)
             parameters = sum(side.array(value).size for _, value in side.trainable(bare.model))
             large = parameters > request["large"]

@@ -1,6 +1,6 @@
 """What one command costs while it runs: time, memory of all its processes, disk.
 
-Read from Linux's /proc a few times a second, so that what is freed or deleted before the end counts
+Read from Linux's /proc a few times a second (less often where processes are very large), so that what is freed or deleted before the end counts
 too.  The command gets a session of its own; a process that it leaves behind comes to this one as
 its child, is counted, told, and ended.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 from common.system.errors import UserError
 
 EVERY_S = 0.3
+LOOKING = 0.05  # of the time at most: to count a large process's pages takes a while
 BLOCK = 512  # bytes of st_blocks' unit
 _PATIENCE_S = 1.0  # for processes to end after the command has
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
@@ -111,8 +112,11 @@ def measure(
         try:
             ended = os.pidfd_open(process.pid)
             try:
-                while not select.select([ended], [], [], every_s if found.samples else 0.0)[0]:
+                pause = 0.0
+                while not select.select([ended], [], [], pause)[0]:
+                    began = time.process_time()
                     _sample(found, others, memory_files, folders, used)
+                    pause = max(every_s, (time.process_time() - began) / LOOKING)
             finally:
                 os.close(ended)
             found.wall_s = time.perf_counter() - start
