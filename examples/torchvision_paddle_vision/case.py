@@ -1,4 +1,4 @@
-"""Four networks of torchvision against those of paddle.vision, each as it is published.
+"""Networks of torchvision against those of paddle.vision, each as it is published.
 
 NumPy only.  `model` is the function that builds it, by the same name in both packages; `corrected`
 takes out of paddle.vision's SqueezeNet what makes it another model.
@@ -13,6 +13,11 @@ CONFIGS = {
     for name in ("resnet50", "mobilenet_v2", "squeezenet1_1", "densenet121")
 }
 CONFIGS["default"] = CONFIGS["resnet50"]
+# As large as in everyday use: ImageNet's images and classes.  The third is for planted faults.
+_FULL = _BASE | {"classes": 1000, "size": 224}
+CONFIGS["resnet18_224"] = _FULL | {"model": "resnet18"}  # 11,689,512 parameters
+CONFIGS["resnet50_224"] = _FULL | {"model": "resnet50"}  # 25,557,032 parameters
+CONFIGS["resnet18_64"] = CONFIGS["resnet18_224"] | {"size": 64}
 # With what paddle.vision does otherwise, which the check then names.
 CONFIGS["squeezenet1_1_as_published"] = CONFIGS["squeezenet1_1"] | {"corrected": False}
 
