@@ -257,3 +257,78 @@ def test_how_many_terms_there_are_is_seen_from_the_output(tmp_path, key):
                 writer.add(key, values)
             write_sidecar(paths[name], Sidecar(batches={case: None}))
         assert judge_logs(**paths).rows[-1].verdict == verdict
+
+
+# ---- a ReLU's kink ------------------------------------------------------------------------------
+
+
+def rectified_runs(tmp_path, wrong, step="", values=400_000):
+    """Four runs of a ReLU, whose gradients are float32's; `wrong` changes those of Paddle.
+
+    Returns the verdicts of the gradient behind the ReLU, and of one before it.
+    """
+    generator = np.random.default_rng(0)
+    inner = generator.standard_normal((4, values // 4))
+    gradients = {key: generator.standard_normal(inner.shape) for key in ("behind", "before")}
+    paths = {}
+    for i, name in enumerate(("ref32", "cand32", "ref64", "cand64")):
+        noise = np.random.default_rng(i + 1).standard_normal(inner.shape)
+        noise *= 1e-7 if name.endswith("32") else 1e-16
+        dtype = np.float32 if name.endswith("32") else np.float64
+        paths[name] = tmp_path / f"{name}.npy"
+        with LogWriter(paths[name]) as writer:
+            writer.add("inner", (np.maximum(inner, 0.0) * (1 + noise)).astype(dtype))
+            for key, gradient in gradients.items():
+                gradient = (gradient * (1 + noise)).astype(dtype)
+                if name == "cand32":
+                    gradient = wrong(key, gradient)
+                writer.add(f"{step}grad/{key}" if step else f"grad_of/{key}", gradient)
+        write_sidecar(paths[name], Sidecar(batches={"": 4}))
+    return [row.verdict for row in judge_logs(**paths).rows[1:]]
+
+
+def across_the_kink(key, gradient):
+    """One activation is on the other side: of the gradient behind it one value is missing."""
+    gradient = gradient.copy()
+    if key == "behind":
+        gradient[1, 7] = 0.0
+        return gradient
+    spread = np.random.default_rng(9).standard_normal(gradient.shape)  # a layer later it is in all
+    return (gradient + 0.01 * spread).astype(np.float32)
+
+
+def everywhere(key, gradient):
+    return gradient.astype(np.float16).astype(np.float32)
+
+
+def too_far_before(key, gradient):
+    gradient = across_the_kink(key, gradient)
+    return gradient if key == "behind" else (gradient * 40).astype(np.float32)
+
+
+def test_an_activation_across_the_kink_is_no_loss_of_precision(tmp_path):
+    assert rectified_runs(tmp_path, across_the_kink) == ["ROUNDING", "ROUNDING"]
+
+
+def test_of_few_activations_none_is_expected_there(tmp_path):
+    assert rectified_runs(tmp_path, across_the_kink, values=400) == ["PRECISION", "PRECISION"]
+
+
+def test_half_precision_in_the_backward_pass_is_found_behind_a_relu(tmp_path):
+    assert rectified_runs(tmp_path, everywhere) == ["PRECISION", "PRECISION"]
+
+
+def test_what_comes_back_from_a_kink_is_no_larger_than_it_was(tmp_path):
+    assert rectified_runs(tmp_path, too_far_before) == ["ROUNDING", "PRECISION"]
+
+
+def test_steps_may_have_a_kink_and_no_more(tmp_path):
+    def a_part(key, gradient):
+        return across_the_kink("before", gradient)
+
+    def a_large_part(key, gradient):
+        spread = np.random.default_rng(9).standard_normal(gradient.shape)
+        return (gradient + 0.05 * spread).astype(np.float32)
+
+    assert rectified_runs(tmp_path, a_part, "sgd/001/") == ["ROUNDING", "ROUNDING"]
+    assert "PRECISION" in rectified_runs(tmp_path, a_large_part, "sgd/001/")

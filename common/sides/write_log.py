@@ -67,6 +67,8 @@ def write_log(
     if job.exact and reference is not None:
         watching = job.exact.doing("lift" if request.exact else "watch")
         notes["exact"] = request.exact
+    elif job.exact and dtype == "float64" and job.may_sum and is_large(job):
+        watching = job.exact.doing("lift")  # to show it by three more runs would be dear
     log = LogWriter(path, **_kept(job, path))
     with log as writer, lifting(dtype == "float64") as lifted, watching as inexact:
         session = Session(
@@ -104,8 +106,7 @@ def write_log(
         notes["operators"] = job.transplant.take_counts()
     if lifted:
         notes["lifted"] = {_shortened(place): calls for place, calls in lifted.items()}
-    if "exact" in notes:
-        notes["inexact"] = inexact
+    notes["inexact"] = inexact
     sidecar = Sidecar(
         schema=SCHEMA,
         step=LogName.parse(path.name).stem,

@@ -23,10 +23,11 @@ from common.verdict.comparable import mismatch
 from common.verdict.context import Context, InheritedNoise, LongestSum
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside, is_inside
+from common.verdict.kinks import Kinks
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
 from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
-from common.verdict.operators import EXCUSE, Evidence, constant_allowed, of_class
+from common.verdict.operators import EXCUSE, Evidence, constant_allowed, of_class, table, told
 from common.verdict.origins import Streams, parent_code
 from common.verdict.row import AGREEING, FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
 from common.verdict.rule import judge_tensor
@@ -173,6 +174,7 @@ class _Case:
         # Scales of the last forward tensors, which the next one is likely computed from.
         self.recent: deque[float] = deque(maxlen=RECENT)
         self.longest_sum = LongestSum()
+        self.kinks = Kinks()
         self.inherited = InheritedNoise()
         self.adam = AdamNoise(logs.get)
         probed = logs.sidecars["ref32"].modules
@@ -207,8 +209,9 @@ class _Judge:
 
     def row(self, key: Key) -> Row:
         """The next row, with its cause where one is known."""
-        row = self.compared(key)
-        case = self.case_of(key)
+        row, case = self.compared(key), self.case_of(key)
+        if row.verdict == "PRECISION" and not case.imprecise and (key.is_gradient or key.is_step):
+            case.kinks.excuse(row, key, self.logs.get("ref32", key).size)
         close_by_nature = row.verdict == "CLOSE" and self.logs.get("ref64", key) is None
         if case.off:
             row = self.localised(key, row)
@@ -251,6 +254,8 @@ class _Judge:
         case = self.case_of(key)
         if arrays[2] is not None and not key.kind and not key.is_step:
             case.recent.append(largest_scale([_unmasked(arrays[2])]))
+            if arrays[2].dtype.kind == "f":
+                case.kinks.see(row, arrays[2])
         if "ref64" in self.logs and arrays[2] is None:
             row.add_note("not in the float64 logs")
         if key.is_gradient and row.verdict != "INVALID":
@@ -513,6 +518,13 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
             f"{summed} large tensors were judged by a sample of their values and by sums in which "
             "every value counts; --keep all keeps them whole"
         )
+    exact: dict[str, float] = {}
+    for found in logs.sidecars["cand64"].inexact.values():
+        for name, off in found.items():
+            exact[name] = max(off, exact.get(name, 0.0)) if name in table() else 0.0
+    exact = {name: off for name, off in exact.items() if off}
+    if exact:
+        notes.append(f"computed exactly in the float64 run of so large a model: {told(exact)}")
     capped = sum(row.capped for row in rows)
     if capped:
         allowed = tolerance("cap")

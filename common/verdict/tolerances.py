@@ -162,6 +162,28 @@ TOLERANCES = {
         "terms that this counts at most: 512 epsilons; half precision has 4,096",
         "by definition",
     ),
+    "kinks_expected": Tolerance(
+        0.01,
+        "activations that float32's noise may put across 0, by their number and noise: fewer, and "
+        "a gradient that is less exact is no ReLU's doing",
+        "two layers of 16 values: 1e-5; ResNet-18 at 224 x 224: 2",
+    ),
+    "kink_values": Tolerance(
+        2e-3,
+        "of a tensor's values (or one): so few are off where an activation is on the other side",
+        "one of 1,280 sums of 401,408 gradients; a cast to half precision makes half of them off",
+    ),
+    "kink_spread": Tolerance(
+        8.0,
+        "times the part of a gradient that one such error was: it comes back as no larger a part",
+        "ResNet-18, from layer1 to the image: 0.4 to 1.3",
+    ),
+    "kink_in_step": Tolerance(
+        0.02,
+        "of a gradient, in optimizer steps, into which no probe looks; the first pass of the same "
+        "model shows a precision that is lost",
+        "ResNet-18 and two Linear layers over 600 rows: up to 4e-3",
+    ),
     "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
     "noise_only": Tolerance(
         1e-2,
