@@ -47,6 +47,7 @@ from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, save
 from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import UserError
+from common.system.memory import give_back_freed_memory, keep_freed_memory
 from common.system.npz import read_npz
 from common.system.processes import watch
 from common.transplant import operators
@@ -155,6 +156,7 @@ class Twin:
 def main(side: ModuleType, *arguments, **options) -> int:
     """Run a twin script (Twin's arguments); returns the exit status, 0 or 2."""
     watch()
+    keep_freed_memory()
     # What overflows or is NaN is a row's verdict.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
     twin = Twin(side, *arguments, **options)
@@ -183,6 +185,7 @@ def _answer_from_stdin(twin: Twin) -> int:
     worst = 0
     for line in requests:
         status = twin.answer(Path(json.loads(line)))
+        give_back_freed_memory()  # the other side computes now
         worst = max(worst, status)
         with suppress(OSError, ValueError):
             sys.stdout.flush()

@@ -46,7 +46,8 @@ def backward(run):
         with run.unclipped():
             run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
     if takes_steps(run):
-        given = run.suited.given.get(run.case.name or "main", {}).get("setups", ())
+        chosen = run.suited.given.get(run.case.name or "main", {}).get("setups", ())
+        given = [setup for setup in SETUPS if setup in chosen]
         if given:
             given_steps(run, given, reached)
         for setup in (setup for setup in SETUPS if setup not in given):

@@ -1,0 +1,38 @@
+"""Freed memory that a process keeps for its next arrays, as long as it computes.
+
+The C library gives a large array's memory back to the system as soon as it is freed, and the system
+clears each page of the next one: for tensors that are as large as a model's weights, that takes
+longer than most of what is computed with them.  Values do not depend on it.
+"""
+
+import ctypes
+import gc
+from collections.abc import Callable
+
+# Numbers of mallopt's settings, from glibc's malloc.h, and what each is set to: no array is so
+# large that it is given back when freed, what is free at the end is not either, and the process
+# asks for so much more at a time.
+_SETTINGS = {-3: 2**31 - 1, -1: -1, -2: 1 << 26}
+
+
+def keep_freed_memory() -> None:
+    """From now on keep what is freed; does nothing where the C library is not glibc."""
+    mallopt = _of_glibc("mallopt")
+    for setting, value in _SETTINGS.items() if mallopt else ():
+        mallopt(setting, value)
+
+
+def give_back_freed_memory() -> None:
+    """Give the system back what is free now, before a process waits while others compute."""
+    gc.collect()
+    trim = _of_glibc("malloc_trim")
+    if trim:
+        trim(0)
+
+
+def _of_glibc(name: str) -> Callable | None:
+    """A function of the C library; None where it has no such function."""
+    try:
+        return getattr(ctypes.CDLL(None), name, None)
+    except OSError:
+        return None
