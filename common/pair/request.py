@@ -20,6 +20,7 @@ from common.system.json_file import load_json, write_json
 
 PHASES = ("first", "full", "self")  # of step 5
 DEVICES = ("cpu", "gpu")
+KEEP = ("auto", "all", "rows")
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
 
 
@@ -83,6 +84,10 @@ class RunRequest:
     describe: bool = False
     # A file to write `weights` to in this framework's own format, without running any model.
     save: str | None = None
+    # What stays of a run on disk: auto, all (weights of any size too) or rows.
+    keep: str = "auto"
+    # Where large weights and other large states of this model are handed over, in memory.
+    memory: str | None = None
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
     # Whether tracebacks are printed beside the sentences.
@@ -112,7 +117,12 @@ class RunRequest:
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(RunRequest)}
 _TYPES = typing.get_type_hints(RunRequest)
-_CHOICES = {"device": DEVICES, "phase": PHASES, "data_weights": ("initial", "stirred")}
+_CHOICES = {
+    "device": DEVICES,
+    "phase": PHASES,
+    "data_weights": ("initial", "stirred"),
+    "keep": KEEP,
+}
 
 
 def error_file(folder: Path, side: str) -> Path:

@@ -5,7 +5,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +45,7 @@ class Job:
     transplant    of common/transplant/patch.py, where torch computes some of Paddle's operators
     gradients     whether a gradient can be asked for anywhere: the model or its loss asks
     exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
+    states        weights and other states that one side leaves for the other
     """
 
     side: ModuleType
@@ -59,6 +60,7 @@ class Job:
     transplant: object | None = None
     gradients: bool = False
     exact: object | None = None
+    states: weights.States = field(default_factory=weights.States)
 
 
 class Run:
@@ -86,6 +88,7 @@ class Run:
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
+        self.states = job.states
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
@@ -238,7 +241,7 @@ class Run:
 
     def start(self) -> dict[str, np.ndarray]:
         """The shared weights that the case starts from, under torch's names."""
-        return weights.load_state(self.stored_weights, may_be_empty=True)
+        return self.states.load(self.stored_weights, may_be_empty=True)
 
     def torch_state(self, model) -> dict[str, np.ndarray]:
         """A model's state under torch's names and in its layout."""

@@ -139,6 +139,7 @@ class Twin:
             request_file,
             transplant=self.transplant,
             exact=self.exact,
+            states=weights.States(None if request.keep == "all" else request.memory),
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
