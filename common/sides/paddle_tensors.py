@@ -68,12 +68,22 @@ def set_up(dtype, device_name, seed):
 @contextmanager
 def seeded(seed):
     """Draw from this seed for a while; then the draws go on as if nothing had been drawn."""
-    state = paddle.get_rng_state()
+    state = generator_state()
     paddle.seed(seed)
     try:
         yield
     finally:
-        paddle.set_rng_state(state)
+        set_generator_state(state)
+
+
+def generator_state():
+    """Where the draws of this framework stand, for `set_generator_state`."""
+    return paddle.get_rng_state()
+
+
+def set_generator_state(state):
+    """Let the draws go on from there."""
+    paddle.set_rng_state(state)
 
 
 def no_grad():

@@ -31,6 +31,7 @@ from common.weights.layout import Layout, SameLayout
 from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
 
 _ANOTHER_SEED = 1009  # added to the run's own
+BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Job:
     gradients     whether a gradient can be asked for anywhere: the model or its loss asks
     exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
     states        weights and other states that one side leaves for the other
+    drawn         configurations whose models keep something that their constructor draws
     """
 
     side: ModuleType
@@ -61,6 +63,7 @@ class Job:
     gradients: bool = False
     exact: object | None = None
     states: weights.States = field(default_factory=weights.States)
+    drawn: list[dict] = field(default_factory=list)
 
 
 class Run:
@@ -88,6 +91,8 @@ class Run:
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
+        self.blank = importlib.import_module(f"common.sides.blank_in_{side.NAME}")
+        self.drawn = job.drawn
         self.states = job.states
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
@@ -175,9 +180,9 @@ class Run:
     def build(self, training: bool | None = None):
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
-        model = self.dropout.follow(self.construct())
-        self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
-        self.load(model, self.start())
+        model = self._built_blank()
+        if model is None:
+            model = self._with_weights(self.construct())
         model.train() if training else model.eval()  # older Paddle's return None
         rates = self.side.fix_recurrent_dropout(model, training)
         if rates:
@@ -190,6 +195,44 @@ class Run:
         """The case's model as its file builds it."""
         return self.module.build(dict(self.case.config))
 
+    def _with_weights(self, model):
+        """The model that was built, its draws followed, with the shared weights in it."""
+        model = self.dropout.follow(model)
+        self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
+        self.load(model, self.start())
+        return model
+
+    def _built_blank(self):
+        """The model with the shared weights, built without the values that these overwrite.
+
+        None where it is too small to be worth it, and where a constructor uses what it draws: such
+        a model is built as its file says, from now on.
+        """
+        if self.request.certify or not self._is_large():
+            return None
+        before = self.side.generator_state()
+        blanks = self.blank.Blanks()
+        try:
+            with blanks:
+                model = self.construct()
+            if not blanks.in_constants(model):
+                model = self._with_weights(model)
+                if not blanks.left(model):
+                    return model
+        except Exception:  # of the model's own, or of weights that do not fit: it comes again
+            pass
+        finally:
+            self.side.set_generator_state(before)
+        self.drawn.append(self.case.config)
+        return None
+
+    def _is_large(self) -> bool:
+        """Whether it takes long to draw the model's first values, and it may be built without."""
+        return (
+            self.case.config not in self.drawn
+            and sum(values.size for values in self.start().values()) > BLANK_FROM
+        )
+
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.
 
@@ -199,8 +242,10 @@ class Run:
         if not persistent or self.case.config in self.session.configs:
             return
         self.session.configs.append(self.case.config)
-        with self.side.seeded(self.request.seed + _ANOTHER_SEED):
-            other = dict(self.side.unlearned(self.construct()))
+        other = self._constants_blank()
+        if other is None:
+            with self.side.seeded(self.request.seed + _ANOTHER_SEED):
+                other = dict(self.side.unlearned(self.construct()))
         alike = {
             name: values
             for name, values in persistent.items()
@@ -208,6 +253,21 @@ class Run:
         }
         for name, values in self._buffers_as_reference(alike):
             self.log(f"{BUFFER}/{name}:built", values, f"{OWN} {BUFFER}")
+
+    def _constants_blank(self) -> dict[str, np.ndarray] | None:
+        """The buffers of a model that is built blank; None as for `_built_blank`."""
+        if not self._is_large():
+            return None
+        blanks = self.blank.Blanks()
+        try:
+            with self.side.seeded(self.request.seed + _ANOTHER_SEED), blanks:
+                model = self.construct()
+            if not (blanks.read or blanks.in_constants(model)):
+                return dict(self.side.unlearned(model))
+        except Exception:  # of the model's own: it comes again
+            pass
+        self.drawn.append(self.case.config)
+        return None
 
     def buffers(self, model) -> dict[str, bytes]:
         """Name -> a hash of what is in it now, for `log_buffers`."""
