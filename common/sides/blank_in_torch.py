@@ -106,6 +106,10 @@ class _Operators(TorchDispatchMode):
         super().__init__()
         self.blanks = blanks
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # its compiler, which nothing here needs, would be imported: seconds
+
     def __torch_dispatch__(self, function, types, arguments=(), options=None):
         options, blanks, name = options or {}, self.blanks, function._schema.name
         given = [v for v in tree_leaves((arguments, options)) if isinstance(v, _Tensor)]

@@ -333,7 +333,7 @@ class Run:
                 self.notes["paddle_to_torch"] = round_trip
                 self.notes["hidden_rows"] = filled_padding_rows(self.layout, state)
         layout = self.layout
-        values = layout.to_paddle(state) if isinstance(layout, Layout) else state
+        values = layout.to_paddle(state, False) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
         if first:
             entries = ((k, self.side.array(v)) for k, v in model.state_dict().items())

@@ -159,9 +159,12 @@ class Entry:
 
     def from_torch(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """The Paddle entry's values."""
+        return np.ascontiguousarray(self.seen_in(state)).reshape(self.shape)
+
+    def seen_in(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The same, not copied where that can be."""
         values = self._part(state[self.torch_key])
-        values = values.T if self.transposed else values
-        return np.ascontiguousarray(values).reshape(self.shape)
+        return (values.T if self.transposed else values).reshape(self.shape)
 
     def put(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> None:
         """Write the Paddle entry's values to their places in the torch entry."""
