@@ -48,6 +48,7 @@ class Job:
     exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
     states        weights and other states that one side leaves for the other
     drawn         configurations whose models keep something that their constructor draws
+    layouts       which entry goes where, of the models that there were
     """
 
     side: ModuleType
@@ -64,6 +65,7 @@ class Job:
     exact: object | None = None
     states: weights.States = field(default_factory=weights.States)
     drawn: list[dict] = field(default_factory=list)
+    layouts: list[Layout] = field(default_factory=list)
 
 
 class Run:
@@ -92,7 +94,7 @@ class Run:
         self.training = case.train  # what build() makes unless told otherwise
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.blank = importlib.import_module(f"common.sides.blank_in_{side.NAME}")
-        self.drawn = job.drawn
+        self.drawn, self.layouts = job.drawn, job.layouts
         self.states = job.states
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
@@ -314,13 +316,7 @@ class Run:
         What arrived is read back out of the model once, for the certificate.
         """
         if self.layout is None:
-            case = self.pair.case
-            self.layout = Layout(
-                weights.load_owners(self.stored_weights),
-                self.side.owners(model),
-                getattr(case, "RENAME", {}),
-                getattr(case, "convert", None),
-            )
+            self.layout = self._layout_of(model)
             self.session.rename = self.layout.rename
             self.session.converted += [
                 self.prefix + name for name in self.layout.converted_modules()
@@ -341,6 +337,17 @@ class Run:
             names = [name for name, _ in self.side.probed_modules(model)]
             for name, count in own_parameters(self.side.owners(model), names).items():
                 self.session.modules[self.prefix + self.session.rename(name)] = count
+
+    def _layout_of(self, model) -> Layout:
+        """Where the entries of a model of this side come from: found once for models alike."""
+        owners = weights.load_owners(self.stored_weights), self.side.owners(model)
+        for layout in self.layouts:
+            if (layout.torch_owners, layout.paddle_owners) == owners:
+                return layout
+        case = self.pair.case
+        layout = Layout(*owners, getattr(case, "RENAME", {}), getattr(case, "convert", None))
+        self.layouts.append(layout)
+        return layout
 
     def tensors(self) -> dict[str, object]:
         """The inputs as tensors of this side."""

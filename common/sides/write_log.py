@@ -113,7 +113,7 @@ def write_log(
         sources=model_sources(pair, side.NAME),
         workbench_sha256=workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
         inputs_sha256=arrays_sha256(inputs),
-        weights_sha256=arrays_sha256(states),
+        weights_sha256=job.states.sha256(states),
         log_sha256=writer.sha256,
         forced_choices=forced is not None,
         flips=session.flips,

@@ -17,6 +17,7 @@ from common.pair.pairs import TRAINED_LIKE
 from common.system import shared_arrays
 from common.system.errors import UserError
 from common.system.files import whole
+from common.system.hashes import arrays_sha256
 from common.system.json_file import load_json, write_json
 from common.system.npz import read_npz
 from common.weights.layers import Owner
@@ -39,6 +40,7 @@ class States:
     def __init__(self, memory: str | None = None):
         self._memory = memory
         self._known: dict[Path, dict[str, np.ndarray]] = {}
+        self._hashes: dict[tuple, tuple[str, dict]] = {}
 
     def save(
         self,
@@ -70,6 +72,17 @@ class States:
             for values in known.values():
                 values.flags.writeable = False
         return known
+
+    def hold(self, path: Path, arrays: dict[str, np.ndarray]) -> None:
+        """Let this process alone find arrays there, until they are saved."""
+        self._known[path] = arrays
+
+    def sha256(self, arrays: dict[str, np.ndarray]) -> str:
+        """SHA-256 of arrays that were loaded here, such as those of all cases; computed once."""
+        which = tuple((key, id(values)) for key, values in arrays.items())
+        if which not in self._hashes:
+            self._hashes[which] = arrays_sha256(arrays), arrays  # kept: an id is nobody else's
+        return self._hashes[which][0]
 
     def _read(self, path: Path, may_be_empty: bool) -> dict[str, np.ndarray]:
         if path.is_file():
