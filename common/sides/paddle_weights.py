@@ -70,11 +70,18 @@ def load_state(model, arrays):
     A model that loads in a way of its own is given tensors like its own.
     """
     own = model.state_dict()
-    made = to_load if _loads_plainly(model) else like
+    plain = _loads_plainly(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an array that may only be read is only read
-        values = {key: made(value, own[key]) for key, value in arrays.items()}
-        model.set_state_dict(values)
+        made = ((key, (to_load if plain else like)(v, own[key])) for key, v in arrays.items())
+        if plain and _one_by_one(own, made):
+            return
+        model.set_state_dict(dict(made))
+
+
+def _one_by_one(own, made):
+    """Copy each array in as soon as it is made, if that saves memory; True where it was done."""
+    return [own[key].set_value(value) for key, value in made] != []  # twin: views or copies
 
 
 def _loads_plainly(model):
