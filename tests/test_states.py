@@ -21,10 +21,14 @@ from common.weights.layers import Owner
 from common.weights.states import States
 
 
-@pytest.fixture
-def shared(tmp_path):
-    with SharedFile("tests", tmp_path) as file:
+@pytest.fixture(params=["memory", "plain"])
+def shared(tmp_path, request, monkeypatch):
+    """A file of memory, and what stands in for it elsewhere."""
+    if request.param == "plain":
+        monkeypatch.delattr(os, "memfd_create")
+    with SharedFile(tmp_path) as file:
         yield file
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".states")]
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +134,7 @@ def test_small_states_are_files_and_large_ones_are_not(tmp_path, shared):
 
 
 def test_memory_that_is_gone_means_a_file(tmp_path):
-    with SharedFile("tests", tmp_path) as file:
+    with SharedFile(tmp_path) as file:
         address = file.address
     path = tmp_path / "main.npz"
     with pytest.raises(UserError, match="--keep all"):
@@ -152,7 +156,7 @@ def test_nothing_is_left_of_a_process_that_is_killed(tmp_path, monkeypatch):
     script = (
         "import sys, time, numpy as np; from pathlib import Path\n"
         "from common.system.shared_arrays import SharedFile, append\n"
-        "file = SharedFile('killed', Path(sys.argv[1]))\n"
+        "file = SharedFile(Path(sys.argv[1]))\n"
         "append(file.address, 'main', {'a': np.arange(1 << 16)})\n"
         "print(file.address, flush=True); time.sleep(600)\n"
     )

@@ -172,7 +172,7 @@ class Twins:
     def _memory_of(self, pair: Pair) -> str:
         """Where a model's large states are handed over: in memory, which ends with the check."""
         if pair.name not in self._memory:
-            self._memory[pair.name] = SharedFile(pair.name, self.work)
+            self._memory[pair.name] = SharedFile(self.work)
         return self._memory[pair.name].address
 
     def _path(self, side: str, pair: Pair, launch: Launch) -> Path:

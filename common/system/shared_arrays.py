@@ -1,6 +1,6 @@
 """Named groups of arrays in one file that several processes map, without zip and without disk.
 
-    with SharedFile("weights") as shared:        the check's process: a file of memory, its own
+    with SharedFile(folder) as shared:           the check's process: a file of memory, its own
         append(shared.address, "main", arrays)   any process: behind what is there
         read(shared.address, "main")             any process: views of the file, read-only
 
@@ -43,17 +43,17 @@ _CLOSE, _NO_WAITING = getattr(os, "O_CLOEXEC", 0), getattr(os, "O_NONBLOCK", 0)
 class SharedFile:
     """A file for `append` and `read`, of this process: `address` says where, also to others.
 
-    folder   where a plain file stands in, on a system without files of memory
+    folder   where a plain file stands in, on a system that has no files of memory
     """
 
-    def __init__(self, name: str, folder: Path):
+    def __init__(self, folder: Path):
         token = secrets.token_hex(12)
         self._path: Path | None = None
-        if hasattr(os, "memfd_create"):
-            self._file = os.memfd_create(f"alignment-{name}"[:200], os.MFD_CLOEXEC)
+        try:
+            self._file = os.memfd_create("alignment-workbench", os.MFD_CLOEXEC)
             path = f"/proc/{os.getpid()}/fd/{self._file}"
-        else:
-            self._path = folder / f".{name}.{token}"
+        except (AttributeError, OSError):
+            self._path = folder / f".states-{token}"
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             path = str(self._path)
         self.address = f"{path}#{token}"
