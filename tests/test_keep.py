@@ -116,7 +116,7 @@ def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_
 
 # ---- the disk -----------------------------------------------------------------------------------
 
-Job = namedtuple("Job", "may_sum request pair folder cases states")
+Job = namedtuple("Job", "may_sum request pair folder cases per_weight")
 Named = namedtuple("Named", "name")
 
 

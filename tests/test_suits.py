@@ -11,6 +11,7 @@ from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.logs.writer import LogWriter
 from common.pair.pairs import STIRRED
+from common.pair.tape import Tape
 from common.weights.layers import Owner
 from common.weights.noise import perturbed
 from common.weights.suits import ACTIVATIONS, Sizes, suited
@@ -299,3 +300,45 @@ def test_the_slope_of_a_large_models_loss_tells_the_rate_that_suits(loss, fall, 
     assert watch.part == pytest.approx(part)
     assert bool(watch.problem) == (part < 1.0)
     assert not watch.problem or f"of {loss:.2g} by {41 * fall:.2g}" in watch.problem
+
+
+# ---- many values --------------------------------------------------------------------------------
+
+
+def test_large_noise_is_normal_and_the_same_however_many_threads_draw_it(monkeypatch):
+    """Three blocks and a part, N(0, 1), no two alike; few values are as they always were."""
+    shape = (3 * (1 << 20) // 512 + 9, 512)
+    drawn = [None, None]
+    for i, threads in enumerate(("1", "3")):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        drawn[i] = Tape(0).normal_in_blocks("site", 0, shape)
+    assert (drawn[0] == drawn[1]).all() and drawn[0].dtype == np.float32
+    flat, block = drawn[0].reshape(-1).astype(np.float64), 1 << 20
+    moments = [np.mean(flat**k) for k in (1, 2, 3, 4)]
+    assert np.allclose(moments, (0, 1, 0, 3), atol=0.02)
+    assert not alike(flat, block)
+    assert alike(np.tile(flat[:block], 4), block)  # plants blocks of one generator
+    assert (Tape(0).normal("site", 0, shape) == drawn[0]).all()
+    assert not (Tape(1).normal("site", 0, shape) == drawn[0]).any(axis=1).all()
+    few = Tape(0).normal("site", 0, (7, 5))
+    assert (few == Tape(0).generator("site").standard_normal((7, 5))).all()
+
+
+def alike(flat: np.ndarray, block: int) -> bool:
+    """Whether blocks of values begin alike."""
+    starts = [flat[i * block : i * block + 4096] for i in range(4)]
+    return np.abs(np.corrcoef(starts) - np.eye(4)).max() > 0.1
+
+
+@pytest.mark.parametrize("level", [1.0, 0.25])
+def test_large_and_small_weights_have_noise_of_one_size(level):
+    rng = np.random.default_rng(0)
+    state = {key: rng.standard_normal((n, 512)).astype(np.float32) for key, n in SIZES.items()}
+    owned = {k: Owner("Linear", "weight", v.shape, True, k) for k, v in state.items()}
+    noisy = perturbed("stirred", state, owned, 0, level=level)
+    sizes = {key: float((noisy[key] - state[key]).std()) for key in state}
+    assert noisy["large"].dtype == np.float32
+    assert sizes["large"] == pytest.approx(sizes["small"], rel=0.05)
+
+
+SIZES = {"small": 64, "large": 1024}

@@ -84,6 +84,8 @@ def why_not_reused(folder: Path, key: dict[str, str]) -> str:
     changed = [name for name in key if former.get(name) != key[name]]
     if changed:
         return f"changed since: {', '.join(changed)}"
+    if ResultFolder(folder).without_weights():
+        return "its weights were too large to be kept without --keep all"
     return _damage(folder)
 
 
@@ -124,6 +126,12 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
     damage = _damage(folder)
     if damage:
         raise UserError(f"--reference {given}: {damage}")
+    missing = ResultFolder(folder).without_weights()
+    if missing:
+        raise UserError(
+            f"--reference {given}: the weights of {', '.join(missing)} are not in it, too large to "
+            "be kept: the other check must be run with --keep all"
+        )
     return folder
 
 

@@ -17,6 +17,7 @@ from common.pair.pairs import Pair, chosen_cases
 from common.pair.request import RunRequest, error_file
 from common.pair.twin_process import Failure, TwinProcess, run_group
 from common.system.frameworks import SIDES
+from common.system.shared_arrays import SharedFile
 from common.transplant.operators import SMALLEST
 from common.weights import states
 
@@ -39,6 +40,7 @@ class Twins:
         self.time_left = TimeLeft()
         self._names: list[str] = []  # of the models that run
         self._processes: dict[tuple[str, int | None], TwinProcess] = {}  # (side, threads) -> it
+        self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
 
     def __enter__(self) -> "Twins":
         return self
@@ -52,6 +54,8 @@ class Twins:
         finally:
             for process in self._processes.values():
                 process.stop()
+            for shared in self._memory.values():
+                shared.close()
 
     def _end(self, sides: Iterable[str]) -> None:
         for (side, _), process in self._processes.items():
@@ -199,9 +203,17 @@ class Twins:
             told["published"] = str(inputs.published)
         if self.step.data:
             told["data"] = str(inputs.data)
+        if launch.processes == 1:  # several would write at once
+            told["memory"] = self._memory_of(pair)
         if self.step.trains:
             told["checkpoints"] = str(inputs.unfinished.folder)
         return replace(run, **told | launch.request | more)
+
+    def _memory_of(self, pair: Pair) -> str:
+        """Where a model's large states are handed over: in memory, which ends with the check."""
+        if pair.name not in self._memory:
+            self._memory[pair.name] = SharedFile(self.work)
+        return self._memory[pair.name].address
 
     def _path(self, side: str, pair: Pair, launch: Launch) -> Path:
         phase = launch.request.get("phase", "first")

@@ -10,8 +10,9 @@ STEM_SIDE_unforced.npy             of a float32 run that goes on with its own di
 STEM_choices.npz                   the choices that all other runs go on with
 STEM_diff.log                      reprod_log's own report
 suited_torch.json                  what the torch side chose to suit the model: noise and rates
-weights/CASE.npz                   the weights that a case starts from, and .json: who owns them
-gradients/CASE.npz                 the gradients that a large model's optimizers are given (step 4)
+weights/CASE.npz                   the weights that a case starts from, and .json: who owns them;
+                                   large ones are not there (common/weights/states.py)
+gradients/CASE.npz                 what a large model's optimizers are given (step 4), likewise
 error_SIDE.json                    why a twin failed; only until the check has read it
 reference.json                     what the torch side's logs depend on (--reuse torch)
 train_SIDE.log, best_SIDE/         step 5: a training's own log, and its best weights
@@ -113,6 +114,11 @@ class ResultFolder:
     def weights(self, case: str) -> Path:
         """The weights that a case starts from; the only case of a pair may have no name."""
         return self.path / "weights" / f"{case or 'main'}.npz"
+
+    def without_weights(self) -> list[str]:
+        """Cases whose weights were not kept, although a model was described."""
+        owners = sorted((self.path / "weights").glob("*.json"))
+        return [path.stem for path in owners if not path.with_suffix(".npz").is_file()]
 
     def gradients(self, case: str) -> Path:
         """The gradients that the optimizers of a large model are given (step 4)."""

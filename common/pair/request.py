@@ -18,9 +18,9 @@ from pathlib import Path
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 
-KEEP = ("auto", "all", "rows")
 PHASES = ("first", "full", "self")  # of step 5
 DEVICES = ("cpu", "gpu")
+KEEP = ("auto", "all", "rows")
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
 
 
@@ -94,6 +94,8 @@ class RunRequest:
     whole: bool = False
     # Which arrays stay whole in the logs: as many as a log's size allows, all, or small ones alone.
     keep: str = "auto"
+    # Where large weights and other large states of this model are handed over, in memory.
+    memory: str | None = None
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
     # Whether tracebacks are printed beside the sentences.
@@ -123,8 +125,11 @@ class RunRequest:
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(RunRequest)}
 _TYPES = typing.get_type_hints(RunRequest)
-_CHOICES = {"device": DEVICES, "phase": PHASES, "data_weights": ("initial", "stirred")} | {
-    "keep": KEEP
+_CHOICES = {
+    "device": DEVICES,
+    "phase": PHASES,
+    "data_weights": ("initial", "stirred"),
+    "keep": KEEP,
 }
 
 

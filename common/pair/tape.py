@@ -7,8 +7,14 @@ layer's recomputation see the same numbers, in whatever order they ask.  Sites a
 
 import hashlib
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+
+# From so many values on, normal draws are made in blocks and float32: 100 million in a second.
+LARGE = 1 << 18
+_BLOCK = 1 << 20
 
 
 def _uniform(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -46,8 +52,25 @@ class Tape:
         return self.generator(site, step).random(shape, dtype=np.float32) >= np.float32(p)
 
     def normal(self, site: str, step: int, shape: tuple[int, ...]) -> np.ndarray:
-        """N(0, 1), float64."""
+        """N(0, 1), float64; of many values each is one of float32's."""
+        if math.prod(shape) >= LARGE:
+            return self.normal_in_blocks(site, step, shape).astype(np.float64)
         return self.generator(site, step).standard_normal(shape)
+
+    def normal_in_blocks(self, site: str, step: int, shape: tuple[int, ...]) -> np.ndarray:
+        """N(0, 1), float32.
+
+        Each block has a generator of its own, so that threads share the work in any order.
+        """
+        values = np.empty(math.prod(shape), np.float32)
+
+        def fill(number: int) -> None:
+            block = values[number * _BLOCK : (number + 1) * _BLOCK]
+            self.generator(f"{site}/block {number}", step).standard_normal(None, np.float32, block)
+
+        with ThreadPoolExecutor(_threads()) as pool:
+            list(pool.map(fill, range(-(-values.size // _BLOCK))))
+        return values.reshape(shape)
 
     def numbers(self, kind: str, shape: tuple[int, ...], site: str, step: int) -> np.ndarray:
         """A draw of one of KINDS in a model's own code, which has no name for it.
@@ -61,3 +84,9 @@ class Tape:
     def permutation(self, site: str, step: int, count: int) -> np.ndarray:
         """A shuffled order of `range(count)`, int64."""
         return self.generator(site, step).permutation(count).astype(np.int64)
+
+
+def _threads() -> int:
+    """As many as a framework takes."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdecimal() and int(given) else os.cpu_count() or 1

@@ -5,7 +5,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +31,7 @@ from common.weights.layout import Layout, SameLayout
 from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
 
 _ANOTHER_SEED = 1009  # added to the run's own
+BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,10 @@ class Job:
     gradients     whether a gradient can be asked for anywhere: the model or its loss asks
     exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
     may_sum       whether large tensors may be in the logs as sums alone
-    states        how many tensors are logged for each weight of the first case, about
+    per_weight    how many tensors are logged for each weight of the first case, about
+    states        weights and other states that one side leaves for the other
+    drawn         configurations whose models keep something that their constructor draws
+    layouts       which entry goes where, of the models that there were
     """
 
     side: ModuleType
@@ -62,7 +66,10 @@ class Job:
     gradients: bool = False
     exact: object | None = None
     may_sum: bool = False
-    states: int = 0
+    per_weight: int = 0
+    states: weights.States = field(default_factory=weights.States)
+    drawn: list[dict] = field(default_factory=list)
+    layouts: list[Layout] = field(default_factory=list)
 
 
 class Run:
@@ -93,6 +100,9 @@ class Run:
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
+        self.blank = importlib.import_module(f"common.sides.blank_in_{side.NAME}")
+        self.drawn, self.layouts = job.drawn, job.layouts
+        self.states = job.states
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
@@ -182,9 +192,9 @@ class Run:
     def build(self, training: bool | None = None):
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
-        model = self.dropout.follow(self.construct())
-        self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
-        self.load(model, self.start())
+        model = self._built_blank()
+        if model is None:
+            model = self._with_weights(self.construct())
         model.train() if training else model.eval()  # older Paddle's return None
         rates = self.side.fix_recurrent_dropout(model, training)
         if rates:
@@ -197,6 +207,44 @@ class Run:
         """The case's model as its file builds it."""
         return self.module.build(dict(self.case.config))
 
+    def _with_weights(self, model):
+        """The model that was built, its draws followed, with the shared weights in it."""
+        model = self.dropout.follow(model)
+        self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
+        self.load(model, self.start())
+        return model
+
+    def _built_blank(self):
+        """The model with the shared weights, built without the values that these overwrite.
+
+        None where it is too small to be worth it, and where a constructor uses what it draws: such
+        a model is built as its file says, from now on.
+        """
+        if self.request.certify or not self._is_large():
+            return None
+        before = self.side.generator_state()
+        blanks = self.blank.Blanks()
+        try:
+            with blanks:
+                model = self.construct()
+            if not blanks.in_constants(model):
+                model = self._with_weights(model)
+                if not blanks.left(model):
+                    return model
+        except Exception:  # of the model's own, or of weights that do not fit: it comes again
+            pass
+        finally:
+            self.side.set_generator_state(before)
+        self.drawn.append(self.case.config)
+        return None
+
+    def _is_large(self) -> bool:
+        """Whether it takes long to draw the model's first values, and it may be built without."""
+        return (
+            self.case.config not in self.drawn
+            and sum(values.size for values in self.start().values()) > BLANK_FROM
+        )
+
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.
 
@@ -206,8 +254,10 @@ class Run:
         if not persistent or self.case.config in self.session.configs:
             return
         self.session.configs.append(self.case.config)
-        with self.side.seeded(self.request.seed + _ANOTHER_SEED):
-            other = dict(self.side.unlearned(self.construct()))
+        other = self._constants_blank()
+        if other is None:
+            with self.side.seeded(self.request.seed + _ANOTHER_SEED):
+                other = dict(self.side.unlearned(self.construct()))
         alike = {
             name: values
             for name, values in persistent.items()
@@ -215,6 +265,21 @@ class Run:
         }
         for name, values in self._buffers_as_reference(alike):
             self.log(f"{BUFFER}/{name}:built", values, f"{OWN} {BUFFER}")
+
+    def _constants_blank(self) -> dict[str, np.ndarray] | None:
+        """The buffers of a model that is built blank; None as for `_built_blank`."""
+        if not self._is_large():
+            return None
+        blanks = self.blank.Blanks()
+        try:
+            with self.side.seeded(self.request.seed + _ANOTHER_SEED), blanks:
+                model = self.construct()
+            if not (blanks.read or blanks.in_constants(model)):
+                return dict(self.side.unlearned(model))
+        except Exception:  # of the model's own: it comes again
+            pass
+        self.drawn.append(self.case.config)
+        return None
 
     def buffers(self, model) -> dict[str, bytes]:
         """Name -> a hash of what is in it now, for `log_buffers`."""
@@ -248,7 +313,7 @@ class Run:
 
     def start(self) -> dict[str, np.ndarray]:
         """The shared weights that the case starts from, under torch's names."""
-        return weights.load_state(self.stored_weights, may_be_empty=True)
+        return self.states.load(self.stored_weights, may_be_empty=True)
 
     def torch_state(self, model) -> dict[str, np.ndarray]:
         """A model's state under torch's names and in its layout."""
@@ -261,13 +326,7 @@ class Run:
         What arrived is read back out of the model once, for the certificate.
         """
         if self.layout is None:
-            case = self.pair.case
-            self.layout = Layout(
-                weights.load_owners(self.stored_weights),
-                self.side.owners(model),
-                getattr(case, "RENAME", {}),
-                getattr(case, "convert", None),
-            )
+            self.layout = self._layout_of(model)
             self.session.rename = self.layout.rename
             self.session.converted += [
                 self.prefix + name for name in self.layout.converted_modules()
@@ -280,7 +339,7 @@ class Run:
                 self.notes["paddle_to_torch"] = round_trip
                 self.notes["hidden_rows"] = filled_padding_rows(self.layout, state)
         layout = self.layout
-        values = layout.to_paddle(state) if isinstance(layout, Layout) else state
+        values = layout.to_paddle(state, False) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
         if first:
             entries = ((k, self.side.array(v)) for k, v in model.state_dict().items())
@@ -288,6 +347,17 @@ class Run:
             names = [name for name, _ in self.side.probed_modules(model)]
             for name, count in own_parameters(self.side.owners(model), names).items():
                 self.session.modules[self.prefix + self.session.rename(name)] = count
+
+    def _layout_of(self, model) -> Layout:
+        """Where the entries of a model of this side come from: found once for models alike."""
+        owners = weights.load_owners(self.stored_weights), self.side.owners(model)
+        for layout in self.layouts:
+            if (layout.torch_owners, layout.paddle_owners) == owners:
+                return layout
+        case = self.pair.case
+        layout = Layout(*owners, getattr(case, "RENAME", {}), getattr(case, "convert", None))
+        self.layouts.append(layout)
+        return layout
 
     def tensors(self) -> dict[str, object]:
         """The inputs as tensors of this side."""

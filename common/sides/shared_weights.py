@@ -28,7 +28,7 @@ def make_weights(job: Job) -> None:
         state, owners = side.state(model), side.owners(model)
         words = request.weights is None or request.weights in WORDS
         if words and STIRRED in (case.weights, request.weights):
-            weights.save_state(files.weights(case.name), state, owners)  # to measure it
+            weights.save_owners(files.weights(case.name).with_suffix(".json"), owners)
             measure = measuring(job, case)
             state, level, because = suited(state, owners, request.seed, measure)
             choices.choose_noise(case.name, level, because)
@@ -38,7 +38,7 @@ def make_weights(job: Job) -> None:
             path = stored_weights(job.pair, request.published, request.weights)
             state = weights.load_state(path)
             weights.check_state(request.weights, state, owners)
-        weights.save_state(files.weights(case.name), state, owners)
+        job.states.save(files.weights(case.name), state, owners)
 
 
 def describe(job: Job) -> None:

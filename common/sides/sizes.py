@@ -18,8 +18,8 @@ _PART_OF_DATA = 8  # samples, where a step runs on a data set
 def measuring(job: Job, case: Case) -> Callable[[Mapping[str, np.ndarray]], Sizes | None]:
     """A function of a state: the sizes of the case's forward pass in float64.
 
-    The case's weights are stored already; the model is built once.  A model that is tied to float32
-    is measured in that; one that fails in both gives None: its own run says why.
+    The owners of the case's weights are stored already; the model is built once.  A model that is
+    tied to float32 is measured in that; one that fails in both gives None: its own run says why.
     """
     runs: list[tuple[Run, object]] = []
 
@@ -29,9 +29,12 @@ def measuring(job: Job, case: Case) -> Callable[[Mapping[str, np.ndarray]], Size
                 with lifting(dtype == "float64"):
                     if not runs:
                         run = _run(job, case, dtype)
+                        job.states.hold(run.stored_weights, state)
                         with using(run.session):
                             runs.append((run, run.build()))
-                    return _measure(*runs[0], state)
+                    else:
+                        runs[0][0].load(runs[0][1], state)
+                    return _measure(*runs[0])
             except Exception:
                 runs.clear()
         return None
@@ -50,9 +53,8 @@ def _run(job: Job, case: Case, dtype: str) -> Run:
     return run
 
 
-def _measure(run: Run, model: object, state: Mapping[str, np.ndarray]) -> Sizes:
+def _measure(run: Run, model: object) -> Sizes:
     sizes = Sizes()
-    run.load(model, state)
     run.session.begin(prefix=run.prefix)
     run.session.record = sizes.see
     tensors = run.tensors()

@@ -10,6 +10,7 @@ from common.system.errors import UserError
 NAME = "torch"
 VERSION = torch.__version__
 FILE = torch.__file__
+_ready = torch.from_numpy  # twin: a tensor here, an array in Paddle; before torch_lift.py's patch
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 
@@ -32,19 +33,27 @@ def shape(tensor):
 
 def like(values, value):
     """A tensor of an array's values with another tensor's dtype, complex where that is."""
-    values = tensor(values)
+    values = tensor(np.asarray(values, order="C"))
     if value.is_complex():
         values = torch.view_as_complex(values)  # twin: another name
     return values.to(value.dtype)
+
+
+def to_load(values, value):
+    """The values for a model to load into a tensor of its own, which copies them; not a copy."""
+    if value.is_complex() or value.dtype == torch.bfloat16:
+        return like(values, value)
+    dtype = values.dtype  # twin: who converts
+    return _ready(np.asarray(values, dtype, order="C"))
 
 
 def tensor(values):
     """A tensor of the values; floats take the run's dtype, other types stay."""
     values = np.asarray(values)
     dtype = str(torch.get_default_dtype()).replace("torch.", "")
-    if values.dtype.kind in "fc":
-        values = values.astype(dtype if values.dtype.kind == "f" else _COMPLEX[dtype])
-    return torch.as_tensor(np.array(values), device=device())  # twin: how a tensor is made
+    wanted = {"f": dtype, "c": _COMPLEX[dtype]}.get(values.dtype.kind, values.dtype)
+    values = np.array(values, wanted)
+    return torch.as_tensor(values, device=device())  # twin: how a tensor is made
 
 
 def device():
@@ -68,12 +77,22 @@ def set_up(dtype, device_name, seed):
 @contextmanager
 def seeded(seed):
     """Draw from this seed for a while; then the draws go on as if nothing had been drawn."""
-    state = torch.get_rng_state()
+    state = generator_state()
     torch.manual_seed(seed)
     try:
         yield
     finally:
-        torch.set_rng_state(state)
+        set_generator_state(state)
+
+
+def generator_state():
+    """Where the draws of this framework stand, for `set_generator_state`."""
+    return torch.get_rng_state()
+
+
+def set_generator_state(state):
+    """Let the draws go on from there."""
+    torch.set_rng_state(state)
 
 
 def no_grad():

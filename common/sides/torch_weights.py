@@ -3,12 +3,14 @@
 torch_weights.py and paddle_weights.py are twins, line for line.
 """
 
+import warnings
+
 import numpy as np
 import torch
 from torch import nn
 
 from common.sides.torch_probes import probed_modules
-from common.sides.torch_tensors import array, is_float, like, shape
+from common.sides.torch_tensors import NAME, array, is_float, like, shape, to_load
 from common.weights.layers import Owner, why_no_partner
 
 
@@ -63,10 +65,32 @@ def state(model):
 
 
 def load_state(model, arrays):
-    """Put the arrays in; the caller has checked that every key is there, and no other."""
+    """Put the arrays in; the caller has checked that every key is there, and no other.
+
+    A model that loads in a way of its own is given tensors like its own.
+    """
     own = model.state_dict()
-    values = {key: like(value, own[key]) for key, value in arrays.items()}
-    model.load_state_dict(values)
+    plain = _loads_plainly(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an array that may only be read is only read
+        made = ((key, (to_load if plain else like)(v, own[key])) for key, v in arrays.items())
+        if plain and _one_by_one(own, made):
+            return
+        model.load_state_dict(dict(made))
+
+
+def _one_by_one(own, made):
+    """Copy each array in as soon as it is made, if that saves memory; True where it was done."""
+    return False  # twin: views or copies
+
+
+def _loads_plainly(model):
+    """True for a model that loads as the framework does: by copying into what it has."""
+    ways = [type(model).load_state_dict]  # twin: what loads
+    for module in model.modules():  # twin: what loads
+        ways.append(type(module)._load_from_state_dict)  # twin: what loads
+        ways += (h.hook for h in module._load_state_dict_pre_hooks.values())  # twin: what loads
+    return all(str(getattr(way, "__module__", "")).split(".")[0] == NAME for way in ways)
 
 
 def unlearned(model):

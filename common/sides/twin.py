@@ -66,7 +66,7 @@ class Twin:
     dtypes   the precisions that it runs in; it and `stem` may depend on the request
     cases    what to run for a pair; by default the preset's cases
     sums     whether its logs may hold large tensors as sums alone
-    states   how many tensors it logs for each weight of the first case, about
+    per_weight  how many tensors it logs for each weight of the first case, about
     part     a folder in the model's for the logs of a process that is one of several
     """
 
@@ -76,7 +76,7 @@ class Twin:
     dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
     sums: bool = False
-    states: int = 0
+    per_weight: int = 0
     part: str = ""
     exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
@@ -146,7 +146,8 @@ class Twin:
             transplant=self.transplant,
             exact=self.exact,
             may_sum=self.sums,
-            states=self.states,
+            per_weight=self.per_weight,
+            states=weights.States(None if request.keep == "all" else request.memory),
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:

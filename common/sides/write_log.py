@@ -127,7 +127,7 @@ def write_log(
         sources=model_sources(pair, side.NAME),
         workbench_sha256=workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
         inputs_sha256=arrays_sha256(inputs),
-        weights_sha256=arrays_sha256(states),
+        weights_sha256=job.states.sha256(states),
         log_sha256=writer.sha256,
         forced_choices=forced is not None,
         flips=session.flips,
@@ -192,7 +192,7 @@ def refuse_full_disk(job: Job) -> None:
     needed = MOST_BYTES * 5
     if job.request.keep == "all":
         # Two float64 logs and two of half their size; each case logs its weights' gradients.
-        needed = 3 * 8 * (sum(counts) + job.states * counts[0])
+        needed = 3 * 8 * (sum(counts) + job.per_weight * counts[0])
     free = shutil.disk_usage(job.folder).free
     if free < needed:
         less = "" if job.request.keep != "all" else ", or leave --keep all away"

@@ -161,9 +161,12 @@ class Entry:
 
     def from_torch(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """The Paddle entry's values."""
+        return np.ascontiguousarray(self.seen_in(state)).reshape(self.shape)
+
+    def seen_in(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The same, not copied where that can be."""
         values = self._part(state[self.torch_key])
-        values = values.T if self.transposed else values
-        return np.ascontiguousarray(values).reshape(self.shape)
+        return (values.T if self.transposed else values).reshape(self.shape)
 
     def to_torch(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """The torch entry's values, where it reads all of that: a view of the Paddle entry's."""

@@ -186,9 +186,17 @@ class Layout:
 
     # ---- values ---------------------------------------------------------------------------------
 
-    def to_paddle(self, torch_state: State) -> dict[str, np.ndarray]:
-        """The Paddle state dict with the torch state's values, each tensor under all its names."""
-        values = {key: entry.from_torch(torch_state) for key, entry in self.entries.items()}
+    def to_paddle(self, torch_state: State, copied: bool = True) -> dict[str, np.ndarray]:
+        """The Paddle state dict with the torch state's values, each tensor under all its names.
+
+        copied   False: for who copies them anyway, views of what is only turned or cut
+        """
+        values = {
+            key: entry.from_torch(torch_state)
+            if copied or isinstance(entry, Converted)
+            else entry.seen_in(torch_state)
+            for key, entry in self.entries.items()
+        }
         return {key: values[first] for key, first in self.paddle_first.items() if first in values}
 
     def to_torch(self, paddle_state: State) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from common.pair.pairs import STIRRED, TRAINED_LIKE
-from common.pair.tape import Tape
+from common.pair.tape import LARGE, Tape
 from common.weights.layers import Owner
 
 _MEAN, _VARIANCE = "running_mean", "running_var"
@@ -63,22 +63,41 @@ def perturbed(
 
 
 def _stirred(tape: Tape, key: str, values: np.ndarray, owner: Owner, level: float) -> np.ndarray:
-    noise = level * tape.normal(f"stir/{key}", 0, values.shape)
+    site = f"stir/{key}"
+    if values.size >= LARGE and values.ndim > 1:
+        noise = tape.normal_in_blocks(site, 0, values.shape)
+        noise *= np.float32(level * _size_of_noise(values, level))
+        noise += values
+        return noise.astype(values.dtype, copy=False)
+    noise = level * tape.normal(site, 0, values.shape)
     if owner.local == _VARIANCE:
         return (values * np.exp(0.3 * noise)).astype(values.dtype)
     if values.ndim == 1:  # biases and gains: those of layers in a row add up, and do not multiply
         size = 0.1
-    elif level == 1.0:
-        size = 0.5 / np.sqrt(values.shape[-1] if values.ndim else 1)
     else:
-        size = 0.5 * _size_of(values)
+        size = _size_of_noise(values, level)
     return values + (size * noise).astype(values.dtype)
+
+
+def _size_of_noise(values: np.ndarray, level: float) -> float:
+    """Of a weight's noise, but for `level`."""
+    if level == 1.0:
+        return 0.5 / np.sqrt(values.shape[-1] if values.ndim else 1)
+    return 0.5 * _size_of(values)
 
 
 def _size_of(values: np.ndarray) -> float:
     """The rms of a weight's values; of one that is 0 what its fan-in makes usual."""
-    rms = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
+    if values.size >= LARGE:
+        rms = float(np.sqrt(sum(map(_sum_of_squares, values)) / values.size))
+    else:
+        rms = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
     return rms or 1.0 / np.sqrt(max(1, np.prod(values.shape[1:])))
+
+
+def _sum_of_squares(values: np.ndarray) -> float:
+    flat = np.asarray(values, np.float64).reshape(-1)
+    return float(np.dot(flat, flat))
 
 
 def _trained_like(

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from common.weights.layers import Entry
 from common.weights.layout import Layout, SameLayout
+
+_BLOCK = 1 << 16  # values that are compared at a time: they stay in the processor's cache
 
 
 def changed_keys(
@@ -19,17 +22,47 @@ def changed_keys(
 
     entries     (key, array) as that model lists them, under the names and in the layout of its side
     """
-    if isinstance(layout, Layout):
-        entries = ((key, values) for key, values in entries if key in layout.entries)
-    different = []
-    for key, values in layout.as_torch(entries):
-        expected = state[key]
-        if expected.dtype.kind == "f":
-            expected = expected.astype(values.dtype)
-        same = expected.shape == values.shape and expected.dtype == values.dtype
-        if not same or expected.tobytes() != values.tobytes():
-            different.append(key)
-    return different
+    if not isinstance(layout, Layout):
+        return [key for key, values in entries if not _same_bits(values, state[key])]
+    different: dict[str, None] = {}
+    joined: list[tuple[str, np.ndarray]] = []  # what case.py's convert reads some of
+    converted = {
+        torch_key
+        for entry in layout.entries.values()
+        if not isinstance(entry, Entry)
+        for torch_key in entry.torch_keys
+    }
+    for key, values in entries:
+        entry = layout.entries.get(key)
+        if entry is None:
+            continue
+        if not isinstance(entry, Entry) or entry.torch_key in converted:
+            joined.append((key, values))
+        elif not _same_bits(values, entry.seen_in(state)):
+            different[entry.torch_key] = None
+    for torch_key, values in layout.as_torch(joined):
+        if not _same_bits(values, state[torch_key]):
+            different[torch_key] = None
+    return list(different)
+
+
+def _same_bits(values: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether both are the same in the precision of `values`, zeros' signs and NaNs included."""
+    if values.shape != expected.shape:
+        return False
+    if expected.dtype != values.dtype and expected.dtype.kind != "f":
+        return False
+    if not values.size:
+        return True
+    values, expected = np.atleast_1d(values), np.atleast_1d(expected)
+    rows = max(1, _BLOCK * len(values) // values.size)
+    parts = (slice(start, start + rows) for start in range(0, len(values), rows))
+    dtype = values.dtype
+    return all(_bits(values[part], dtype) == _bits(expected[part], dtype) for part in parts)
+
+
+def _bits(values: np.ndarray, dtype: np.dtype) -> bytes:
+    return np.asarray(values, dtype).tobytes()
 
 
 def filled_padding_rows(layout: Layout, state: Mapping[str, np.ndarray]) -> list[str]:

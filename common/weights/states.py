@@ -1,4 +1,7 @@
-"""State dicts in files, as one process leaves them for another, and whether one fits a model.
+"""State dicts as one process leaves them for another, and whether one fits a model.
+
+    save_state, load_state    in a file, .npz
+    States                    of one model's run: a large one in the check's memory, else in a file
 
 NumPy only.  A state is a dict of arrays with torch's names and shapes; layout.py, beside this file,
 converts it to Paddle's.
@@ -11,11 +14,103 @@ import numpy as np
 
 from common.logs.pickle_machine import printable
 from common.pair.pairs import TRAINED_LIKE
+from common.system import shared_arrays
 from common.system.errors import UserError
 from common.system.files import whole
+from common.system.hashes import arrays_sha256
 from common.system.json_file import load_json, write_json
 from common.system.npz import read_npz
 from common.weights.layers import Owner
+
+# A state of more bytes is handed over in memory.  What is smaller takes no time and little disk,
+# and can be read with NumPy afterwards.
+LARGE_BYTES = 1 << 25
+
+
+class States:
+    """The states of one model's run that one process leaves for another, such as its weights.
+
+    A path of ResultFolder names each, and whoever has the same request finds it there.  What is
+    large lies in the check's memory and is mapped, not read; it ends with the check.  The rest,
+    and everything where `memory` is None or cannot be had, is a file at the path.
+
+    memory   the address of a file of common/system/shared_arrays.py
+    """
+
+    def __init__(self, memory: str | None = None):
+        self._memory = memory
+        self._known: dict[Path, dict[str, np.ndarray]] = {}
+        self._hashes: dict[tuple, tuple[str, dict]] = {}
+
+    def save(
+        self,
+        path: Path,
+        arrays: Mapping[str, np.ndarray],
+        owners: Mapping[str, Owner] | None = None,
+    ) -> None:
+        """Leave named arrays for other processes; the owners of a model's entries always in a file.
+
+        They count instead of what was there before.
+        """
+        self._known.pop(path, None)
+        if owners is not None:
+            save_owners(path.with_suffix(".json"), owners)
+        large = self._memory is not None and bytes_of(arrays) > LARGE_BYTES
+        if large and shared_arrays.append(self._memory, _name_of(path), arrays):
+            path.unlink(missing_ok=True)
+        else:
+            save_state(path, arrays)
+
+    def load(self, path: Path, may_be_empty: bool = False) -> dict[str, np.ndarray]:
+        """The arrays that were left there, read-only; read once.
+
+        Raises UserError where there are none, or where they cannot be read.
+        """
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = self._read(path, may_be_empty)
+            for values in known.values():
+                values.flags.writeable = False
+        return known
+
+    def hold(self, path: Path, arrays: dict[str, np.ndarray]) -> None:
+        """Let this process alone find arrays there, until they are saved."""
+        self._known[path] = arrays
+
+    def sha256(self, arrays: dict[str, np.ndarray]) -> str:
+        """SHA-256 of arrays that were loaded here, such as those of all cases; computed once."""
+        which = tuple((key, id(values)) for key, values in arrays.items())
+        if which not in self._hashes:
+            self._hashes[which] = arrays_sha256(arrays), arrays  # kept: an id is nobody else's
+        return self._hashes[which][0]
+
+    def _read(self, path: Path, may_be_empty: bool) -> dict[str, np.ndarray]:
+        if path.is_file():
+            return load_state(path, may_be_empty)
+        try:
+            found = shared_arrays.read(self._memory, _name_of(path)) if self._memory else None
+        except (ValueError, OSError, MemoryError) as error:
+            raise UserError(
+                f"{path.name}: it cannot be read from the check's memory ({error}): run the check "
+                "again, with --keep all if that does not help"
+            ) from None
+        if found is None:
+            raise UserError(
+                f"{path}: there is no such file; a check keeps weights of more than "
+                f"{LARGE_BYTES >> 20} MB in memory, and leaves none: give it --keep all, or run "
+                "the torch side first"
+            )
+        return found
+
+
+def bytes_of(arrays: Mapping[str, np.ndarray]) -> int:
+    """How many bytes all arrays have together."""
+    return sum(np.asarray(values).nbytes for values in arrays.values())
+
+
+def _name_of(path: Path) -> str:
+    """The same for the same file of every folder of one model's run."""
+    return f"{path.parent.name}/{path.stem}"
 
 
 def save_state(

@@ -14,13 +14,13 @@ from common.sides.session import Session, using
 from common.sides.twin import main
 from common.system.errors import UserError
 from common.weights.layers import count_values
-from common.weights.states import load_owners, load_state, save_state
+from common.weights.states import load_owners
 from step4_backward.given import SCALES, normalised
 from step4_backward.rates import FACTORS, ROUNDING, Watch
 from step4_backward.setups import GIVEN, SETUPS, STEPS
 
 # Of each weight: its gradient, and three tensors a step.
-STATES = 1 + 3 * STEPS * len(SETUPS)
+PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)
 WITNESS_LR = 0.1
 NOTHING_TO_LEARN = (
     "no gradient comes back from the loss: it must depend on a parameter of the model, and "
@@ -119,7 +119,7 @@ def hand_over(run, model):
     reached = [(name, value) for name, value in run.parameters(model) if value.grad is not None]
     run.stored_gradients.parent.mkdir(exist_ok=True)
     found = {name: side.gradient(value) for name, value in reached}
-    save_state(run.stored_gradients, normalised(found))
+    run.states.save(run.stored_gradients, normalised(found))
     run.suited.choose_given(case, values, GIVEN)
 
 
@@ -366,7 +366,7 @@ def given_steps(run, setups, reached):
 def given_gradients(run, parameters, reached):
     """Name -> tensor of what the reference has left, for the parameters that get a gradient."""
     try:
-        stored = load_state(run.stored_gradients)
+        stored = run.states.load(run.stored_gradients)
     except UserError:
         raise UserError(f"{run.stored_gradients}: {NOT_HANDED_OVER}") from None
     owners = load_owners(run.stored_weights)
@@ -383,4 +383,4 @@ def given_gradients(run, parameters, reached):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "bp_align", backward, sums=True, states=STATES))
+    sys.exit(main(side, "bp_align", backward, sums=True, per_weight=PER_WEIGHT))

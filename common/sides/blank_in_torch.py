@@ -1,0 +1,176 @@
+"""Build a torch model without the random values that its weights overwrite at once.
+
+    with Blanks() as blanks:          inside, random functions draw nothing: what they would fill is
+        model = build(config)         blank, and so is what is computed of it
+    ...                               put the weights in
+    blanks.left(model)                True where something is blank still: build without this
+
+A model of 100 million parameters takes longer to initialise than to run.  What nobody overwrites
+must be as if this were not there, so every operator is looked at while a model is built: whatever
+is computed of a blank value is blank, until it is overwritten as a whole; and where a blank value
+would become a number, a truth value or an array of NumPy's, `Read` is raised.
+common/sides/blank_in_paddle.py does the same for Paddle, which has no such look at operators.
+"""
+
+import gc
+from contextlib import ExitStack
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+_Tensor = torch.Tensor
+# Ways out of the framework that are no operator.
+_WAYS_OUT = frozenset(
+    getattr(_Tensor, name)
+    for name in (
+        "numpy tolist data_ptr storage untyped_storage _typed_storage share_memory_ __array__ "
+        "__deepcopy__ __dlpack__ __format__ __reduce_ex__ __repr__"
+    ).split()
+    if hasattr(_Tensor, name)
+)
+_OVERWRITES = ("aten::zero_", "aten::fill_", "aten::copy_")
+# In place, of no effect on what is blank already.
+_CHANGES = ("add_", "clamp_", "clamp_min_", "clamp_max_", "div_", "erfinv_", "mul_", "sub_")
+_CHANGES = tuple(f"aten::{name}" for name in _CHANGES)
+# torch.nn.init's that compute with what they draw, or look at it.
+_INITIALISERS = ("trunc_normal_", "orthogonal_", "sparse_")
+
+
+class Read(RuntimeError):
+    """The constructor goes on with a value that would have been drawn."""
+
+
+class Blanks:
+    """What is blank, by the memory that tensors lie in: views of it are blank too."""
+
+    def __init__(self):
+        self.read = False  # a blank value has become something that is no tensor
+        self._blank: dict[int, StorageWeakRef] = {}
+        self._inside = ExitStack()
+
+    def __enter__(self) -> "Blanks":
+        self._inside.enter_context(_WaysOut(self))
+        self._inside.enter_context(_Operators(self))
+        for name in _INITIALISERS:
+            own = getattr(torch.nn.init, name)
+            setattr(torch.nn.init, name, self._instead_of_initialiser)
+            self._inside.callback(setattr, torch.nn.init, name, own)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._inside.close()
+
+    def _instead_of_initialiser(self, tensor, *arguments, **options):
+        self.add(tensor)
+        return tensor
+
+    def add(self, tensor) -> None:
+        """From now on this tensor's memory is blank."""
+        storage = _storage(tensor)
+        self._blank[storage._cdata] = StorageWeakRef(storage)
+
+    def overwritten(self, tensor) -> None:
+        """The tensor has proper values; so has its memory, if there is no more of it."""
+        storage = _storage(tensor)
+        if tensor.numel() * tensor.element_size() == storage.nbytes():
+            self._blank.pop(storage._cdata, None)
+
+    def has(self, tensor) -> bool:
+        """Whether a tensor is blank."""
+        return tensor.layout == torch.strided and _storage(tensor)._cdata in self._blank
+
+    def in_constants(self, model) -> bool:
+        """True where a buffer, or a parameter that is not learned, would have been drawn."""
+        fixed = [value for value in model.parameters() if not value.requires_grad]
+        return any(self.has(value) for value in (*model.buffers(), *fixed))
+
+    def left(self, model) -> bool:
+        """True where something is blank still, now that the model has its weights."""
+        for value in model.state_dict(keep_vars=True).values():
+            self.overwritten(value)
+        if self._alive():
+            gc.collect()  # what a constructor has used and dropped may wait in a cycle
+        return self.read or self._alive()
+
+    def _alive(self) -> bool:
+        return not all(reference.expired() for reference in self._blank.values())
+
+
+class _Operators(TorchDispatchMode):
+    """Sees every operator that runs, whoever calls it."""
+
+    def __init__(self, blanks: Blanks):
+        super().__init__()
+        self.blanks = blanks
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # its compiler, which nothing here needs, would be imported: seconds
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        options, blanks, name = options or {}, self.blanks, function._schema.name
+        given = [v for v in tree_leaves((arguments, options)) if isinstance(v, _Tensor)]
+        if torch.Tag.nondeterministic_seeded in function.tags:
+            made = _undrawn(function, name, arguments, options)
+            for value in tree_leaves(made):
+                if isinstance(value, _Tensor):
+                    blanks.add(value)
+            return made
+        if not any(map(blanks.has, given)):
+            return function(*arguments, **options)
+        if name in _OVERWRITES and not any(map(blanks.has, given[1:])):
+            blanks.overwritten(given[0])
+        elif name in _CHANGES and blanks.has(given[0]):
+            return given[0]
+        made = function(*arguments, **options)
+        if not any(map(blanks.has, given)):
+            return made
+        for value in tree_leaves(made):
+            if isinstance(value, _Tensor):
+                blanks.add(value)
+            elif value is not None:
+                blanks.read = True
+                raise Read(f"{name} gives a number")
+        for argument, value in zip(function._schema.arguments, arguments, strict=False):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                for written in tree_leaves(value):
+                    if isinstance(written, _Tensor):
+                        blanks.add(written)
+        return made
+
+
+class _WaysOut(TorchFunctionMode):
+    """Sees the methods that make something else of a tensor than a tensor."""
+
+    def __init__(self, blanks: Blanks):
+        super().__init__()
+        self.blanks = blanks
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        if function in _WAYS_OUT and isinstance(arguments[0], _Tensor):
+            if self.blanks.has(arguments[0]):
+                self.blanks.read = True
+                raise Read(f"{function.__name__} of a blank tensor")
+        return function(*arguments, **(options or {}))
+
+
+def _undrawn(function, name: str, arguments, options):
+    """What a random operator returns, with whatever values; a large one costs nothing."""
+    options = {key: value for key, value in options.items() if key != "generator"}
+    if name.endswith("_") and isinstance(arguments[0], _Tensor):
+        return arguments[0]
+    if name in ("aten::rand", "aten::randn"):
+        return torch.empty(arguments[0], **options)
+    if name in ("aten::rand_like", "aten::randn_like"):
+        return torch.empty_like(arguments[0], **options)
+    if function == torch.ops.aten.normal.float_float:
+        return torch.empty(arguments[2], **options)
+    return function(*arguments, **options)
+
+
+def _storage(tensor):
+    with torch._C.DisableTorchFunction():
+        return tensor.untyped_storage()
