@@ -474,7 +474,8 @@ def _cross_entropy(
         index = paddle.where(
             kept, labels.unsqueeze(axis).astype("int64"), paddle.zeros([], "int64")
         )
-        shares = paddle.nn.functional.one_hot(index.squeeze(axis), classes).astype("float64")
+        every = paddle.arange(classes, dtype="int64")
+        shares = (index.squeeze(axis).unsqueeze(-1) == every).astype("float64")  # (..., classes)
         shares = paddle.moveaxis(shares, -1, axis)
     if label_smoothing > 0.0:
         shares = (1.0 - label_smoothing) * shares + label_smoothing / classes
