@@ -204,7 +204,8 @@ FAULTS = (
         def plant(model):
             def one_larger(gradient):
                 values = gradient.flatten()
-                return with_factor(values, values.abs().argmax().item(), 1.01).reshape(gradient.shape)
+                largest = values.abs().argmax().item()
+                return with_factor(values, largest, 1.01).reshape(gradient.shape)
 
             part(model, "network.layer4.1.conv2.weight").register_hook(one_larger)
         """,
