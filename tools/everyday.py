@@ -42,7 +42,7 @@ WITNESS = "witness"  # how the parts of bare runs begin that only the check asks
 WITHOUT_MODEL = ("import", "build")
 LAST_LINES = 3
 MEGA, GIGA = 1e6, 1e9
-# What step 4 does of itself: in a model of more values than that, these set-ups take given gradients.
+# As step 4 itself: in a model of more values than that, these set-ups take given gradients.
 LARGE = getattr(RunRequest, "given_gradients_above", 0)
 GIVEN_IF_LARGE = getattr(setups, "GIVEN", ())
 
