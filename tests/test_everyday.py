@@ -40,7 +40,8 @@ SHARED_HOG = """
 memory = os.memfd_create("hog")
 os.truncate(memory, 60_000_000)
 mapped = mmap.mmap(memory, 60_000_000)
-mapped.write(b"x" * 60_000_000)
+for _ in range(60):
+    mapped.write(b"x" * 1_000_000)
 for _ in range(2):
     if os.fork() == 0:
         mapped[:]

@@ -10,6 +10,7 @@ steps of each; in a model of more than `large` parameters only those of `driven_
 model in each step, the others update given gradients.
 """
 
+import gc
 import inspect
 import json
 import sys
@@ -118,7 +119,7 @@ def run(side_name: str, request: dict) -> dict:
             with seconds.of("build"):
                 arrays = pair.inputs(case, request["preset"], request["seed"])
                 tensors = {name: side.tensor(values) for name, values in arrays.items()}
-                bare = what = None  # not two models at a time
+                bare = None  # not two models at a time
                 bare = Bare(side, module, case, tensors)
             parameters = sum(side.array(value).size for _, value in side.trainable(bare.model))
             large = parameters > request["large"]
@@ -130,6 +131,7 @@ def run(side_name: str, request: dict) -> dict:
                     for _ in range(times):
                         what()
                 counts[part] = counts.get(part, 0) + times
+                what = None  # nor two optimizers
     told = {"wall_of": seconds.wall, "cpu_of": seconds.cpu}
     return told | {"passes": counts, "parameters": parameters}
 
@@ -157,7 +159,8 @@ def passes(request: dict, bare: Bare, dtype: str, driven: list[str] | None):
             yield "optimizer steps: forward and backward", _driven(bare, update), request["steps"]
         else:
             yield "optimizer steps: updates", update, request["steps"]
-        del update
+        update = None
+        gc.collect()  # an optimizer of Paddle's refers to itself, and so stays without this
 
 
 def _driven(bare: Bare, update: Callable[[], None]) -> Callable[[], None]:

@@ -23,13 +23,14 @@ from pathlib import Path
 
 from common.check.guard import guarded
 from common.pair.pairs import built_in_models
+from common.pair.request import RunRequest
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import find_interpreter
 from common.system.processes import environment
-from step4_backward.setups import SETUPS, STEPS
+from step4_backward import setups
 from tools.measure import measure
 
 CHECKS = {
@@ -41,8 +42,9 @@ WITNESS = "witness"  # how the parts of bare runs begin that only the check asks
 WITHOUT_MODEL = ("import", "build")
 LAST_LINES = 3
 MEGA, GIGA = 1e6, 1e9
-# Above so many parameters, one set-up's ten steps run the model; the others get given gradients.
-LARGE, DRIVEN_IF_LARGE = 100_000, ("sgd",)
+# As step 4 itself: in a model of more values than that, these set-ups take given gradients.
+LARGE = getattr(RunRequest, "given_gradients_above", 0)
+GIVEN_IF_LARGE = getattr(setups, "GIVEN", ())
 
 
 @dataclass(frozen=True)
@@ -171,10 +173,10 @@ def of_bare(side: str, pair: Everyday, options: argparse.Namespace, folder: Path
         "train": "--train" in options.options,
         "seed": 0,
         "step": options.step,
-        "steps": STEPS,
-        "setups": list(SETUPS),
+        "steps": setups.STEPS,
+        "setups": list(setups.SETUPS),
         "large": LARGE,
-        "driven_if_large": DRIVEN_IF_LARGE,
+        "driven_if_large": [name for name in setups.SETUPS if name not in GIVEN_IF_LARGE],
         "answer": str(answer),
     }
     request.write_text(json.dumps(asked))

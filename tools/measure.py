@@ -1,7 +1,7 @@
 """What one command costs while it runs: time, memory of all its processes, disk.
 
-Read from Linux's /proc a few times a second (less often where processes are very large), so that
-what is freed or deleted before the end counts too. The command gets a session of its own; a process
+Read from Linux's /proc a few times a second, less often where a process is very large, so that what
+is freed or deleted before the end counts too.  The command gets a session of its own; a process
 that it leaves behind comes to this one as its child, is counted, told, and ended.
 """
 
