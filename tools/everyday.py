@@ -43,8 +43,7 @@ WITHOUT_MODEL = ("import", "build")
 LAST_LINES = 3
 MEGA, GIGA = 1e6, 1e9
 # As step 4 itself: in a model of more values than that, these set-ups take given gradients.
-LARGE = getattr(RunRequest, "given_gradients_above", 0)
-GIVEN_IF_LARGE = getattr(setups, "GIVEN", ())
+LARGE, GIVEN_IF_LARGE = RunRequest.given_gradients_above, setups.GIVEN
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 python -m step4_backward.torch.backward REQUEST.json
 """
 
+import gc
 import sys
 from functools import partial
 
@@ -352,7 +353,8 @@ def given_steps(run, setups, reached):
         run.progress(f"{run.case.name or 'main'} {setup}")
         if setup != setups[0]:
             run.load(model, run.start())
-        optimizer = None  # not two at a time
+        optimizer = None  # not two at a time; Paddle's refer to themselves
+        gc.collect()
         optimizer = side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
         for step, scale in enumerate(SCALES):
             path = f"{setup}/{step:03d}"
