@@ -158,6 +158,8 @@ class Inside:
         except (ValueError, IndexError):  # the float32 run had other shapes
             return False
         row = self._told(judge_tensor(str(key), *runs), rows[i])
+        if row.verdict == "INVALID":  # a mask of 0 and 1 against one of 0 and -inf
+            return False
         row.origin = self._starts_at(i, rows)
         row.add_note("shaped otherwise on the paddle side")
         rows[i], self.arranged[str(key)] = row, alike.back
