@@ -290,7 +290,7 @@ def test_what_was_chosen_is_refused_where_it_is_something_else(checkout):
 
 @pytest.mark.parametrize(
     ("loss", "fall", "part"),
-    [(7.0, 5.0, 1.0), (7.0, 50.0, 4.2 / 41.0), (0.1, 50.0, 1.8 / 41.0), (7.0, np.inf, 1.0)],
+    [(7.0, 0.5, 1.0), (7.0, 5.0, 4.2 / 41.0), (0.1, 5.0, 1.8 / 41.0), (7.0, np.inf, 1.0)],
 )
 def test_the_slope_of_a_large_models_loss_tells_the_rate_that_suits(loss, fall, part):
     """One pass tells it, where ten would be dear; what is infinite the loss itself shows."""
