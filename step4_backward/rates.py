@@ -21,8 +21,8 @@ RISE = 0.1
 MOVED = 1e-4
 # Ten steps at a momentum of 0.9 go 41 times as far as the first.  A large model's passes are dear:
 # where the first gradient says that so much would lower the loss by more than so many times itself
-# (or `LOSS`, if it is smaller), no second step is taken.  ResNet-18 at 30 still needs a second run, from a
-# start nearby, to be sure.
+# (or `LOSS`, if it is smaller), no second step is taken.  At 30 ResNet-18 still needs a second run,
+# from a start nearby, to be sure.
 TEN_STEPS, FALL = 41.0, 3.0
 ROUNDING = 2.0**-23
 
