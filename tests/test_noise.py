@@ -332,3 +332,27 @@ def test_steps_may_have_a_kink_and_no_more(tmp_path):
 
     assert rectified_runs(tmp_path, a_part, "sgd/001/") == ["ROUNDING", "ROUNDING"]
     assert "PRECISION" in rectified_runs(tmp_path, a_large_part, "sgd/001/")
+
+
+# ---- a clipped loss -----------------------------------------------------------------------------
+
+
+def clipped_loss(tmp_path, paddles, inexact):
+    """The row of a loss of 84 in three runs, and of another value in Paddle's float32 run."""
+    paths = {}
+    for name, values in {"ref32": 84.2, "cand32": paddles, "ref64": 84.2, "cand64": 84.2}.items():
+        dtype = np.float32 if name.endswith("32") else np.float64
+        paths[name] = tmp_path / f"{name}.npy"
+        with LogWriter(paths[name]) as writer:
+            writer.add("main/loss", np.asarray(values, dtype))
+        found = {"main/": {inexact: 0.3}} if name == "cand64" else {}
+        write_sidecar(paths[name], Sidecar(batches={"main/": 2}, inexact=found))
+    return judge_logs(**paths).rows[0]
+
+
+def test_a_loss_that_paddle_clips_in_float32_alone_is_paddles(tmp_path):
+    """The float64 run of a large model computes cross_entropy exactly; the float32 run clips it."""
+    row = clipped_loss(tmp_path, 64.01, "cross_entropy")
+    assert row.verdict == "CONSTANT" and "more than 64 below" in row.note
+    assert clipped_loss(tmp_path, 84.9, "cross_entropy").verdict == "PRECISION"
+    assert clipped_loss(tmp_path, 64.01, "avg_pool").verdict == "PRECISION"

@@ -13,7 +13,8 @@ from common.verdict.logs_of_a_run import Logs
 from common.verdict.operators import table
 from common.verdict.row import Row
 
-_CLIPPED = (
+A_CLIPPED_LOSS = "a clipped loss"
+CLIPPED = (
     "Paddle's softmax, log_softmax and cross_entropy take no logit for more than 64 below the "
     "largest (on CPU), and these are farther apart; logsumexp has no such limit"
 )
@@ -67,10 +68,34 @@ def _gradient_cause(key: Key) -> str:
 def _loss_cause(key: Key, logs: Logs) -> str:
     """Why a loss is off although its logits agree: they lie farther apart than Paddle goes."""
     logits = logs.get("ref64", f"{key.case}logits")
-    is_loss = not key.run + key.kind and (key.site == "loss" or key.site.startswith("losses/"))
-    if not is_loss or logits is None or logits.ndim == 0 or not np.isfinite(logits).all():
+    if (
+        key.run
+        or not _is_loss(key)
+        or logits is None
+        or logits.ndim == 0
+        or not np.isfinite(logits).all()
+    ):
         return ""
-    return _CLIPPED if float(np.ptp(logits, axis=-1).max()) > _CLIPPED_FROM else ""
+    return CLIPPED if float(np.ptp(logits, axis=-1).max()) > _CLIPPED_FROM else ""
+
+
+def is_clipped_loss(key: Key, logs: Logs, allowed: float) -> bool:
+    """True for a loss that Paddle's float32 run clips, and its float64 run, made exact, does not.
+
+    allowed  what its float32 noise may be
+    """
+    found = logs.sidecars["cand64"].inexact.items()
+    clips = [name for site, names in found if site.startswith(key.case) for name in names]
+    if not _is_loss(key) or {"cross_entropy", "log_softmax", "softmax"}.isdisjoint(clips):
+        return False
+    own, exact = (np.asarray(logs.get(run, key), np.float64) for run in ("cand32", "cand64"))
+    off = np.abs(own - exact) > allowed
+    # A mean of losses that are 64 at most, each up to a logarithm of the number of classes.
+    return bool(((own < exact) & (own <= _CLIPPED_FROM + np.log(1e6)))[off].all())
+
+
+def _is_loss(key: Key) -> bool:
+    return not key.kind and (key.site == "loss" or key.site.startswith("losses/"))
 
 
 def note_gradient(row: Row, ref: np.ndarray, cand: np.ndarray) -> None:

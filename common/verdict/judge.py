@@ -17,7 +17,16 @@ from common.logs.key import BUFFER, Key, parent_of
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
 from common.verdict.adam import AdamNoise, step_of
-from common.verdict.causes import NOISE_ONLY, class_of, explain, noisy_adam, note_gradient
+from common.verdict.causes import (
+    A_CLIPPED_LOSS,
+    CLIPPED,
+    NOISE_ONLY,
+    class_of,
+    explain,
+    is_clipped_loss,
+    noisy_adam,
+    note_gradient,
+)
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.comparable import mismatch
 from common.verdict.context import Context, InheritedNoise, LongestSum
@@ -65,7 +74,7 @@ class Judgement:
     @property
     def harmless(self) -> bool:
         """True where no row is to be traced to where it starts."""
-        return all(row.verdict in HARMLESS for row in self.rows)
+        return all(_is_harmless(row) for row in self.rows)
 
     @property
     def guide_passed(self) -> bool | None:
@@ -150,7 +159,7 @@ def judge_logs(
             row.step, row.model = step, model
             row.inside = is_inside(key, logs)
             judgement.rows.append(row)
-            if until_off and row.verdict not in HARMLESS and not (row.inside and not strict):
+            if until_off and not _is_harmless(row) and not (row.inside and not strict):
                 break
         judgement.asks_exact = judge.evidence.asked
         inside = Inside(logs, keys[: len(judgement.rows)])
@@ -161,6 +170,11 @@ def judge_logs(
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
+
+
+def _is_harmless(row: Row) -> bool:
+    """True for a row that need not be traced to where it starts."""
+    return row.verdict in HARMLESS or row.excuse == A_CLIPPED_LOSS
 
 
 class _Case:
@@ -212,6 +226,9 @@ class _Judge:
         row, case = self.compared(key), self.case_of(key)
         if row.verdict == "PRECISION" and not case.imprecise and (key.is_gradient or key.is_step):
             case.kinks.excuse(row, key, self.logs.get("ref32", key).size)
+        clipped = row.verdict == "PRECISION" and is_clipped_loss(key, self.logs, row.allowed)
+        if clipped:
+            row.verdict, row.excuse, row.note = "CONSTANT", A_CLIPPED_LOSS, CLIPPED
         close_by_nature = row.verdict == "CLOSE" and self.logs.get("ref64", key) is None
         if case.off:
             row = self.localised(key, row)
@@ -220,7 +237,7 @@ class _Judge:
             case.off = True
             if row.verdict in FAILING and self.logs.get("local64", key) is not None:
                 self.came_around(key)  # the first of its kind
-        if not (row.verdict == "PRECISION" and self.is_adams(row, key)):
+        if not (clipped or row.verdict == "PRECISION" and self.is_adams(row, key)):
             case.imprecise |= row.verdict == "PRECISION"
             self.evidence.settle(row, key, self.class_of(key), lambda: self.exact_row(key))
         if row.origin and row.verdict in FAILING:
