@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 SMALLEST = 1 << 14  # values: a tensor with fewer is kept whole
-_SAMPLE, _SUMS = 256, 1024  # of a tensor; of its rows, where those are told apart, a part each
+_SAMPLE, _SUMS = 192, 768  # of a tensor; of its rows, where those are told apart, a part each
 _MOST_ROWS = 256
 _BLOCK = 1 << 15  # values that are worked on at a time: they stay in the cache
 _SEED = 20261122
