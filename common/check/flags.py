@@ -119,7 +119,7 @@ _FLAGS = {
         "which tensors stay whole in the logs; auto, the default, keeps a step of a model below "
         "500 MB: large tensors are judged by a sample and sums: --keep all",
         choices=KEEP,
-        default="auto",
+        default=RunRequest.keep,
     ),
     "compare-only": _flag(
         "judge logs that are there, run nothing: --compare-only", action="store_true"

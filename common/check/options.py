@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from common.check.flags import OF_CASES, OF_OPTIMIZERS, OF_TRAINING
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 
@@ -49,18 +50,7 @@ class CheckOptions:
 
     def taken_by(self, flags: Sequence[str]) -> "CheckOptions":
         """The same for a step that takes these options: what it does not take is as by default."""
-        own = (
-            "train",
-            "case",
-            "probe",
-            "no-probe",
-            "epochs",
-            "steps",
-            "seeds",
-            "resume",
-            "checkpoint-every",
-            "given-gradients-above",
-        )
+        own = (*OF_CASES, *OF_TRAINING, *OF_OPTIMIZERS)
         fields = {f.name: f.default for f in dataclasses.fields(RunRequest)}
         plural = {"case": "cases", "probe": "probes"}
         names = [plural.get(name, name) for name in own if name not in flags]

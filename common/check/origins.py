@@ -17,8 +17,8 @@ import numpy as np
 
 from common.check.twins import Twins
 from common.logs.key import Key
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, FREE_EXACT, SINGLE_STEP, WHOLE, ResultFolder
+from common.logs.reference import reference_values
+from common.logs.result_folder import FREE_EXACT, SINGLE_STEP, ResultFolder
 from common.logs.sidecar import sidecar_path
 from common.pair.pairs import Pair
 from common.verdict.inside import VALUES, Effect, effect_of, make_inside
@@ -89,9 +89,7 @@ class _Trial:
         """What feeding these keys does; nothing where they cannot be fed."""
         files = ResultFolder(self.folder)
         fed = {}
-        whole = files.log(self.stem, "torch", WHOLE)
-        log = whole if whole.is_file() else files.log(self.stem, "torch", FLOAT64)
-        with read_log(log) as reference:
+        with reference_values(files, self.stem) as reference:
             for key in keys:
                 if key in reference:
                     as_it_is = self.judgement.arranged.get(key, np.asarray)

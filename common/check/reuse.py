@@ -26,8 +26,10 @@ from common.system.json_file import load_json, write_json
 from common.system.processes import environment
 from common.weights.read import parts
 
-_FIELDS = ("preset", "seed", "train", "cases", "probes", "no_probe", "epochs", "steps", "seeds")
-_FIELDS += ("device", "keep", "given_gradients_above")
+_FIELDS = (
+    *("preset", "seed", "train", "cases", "probes", "no_probe", "epochs", "steps", "seeds"),
+    *("device", "keep", "given_gradients_above"),
+)
 _VERSIONS = (
     "import platform; from importlib.metadata import version; "
     "print(platform.python_version(), version('torch'), version('numpy'))"

@@ -121,13 +121,10 @@ class Twins:
                 continue
             if "torch" not in self.pythons:  # somebody else's logs
                 return f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
-            process = self._process("torch")
-            request = self._request("torch", pair, launch, whole=True)
-            process.ask(request, files.path / "request_torch_whole.json")
-            failure = process.failure()
-            if failure is not None:
-                error_file(files.path, "torch").unlink(missing_ok=True)
-                return failure.sentence
+            path = files.path / "request_torch_whole.json"
+            failed = self._answered("torch", path, pair, launch, whole=True)
+            if failed:
+                return failed
         return ""
 
     def forget_whole(self, pair: Pair) -> None:
@@ -168,14 +165,21 @@ class Twins:
         self.time_left.expect_again("paddle", pair.name, "float64")
         for launch in self.step.launches:
             if launch.single_step:
-                process = self._process("paddle")
-                process.ask(self._request("paddle", pair, launch, single_step=True, **more), path)
-                failure = process.failure()
+                failed = self._answered("paddle", path, pair, launch, single_step=True, **more)
                 self.time_left.end("paddle", pair.name)
-                if failure is not None:
-                    error_file(path.parent, "paddle").unlink(missing_ok=True)
-                    return failure.sentence
+                if failed:
+                    return failed
         return ""
+
+    def _answered(self, side: str, path: Path, pair: Pair, launch: Launch, **more: object) -> str:
+        """Have a side answer one more request, written to `path`; why it failed, or empty."""
+        process = self._process(side)
+        process.ask(self._request(side, pair, launch, **more), path)
+        failure = process.failure()
+        if failure is None:
+            return ""
+        error_file(path.parent, side).unlink(missing_ok=True)
+        return failure.sentence
 
     def trial(self, pair: Pair, folder: Path, **more: object) -> str:
         """Run the Paddle side in a process of its own with more in its request, into `folder`.

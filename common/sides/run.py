@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -26,7 +26,7 @@ from common.sides.suited import Suited
 from common.system.errors import UserError
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
-from common.weights.layers import own_parameters
+from common.weights.layers import count_values, own_parameters
 from common.weights.layout import Layout, SameLayout
 from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
 
@@ -125,6 +125,16 @@ class Run:
             job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
+    @cached_property
+    def number_of_weights(self) -> int:
+        """How many values the model's parameters have."""
+        return count_values(weights.load_owners(self.stored_weights))
+
+    @property
+    def is_large(self) -> bool:
+        """True for a model of which most optimizer steps are taken on given gradients."""
+        return self.number_of_weights > self.request.given_gradients_above
+
     @property
     def chooses(self) -> bool:
         """True for a run that says what suits the model: the reference's, of its own values."""
@@ -220,7 +230,7 @@ class Run:
         None where it is too small to be worth it, and where a constructor uses what it draws: such
         a model is built as its file says, from now on.
         """
-        if self.request.certify or not self._is_large():
+        if self.request.certify or not self._is_worth_a_blank():
             return None
         before = self.side.generator_state()
         blanks = self.blank.Blanks()
@@ -238,7 +248,7 @@ class Run:
         self.drawn.append(self.case.config)
         return None
 
-    def _is_large(self) -> bool:
+    def _is_worth_a_blank(self) -> bool:
         """Whether it takes long to draw the model's first values, and it may be built without."""
         return (
             self.case.config not in self.drawn
@@ -268,7 +278,7 @@ class Run:
 
     def _constants_blank(self) -> dict[str, np.ndarray] | None:
         """The buffers of a model that is built blank; None as for `_built_blank`."""
-        if not self._is_large():
+        if not self._is_worth_a_blank():
             return None
         blanks = self.blank.Blanks()
         try:

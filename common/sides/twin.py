@@ -25,6 +25,7 @@ from types import ModuleType
 
 import numpy as np
 
+from common.logs.reference import reference_values
 from common.logs.result_folder import (
     EXACT,
     FLOAT32,
@@ -41,7 +42,6 @@ from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
 from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
-from common.sides.reference import reference_values
 from common.sides.run import Job, Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, save

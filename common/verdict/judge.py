@@ -36,7 +36,7 @@ from common.verdict.kinks import Kinks
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
 from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
-from common.verdict.operators import EXCUSE, Evidence, constant_allowed, of_class, table, told
+from common.verdict.operators import EXCUSE, Evidence, constant_allowed, made_exact, of_class
 from common.verdict.origins import Streams, parent_code
 from common.verdict.row import AGREEING, FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
 from common.verdict.rule import judge_tensor
@@ -535,13 +535,9 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
             f"{summed} large tensors were judged by a sample of their values and by sums in which "
             "every value counts; --keep all keeps them whole"
         )
-    exact: dict[str, float] = {}
-    for found in logs.sidecars["cand64"].inexact.values():
-        for name, off in found.items():
-            exact[name] = max(off, exact.get(name, 0.0)) if name in table() else 0.0
-    exact = {name: off for name, off in exact.items() if off}
+    exact = made_exact(logs.sidecars["cand64"].inexact)
     if exact:
-        notes.append(f"computed exactly in the float64 run of so large a model: {told(exact)}")
+        notes.append(f"computed exactly in the float64 run of so large a model: {exact}")
     capped = sum(row.capped for row in rows)
     if capped:
         allowed = tolerance("cap")

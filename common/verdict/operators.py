@@ -161,11 +161,21 @@ class Evidence:
             site = parent_of(site)
         if site in found:
             return dict(found[site])
-        merged: dict[str, float] = {}
-        for operators in found.values():
-            for name, off in operators.items():
-                merged[name] = max(off, merged.get(name, 0.0))
-        return merged
+        return _anywhere(found)
+
+
+def made_exact(found: Mapping[str, Mapping[str, float]]) -> str:
+    """The operators of the table that a run computed exactly, in a sentence; empty for none."""
+    return told({name: off for name, off in _anywhere(found).items() if off and name in table()})
+
+
+def _anywhere(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Operator -> the farthest that it is off in any of the modules."""
+    merged: dict[str, float] = {}
+    for operators in found.values():
+        for name, off in operators.items():
+            merged[name] = max(off, merged.get(name, 0.0))
+    return merged
 
 
 def told(found: Mapping[str, float]) -> str:

@@ -14,7 +14,6 @@ from common.sides import paddle_side as side
 from common.sides.session import Session, using
 from common.sides.twin import main
 from common.system.errors import UserError
-from common.weights.layers import count_values
 from common.weights.states import load_owners
 from step4_backward.given import SCALES, normalised
 from step4_backward.rates import FACTORS, ROUNDING, Watch
@@ -64,12 +63,7 @@ def takes_steps(run):
     if run.case.name != run.first_case or run.request.feed:
         return False
     fed = run.request.single_step and not run.request.free
-    return not (fed and is_large(run) and run.request.keep != "all")
-
-
-def is_large(run):
-    """True for a model of which most steps are taken on given gradients."""
-    return count_values(load_owners(run.stored_weights)) > run.request.given_gradients_above
+    return not (fed and run.is_large and run.request.keep != "all")
 
 
 def gradients(run):
@@ -114,14 +108,14 @@ def hand_over(run, model):
 
     Those of the float64 run; of the float32 run where there is no other.
     """
-    case, values = run.case.name, count_values(load_owners(run.stored_weights))
-    if not is_large(run) or (case or "main") in run.suited.given:
+    case = run.case.name
+    if not run.is_large or (case or "main") in run.suited.given:
         return
     reached = [(name, value) for name, value in run.parameters(model) if value.grad is not None]
     run.stored_gradients.parent.mkdir(exist_ok=True)
     found = {name: side.gradient(value) for name, value in reached}
     run.states.save(run.stored_gradients, normalised(found))
-    run.suited.choose_given(case, values, GIVEN)
+    run.suited.choose_given(case, run.number_of_weights, GIVEN)
 
 
 def watch_inputs(run, inputs):
@@ -290,7 +284,7 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
     before = run.buffers(model)
     tensors = run.tensors()
     run.session.probing = False
-    whole = not is_large(run)
+    whole = not run.is_large
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
         run.session.begin(step, prefix=f"{run.prefix}{path}/")
@@ -301,8 +295,8 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
                 break
         loss.backward()
         if watch is not None and step == 0 and not whole:
-            slopes = (side.gradient(value).reshape(-1) for _, value in parameters)
-            watch.see_slope(optimizer.lr() * sum(float(np.dot(slope, slope)) for slope in slopes))
+            slope = norm_of(side.gradient(value) for _, value in parameters)
+            watch.see_slope(optimizer.lr() * slope**2)
             if watch.problem and not to_the_end:
                 break
         run.log(f"{path}/loss", loss)
@@ -324,7 +318,7 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
 
 def take_step(run, path, parameters, optimizer):
     """One step on the gradients that are there, and the weights and moments behind it."""
-    whole = not is_large(run)  # what Adam makes of a gradient's noise is not known of sums
+    whole = not run.is_large  # what Adam makes of a gradient's noise is not known of sums
     optimizer.step()
     weights = ((name, side.array(value)) for name, value in parameters)
     for name, values in run.as_reference(weights):

@@ -1,4 +1,7 @@
-"""The reference's float64 values, that a run of the other side is fed with."""
+"""The reference's float64 values, that a run of the other side is fed with.
+
+A log may hold sums of a large tensor; the whole tensor is then in another log of the same run.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
