@@ -269,11 +269,15 @@ def test_drift_is_judged_by_the_widest_self_twin_and_by_what_float32_rounds():
     # Paddle's Adam rounds eight times as much in the first steps as the self-twins have moved.
     assert drift(1e-5, own=3e-7, noise=2.4e-6).verdict == "ROUNDING"
     assert drift(1e-4, own=3e-7, noise=2.4e-6).verdict == "DIVERGED"
+    # The self-twins have not moved; what float32 adds at a first step, later steps add too.
+    assert drift(3e-5, own=1e-8, noise=1e-6).verdict == "DIVERGED"
+    assert drift(2e-5, own=1e-8, noise=1e-6).verdict == "ROUNDING"
     # Once the self-twins are far apart, nothing is magnified any more.
     assert drift(0.5, own=0.04, noise=1.0).verdict == "DIVERGED"
     note = drift(1e-5, own=3e-7, noise=2.4e-6).note
     assert "the sides' float32 losses are 1.0e-05 apart, rms of 12 steps" in note
     assert "2 self-twins drift by 3.0e-07; float32 rounds 8.0 times as much" in note
+    assert "in the first steps, by 8.8e-07 more at each" in note
 
 
 def test_what_was_chosen_is_refused_where_it_is_something_else(checkout):
