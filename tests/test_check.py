@@ -58,7 +58,7 @@ def test_reprod_log_reads_the_logs_and_finds_our_means(checkout):
         "h.compare_info(a, b)\n"
         "print(json.dumps({k: float(v['mean']) for k, v in h.diff_dict.items()}))\n"
     )
-    logs = [str(folder / f"forward_{side}.npy") for side in ("torch", "paddle")]
+    logs = [str(folder / f"forward_all_{side}.npy") for side in ("torch", "paddle")]
     done = checkout.python("-W", "ignore", "-c", script, *logs)
     theirs = json.loads(done.stdout.splitlines()[-1])
     assert theirs == ours

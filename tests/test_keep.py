@@ -16,7 +16,7 @@ from common.sides import write_log
 from common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "wide"
-STEMS = {1: "forward", 4: "bp_align"}
+STEMS = {1: "forward_all", 4: "bp_align_all"}
 # What is planted in the Paddle side -> the step that finds it, and its first row.
 FAULTS = {
     "one column of a sum": (

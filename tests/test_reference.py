@@ -31,7 +31,7 @@ def pair(tmp_path):
 def times(checkout):
     """When each side's log was made."""
     folder = checkout.path("step1_forward/log") / MODEL
-    return [(folder / f"forward_{side}.npy").stat().st_mtime_ns for side in ("torch", "paddle")]
+    return [(folder / f"forward_all_{side}.npy").stat().st_mtime_ns for side in ("torch", "paddle")]
 
 
 def test_reuse_keeps_the_torch_side_until_something_it_needs_changes(checkout):

@@ -28,7 +28,7 @@ def out(tmp_path):
     ):
         folder = tmp_path / step / model
         folder.mkdir(parents=True)
-        stem = "forward" if step == "step1_forward" else "loss"
+        stem = "forward_all" if step == "step1_forward" else "loss_all"
         for side in ("torch", "paddle"):
             for suffix, dtype in (("", np.float32), ("_fp64", np.float64)):
                 arrays = {

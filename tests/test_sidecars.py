@@ -94,7 +94,7 @@ class Results:
                 for self.key in log:
                     writer.add(self.key, log[self.key])
                 writer.add("grad/fc.bias", log[self.key] - log[self.key])
-            sidecar = replace(read_sidecar(path), step="bp_align", log_sha256=writer.sha256)
+            sidecar = replace(read_sidecar(path), step="bp_align_all", log_sha256=writer.sha256)
             self.sidecars[path] = json.loads(sidecar_path(path).read_text())
             self.sidecars[renamed] = sidecar.as_json()
 

@@ -52,7 +52,7 @@ def test_a_log_that_claims_transplants_is_not_unpickled(folder, tmp_path, capsys
 def test_reprod_logs_own_report_unpickles_nothing(folder, tmp_path):
     """Even of a log that changed after it was judged."""
     canary = tmp_path / "executed"
-    sides = [folder / f"forward_{side}.npy" for side in ("torch", "paddle")]
+    sides = [folder / f"forward_all_{side}.npy" for side in ("torch", "paddle")]
     good, bad = GuideReport(), GuideReport()
     good.begin(*sides, 1e-6, folder / "forward_diff.log")
     target = tmp_path / "spoilt.npy"
