@@ -4,27 +4,36 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import SAMPLES
 from common.pair.pairs import Case
 from common.sides.lift import lifting
 from common.sides.run import Job, Run
 from common.sides.session import Session, using
 from common.system.tree import tree_leaves
+from common.weights.layers import count_values
+from common.weights.states import load_owners
 from common.weights.suits import Sizes
 
 _PART_OF_DATA = 8  # samples, where a step runs on a data set
 
 
 def measuring(job: Job, case: Case) -> Callable[[Mapping[str, np.ndarray]], Sizes | None]:
-    """A function of a state: the sizes of the case's forward pass in float64.
+    """A function of a state: the sizes of the case's forward pass.
 
-    The owners of the case's weights are stored already; the model is built once.  A model that is
-    tied to float32 is measured in that; one that fails in both gives None: its own run says why.
+    The owners of the case's weights are stored already; the model is built once.  It is measured in
+    float64, and a large one in float32, which takes half as long: decades are the same in both.
+    One that fails in its precision is measured in the other, such as one that is tied to float32;
+    one that fails in both gives None: its own run says why.
     """
     runs: list[tuple[Run, object]] = []
+    precisions = ["float64", "float32"]
+    owners = load_owners(ResultFolder(job.folder).weights(case.name))
+    if count_values(owners) > job.request.given_gradients_above:
+        precisions.reverse()
 
     def measure(state: Mapping[str, np.ndarray]) -> Sizes | None:
-        for dtype in [run.dtype for run, _ in runs] or ["float64", "float32"]:
+        for dtype in [run.dtype for run, _ in runs] or precisions:
             try:
                 with lifting(dtype == "float64"):
                     if not runs:
