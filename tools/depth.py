@@ -195,47 +195,41 @@ def _verdicts(rows: Sequence[dict]) -> set[str]:
 
 
 def draw(found: dict[str, list[dict]], target: Path) -> None:
+    """Write depth_figure's picture."""
+    marks.save(depth_figure(found), target)
+
+
+def depth_figure(found: dict[str, list[dict]]):
     """A panel a run; in each layer a lane for each series, so that none lies on another.
 
     The panels of models of as many layers stand below each other.  Small marks are a layer's
     tensors in their order, a large one is what it hands on; what is exactly 0 cannot be shown.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     columns: dict[int, list[str]] = {}
     for name, tensors in found.items():
         columns.setdefault(len(_layers(tensors)), []).append(name)
     depths = sorted(columns)
     rows = max(map(len, columns.values()))
-    figure, panels = pyplot.subplots(
-        rows,
-        len(depths),
-        figsize=(max(9.0, 1.0 + 0.72 * sum(depths)), 1.1 + 2.5 * rows),
-        squeeze=False,
-        sharey=True,
-        width_ratios=[depth + 0.8 for depth in depths],
+    figure = Figure(figsize=(max(9.0, 1.0 + 0.72 * sum(depths)), 1.1 + 2.5 * rows))
+    panels = figure.subplots(
+        rows, len(depths), squeeze=False, sharey=True, width_ratios=[n + 0.8 for n in depths]
     )
     for column, depth in enumerate(depths):
-        for row in range(rows):
-            panel = panels[row, column]
+        for row, panel in enumerate(panels[:, column]):
             if row < len(columns[depth]):
                 _draw_run(panel, columns[depth][row], found[columns[depth][row]])
             else:
                 panel.set_axis_off()
-    for row in range(rows):
-        panels[row, 0].set_ylabel("error, in the tensor's unit")
+    for panel in panels[:, 0]:
+        panel.set_ylabel("error, in the tensor's unit")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     told = "large marks: the hidden states that a layer hands on; small marks: its other tensors"
     legend = {"loc": "upper center", "ncols": 3, "frameon": False, "fontsize": 9}
     figure.legend(handles, labels, title=told, title_fontsize=9, **legend)
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.72 / figure.get_figheight()))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with whole(target) as temporary:
-        figure.savefig(temporary, dpi=110, format="png")
-    pyplot.close(figure)
+    return figure
 
 
 # Column of a row, its place in a layer from 0 to 1, its label and its mark.  The gap of the float64
@@ -253,18 +247,20 @@ GUIDES_LIMIT = 1e-6
 def _draw_run(panel, name: str, tensors: Sequence[dict]) -> None:
     layers = _layers(tensors)
     for column, (left, right), label, mark in SERIES:
-        thin = {"linewidths": 0.6} if mark["marker"] == "x" else {"edgecolors": "none"}
-        bold = {"linewidths": 1.6} if mark["marker"] == "x" else {"edgecolors": "black"}
+        places, values, large = [], [], []
         for number, layer in layers.items():
-            places = number + np.linspace(left, right, len(layer))
-            values = [row[column] or np.nan for row in layer]
-            panel.scatter(places, values, s=5, alpha=0.55, zorder=2, **mark, **thin)
             last = max(i for i, row in enumerate(layer) if row["key"].endswith(HANDED_ON))
-            named = {"label": label} if number == min(layers) else {}
-            panel.scatter(places[last], values[last], s=34, zorder=3, **mark, **bold, **named)
-    panel.axhline(
-        GUIDES_LIMIT, color=marks.GREY, lw=1, ls="--", zorder=1, label="1e-6: the guide's limit"
-    )
+            large.append(len(places) + last)
+            places += (number + np.linspace(left, right, len(layer))).tolist()
+            values += [row[column] or np.nan for row in layer]
+        cross = mark["marker"] == "x"  # has no edge
+        thin = {"linewidths": 0.6} if cross else {"edgecolors": "none"}
+        bold = {"linewidths": 1.6} if cross else {"edgecolors": marks.BLACK}
+        panel.scatter(places, values, s=5, alpha=0.55, zorder=2, **mark, **thin)
+        places, values = ([numbers[i] for i in large] for numbers in (places, values))
+        panel.scatter(places, values, s=34, zorder=3, label=label, **mark, **bold)
+    line = {"color": marks.GREY, "lw": 1, "ls": "--", "zorder": 1}
+    panel.axhline(GUIDES_LIMIT, label="1e-6: the guide's limit", **line)
     for number in range(1, len(layers)):
         panel.axvline(number, color=marks.GREY, lw=0.3, zorder=0)
     panel.set(yscale="log", xlim=(0, len(layers)), xlabel="layer")
