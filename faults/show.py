@@ -17,7 +17,7 @@ TILES = {
     "right": (marks.BLUE, "None", marks.BLACK, "a correct port passed"),
     "missed": (marks.RED, "x", marks.BLACK, "missed, or a correct port failed"),
     "blind": ("#d5d5d5", "|", marks.BLACK, "fails, but the correct port too"),
-    "no logs": ("#ffffff", "None", marks.BLACK, "refused before there were logs"),
+    "no logs": ("#ffffff", "^", marks.GREY, "refused before there were logs"),
 }
 TOOLS = {"reprod_log": "reprod_log, mean 1e-6", "padiff": "PaDiff, default"}
 
@@ -189,7 +189,7 @@ def faults_figure(found: dict):
         ncols=len(TILES),
         frameon=False,
     )
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.tight_layout(rect=(0, 0.42 / figure.get_figheight(), 1, 1))
     return figure
 
 
