@@ -54,11 +54,14 @@ def curves_figure(model: str, losses: dict, score: str, scores: dict, parts: Seq
         every = max(1, losses[side].size // MARKS_OF_A_CURVE)
         steps = np.arange(i * every // 2, losses[side].size, every)
         left.plot(losses[side], **line)
-        left.scatter(steps, losses[side][steps], s=30, **mark, **seen)
+        size = 16 if i else 80
+        left.scatter(steps, losses[side][steps], s=size, **mark, **seen)
         epochs = np.arange(1, scores[side].size + 1)
         middle.plot(epochs, scores[side], **line)
-        middle.scatter(epochs, scores[side], s=16 if i else 90, **mark, **seen)
+        middle.scatter(epochs, scores[side], s=size, **mark, **seen)
     left.set(title=f"{model}: training loss", xlabel="step", ylabel="loss")
+    for axes in (left, middle):
+        axes.xaxis.get_major_locator().set_params(integer=True)
     middle.set(title=f"test {score}", xlabel="epoch", ylabel=score)
     for other, label, mark in (
         ("paddle", "torch − Paddle", marks.DIFFERENCE),
