@@ -17,6 +17,7 @@ help:
 	@echo "make clean      remove logs and caches"
 	@echo "make distclean  remove .venv as well"
 	@echo "Another Python: make install PYTHON=/path/to/python3.12"
+	@echo "Another index for torch's CPU build: make install TORCH_INDEX=https://.../whl/cpu"
 
 # The first Python that will do, unless .venv is already what pyproject.toml asks for.
 install:

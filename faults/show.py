@@ -6,22 +6,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from common.report import marks
 from faults.fault import AREAS
 
 MARKS = {"caught": "[green]caught[/green]", "missed": "[red]MISSED[/red]"}
-COLOURS = {
-    "origin": "#1a9850",
-    "caught": "#a6d96a",
-    "missed": "#d73027",
-    "blind": "#bdbdbd",
-    "no logs": "#ffffff",
-}
-MEANING = {
-    "origin": "caught, and its first row named",
-    "caught": "caught",
-    "missed": "missed, or a correct port failed",
-    "blind": "fails, but the correct port too",
-    "no logs": "refused before there were logs",
+# What a tile shows: its colour, the mark in it and that mark's colour, and what it means.
+TILES = {
+    "origin": (marks.BLUE, "o", "#ffffff", "caught, and its first row named"),
+    "caught": ("#a9d5f2", "_", marks.BLACK, "caught"),
+    "right": (marks.BLUE, "None", marks.BLACK, "a correct port passed"),
+    "missed": (marks.RED, "x", marks.BLACK, "missed, or a correct port failed"),
+    "blind": ("#d5d5d5", "|", marks.BLACK, "fails, but the correct port too"),
+    "no logs": ("#ffffff", "^", marks.GREY, "refused before there were logs"),
 }
 TOOLS = {"reprod_log": "reprod_log, mean 1e-6", "padiff": "PaDiff, default"}
 
@@ -154,15 +150,15 @@ def ours(fault: dict) -> str:
 
 
 def draw(found: dict, target: Path) -> None:
-    """Every fault as a tile, in the same place under each of three tools; below, correct ports."""
-    import matplotlib
+    """Write faults_figure's picture."""
+    marks.save(faults_figure(found), target)
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
+
+def faults_figure(found: dict):
+    """Every fault as a tile, in the same place under each of three tools; below, correct ports."""
+    from matplotlib.figure import Figure
 
     n = rates(found)
-    areas = [area for area in AREAS if any(f["area"] == area for f in found["faults"])]
     columns = {"this workbench": ours}
     for tool, name in TOOLS.items():
         columns[name] = lambda fault, tool=tool: peer(fault, tool)
@@ -170,43 +166,72 @@ def draw(found: dict, target: Path) -> None:
     titles += [
         f"{n[f'{tool}_caught']} of {n[f'{tool}_seen']} told from the correct port" for tool in TOOLS
     ]
-    figure, panels = pyplot.subplots(1, 3, figsize=(13, 0.32 * len(areas) + 1.9), sharey=True)
-    widest = max(sum(f["area"] == area for f in found["faults"]) for area in areas)
-    widest = max(widest, len(found["controls"]))
+    groups = {area: [fault for fault in found["faults"] if fault["area"] == area] for area in AREAS}
+    groups = {area: faults for area, faults in groups.items() if faults}
+    widest = max(MOST_IN_A_LINE, *(len(faults) for faults in groups.values()))
+    # Correct ports, several lines of them, come last.
+    lines = len(groups) + -(-len(found["controls"]) // widest)
+    figure = Figure(figsize=(3 * (0.165 * widest + 0.3) + 1.4, 0.29 * lines + 1.7))
+    panels = figure.subplots(1, 3, sharey=True)
+    used: set[str] = set()
     for panel, (name, tile), title in zip(panels, columns.items(), titles, strict=True):
-        for row, area in enumerate(areas):
-            of_area = [fault for fault in found["faults"] if fault["area"] == area]
-            for column, fault in enumerate(of_area):
-                _tile(panel, column, row, COLOURS[tile(fault)])
         tool = next((tool for tool, told in TOOLS.items() if told == name), None)
-        for column, control in enumerate(found["controls"]):
-            alarm = (
-                control["exit_code"] != 0 if tool is None else (control["peers"][tool] == "fails")
-            )
-            _tile(panel, column, len(areas) + 0.5, COLOURS["missed" if alarm else "origin"])
+        shown = {area: [tile(fault) for fault in faults] for area, faults in groups.items()}
+        alarms = [alarm(control, tool) for control in found["controls"]]
+        shown["correct ports"] = ["missed" if wrong else "right" for wrong in alarms]
+        used |= {word for words in shown.values() for word in words}
+        _draw_tool(panel, shown, widest)
         panel.set_title(f"{name}\n{title}", fontsize=10)
-        panel.set(xlim=(-0.7, widest - 0.3), ylim=(len(areas) + 1.2, -0.7), xticks=[])
-        panel.set_yticks([*range(len(areas)), len(areas) + 0.5], [*areas, "correct ports"])
-        panel.tick_params(length=0)
-        for side in panel.spines.values():
-            side.set_visible(False)
-    used = {tile(fault) for fault in found["faults"] for tile in columns.values()}
-    handles = [
-        Patch(facecolor=COLOURS[word], edgecolor="#999999", label=MEANING[word])
-        for word in COLOURS
-        if word in used
-    ]
-    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
-    figure.savefig(target, dpi=110)
-    pyplot.close(figure)
+    figure.legend(
+        [_handle(word) for word in TILES if word in used],
+        [meaning for word, (*_, meaning) in TILES.items() if word in used],
+        loc="lower center",
+        ncols=len(TILES),
+        frameon=False,
+    )
+    figure.tight_layout(rect=(0, 0.42 / figure.get_figheight(), 1, 1))
+    return figure
 
 
-def _tile(panel, column: int, row: float, colour: str) -> None:
+MOST_IN_A_LINE = 29  # tiles, unless an area has more
+
+
+def alarm(control: dict, tool: str | None) -> bool:
+    """Whether a correct run fails: under a tool's rule, or, None, under ours."""
+    return control["exit_code"] != 0 if tool is None else control["peers"][tool] == "fails"
+
+
+def _draw_tool(panel, shown: dict[str, list[str]], widest: int) -> None:
+    """Tiles, a line or more for each group; the last, of correct ports, a little apart."""
     from matplotlib.patches import Rectangle
 
-    panel.add_patch(
-        Rectangle(
-            (column - 0.42, row - 0.4), 0.84, 0.8, facecolor=colour, edgecolor="#999999", lw=0.4
-        )
-    )
+    places: dict[str, list[tuple[float, float]]] = {}
+    ticks, row = [], 0.0
+    for number, (group, words) in enumerate(shown.items()):
+        row += 0.5 if number == len(shown) - 1 else 0.0
+        ticks.append((row, group))
+        for i, word in enumerate(words):
+            places.setdefault(word, []).append((i % widest, row + i // widest))
+        row += -(-len(words) // widest)
+    for word, tiles in places.items():
+        colour, mark, mark_colour, _ = TILES[word]
+        for x, y in tiles:
+            look = {"facecolor": colour, "edgecolor": marks.GREY, "lw": 0.5}
+            panel.add_patch(Rectangle((x - 0.43, y - 0.4), 0.86, 0.8, **look))
+        xs, ys = zip(*tiles, strict=True)
+        panel.scatter(xs, ys, s=14, marker=mark, color=mark_colour, linewidths=1)
+    panel.set(xlim=(-0.7, widest - 0.3), ylim=(row - 0.3, -0.7), xticks=[])
+    panel.set_yticks([y for y, _ in ticks], [group for _, group in ticks])
+    panel.tick_params(length=0)
+    for side in panel.spines.values():
+        side.set_visible(False)
+
+
+def _handle(word: str):
+    """A tile in the legend, with its mark."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    colour, mark, mark_colour, _ = TILES[word]
+    line = Line2D([], [], marker=mark, color=mark_colour, ls="none", markersize=5)
+    return Patch(facecolor=colour, edgecolor=marks.GREY), line

@@ -67,7 +67,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         if "predictions" in torch_log and "predictions" in paddle_log:
             rows.append(_predictions(torch_log, paddle_log))
         of_seeds = _seeds(torch_log, paddle_log)
-    draw_curves(folder, pair.name)
+    draw_curves(folder, pair.name, [steps for _, steps in parts])
     with (
         read_log(ResultFolder(folder).log("train_init", "torch")) as torch_init,
         read_log(ResultFolder(folder).log("train_init", "paddle")) as paddle_init,

@@ -1,5 +1,6 @@
 """The picture of step 5: both sides' curves, and their drift beside the self-twin's."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,16 +8,17 @@ import numpy as np
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import CURVES
-from common.system.files import whole
+from common.report import marks
+
+SELF = {"color": marks.GREEN, "marker": "^"}
+MARKS_OF_A_CURVE = 12  # of each side, between those of the other
 
 
-def draw_curves(folder: Path, model: str) -> Path:
-    """Write train_curves.png in a model's log folder of step 5; returns its path."""
-    import matplotlib
+def draw_curves(folder: Path, model: str, parts: Sequence[np.ndarray]) -> Path:
+    """Write train_curves.png in a model's log folder of step 5; returns its path.
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    `parts`: the steps of each part of the training whose drift is judged.
+    """
     with (
         read_log(ResultFolder(folder).log("train_full", "torch")) as torch_log,
         read_log(ResultFolder(folder).log("train_full", "paddle")) as paddle_log,
@@ -30,25 +32,58 @@ def draw_curves(folder: Path, model: str) -> Path:
         curves = {f"curve/{name}" for name in CURVES}
         score = next(k for k in torch_log if k.startswith("curve/") and k not in curves)
         scores = {"torch": torch_log[score], "paddle": paddle_log[score]}
-    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12, 3.4))
-    for side, style in (("torch", "-"), ("paddle", "--")):
-        left.plot(np.arange(losses[side].size), losses[side], style, label=side, linewidth=1)
+    target = ResultFolder(folder).training_curves()
+    name = score.rpartition("/")[2].replace("_", " ")
+    marks.save(curves_figure(model, losses, name, scores, parts), target)
+    return target
+
+
+def curves_figure(model: str, losses: dict, score: str, scores: dict, parts: Sequence[np.ndarray]):
+    """Losses of each step of both sides and of the self-twin, and both sides' score of each epoch.
+
+    The sides' curves lie on each other where all is well: torch's is wide and light, and Paddle's,
+    which comes later, narrow and dark, so that both are seen.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 4.1))
+    left, middle, right = figure.subplots(1, 3)
+    for i, (side, mark) in enumerate((("torch", marks.TORCH), ("paddle", marks.PADDLE))):
+        line = {"color": mark["color"], "linewidth": 1.0 if i else 4.0, "zorder": 2}
+        seen = {"label": ("torch", "Paddle")[i], "edgecolors": marks.BLACK, "zorder": 3 + i}
+        every = max(1, losses[side].size // MARKS_OF_A_CURVE)
+        steps = np.arange(i * every // 2, losses[side].size, every)
+        left.plot(losses[side], **line)
+        size = 16 if i else 80
+        left.scatter(steps, losses[side][steps], s=size, **mark, **seen)
         epochs = np.arange(1, scores[side].size + 1)
-        middle.plot(epochs, scores[side], style, label=side, marker=".")
-    left.set(title=f"{model}: training loss", xlabel="step")
-    middle.set(title=f"test {score.rpartition('/')[2].replace('_', ' ')}", xlabel="epoch")
-    tiny = 2.0**-30  # a logarithmic axis cannot show a drift of zero
-    for other, label in (("paddle", "torch − paddle"), ("self", "torch − torch one ulp away")):
+        middle.plot(epochs, scores[side], **line)
+        middle.scatter(epochs, scores[side], s=size, **mark, **seen)
+    left.set(title=f"{model}: training loss", xlabel="step", ylabel="loss")
+    for axes in (left, middle):
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    middle.set(title=f"test {score}", xlabel="epoch", ylabel=score)
+    for other, label, mark in (
+        ("paddle", "torch − Paddle", marks.DIFFERENCE),
+        ("self", "torch − torch, begun one ulp away", SELF),
+    ):
         both = min(losses["torch"].size, losses[other].size)  # a side may have taken fewer steps
-        drift = np.abs(losses["torch"][:both] - losses[other][:both]) + tiny
-        right.semilogy(np.arange(both), drift, label=label, lw=0.8)
-    right.set(title="difference of the losses", xlabel="step")
+        drift = np.abs(losses["torch"][:both] - losses[other][:both])
+        # What is exactly 0 cannot be shown on a logarithmic axis.
+        right.scatter(np.arange(both), _shown(drift), s=4, alpha=0.3, linewidths=0.6, **mark)
+        there = [part for part in parts if part[-1] < both]
+        rms = np.array([np.sqrt(np.mean(drift[part] ** 2)) for part in there])
+        places = [part.mean() for part in there]
+        right.plot(places, _shown(rms), label=label, linewidth=1.2, **mark)
+    right.set(title="difference of the losses", xlabel="step", yscale="log")
+    right.set_ylabel("each step (small), rms of a part (large)")
     for axes in (left, middle, right):
-        axes.legend(fontsize=8)
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "frameon": False}
+        axes.legend(fontsize=8, ncols=2, **place)
         axes.grid(alpha=0.3)
     figure.tight_layout()
-    target = ResultFolder(folder).training_curves()
-    with whole(target) as temporary:
-        figure.savefig(temporary, dpi=110, format="png")
-    pyplot.close(figure)
-    return target
+    return figure
+
+
+def _shown(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 0, values, np.nan)

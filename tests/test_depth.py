@@ -82,6 +82,55 @@ def test_table_and_picture(rows, tmp_path):
     assert (tmp_path / "depth.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.fixture
+def stored(rows, tmp_path, monkeypatch):
+    """Tables of an earlier run, a page and a folder of pictures that a test may change."""
+    monkeypatch.setattr(depth, "TABLES", tmp_path / "tables")
+    monkeypatch.setattr(depth, "PICS", tmp_path / "pics")
+    monkeypatch.setattr(depth, "PAGE", tmp_path / "depth.md")
+    (tmp_path / "depth.md").write_text("<!-- generated: depth -->\nold\n<!-- end -->\n")
+    for preset in depth.PRESETS:
+        for word in depth.WEIGHTS:
+            depth._write_table(depth._table(f"{preset}, {depth._words(word)}"), rows)
+    return tmp_path
+
+
+def test_pages_and_their_picture_are_written_when_that_is_asked_for(stored, rows, capsys):
+    assert depth.main(["--stored"]) == 0
+    assert "| enwik8-lsh-12, trained-like weights | " in capsys.readouterr().out
+    assert (stored / "tables" / "depth.png").is_file() and not (stored / "pics").exists()
+    assert "old" in (stored / "depth.md").read_text()
+    assert depth.main(["--stored", "--write"]) == 0
+    assert (stored / "pics" / "depth.png").is_file()
+    page = (stored / "depth.md").read_text()
+    assert f"| enwik8-local-2, random weights | {len(rows)} | " in page and "old" not in page
+    for path in stored.rglob("depth.*"):
+        path.unlink()
+    capsys.readouterr()
+    assert depth.main(["--stored", "--write", "--preset", "text"]) == 2
+    assert "leave out --weights and --preset" in capsys.readouterr().err
+    assert depth.main(["--stored", "--preset", "text"]) == 2
+    assert "there is no such table; leave out --stored" in capsys.readouterr().err
+    (stored / "tables" / "enwik8-lsh-2-random-weights.csv").write_text("key,verdict\na,b\n")
+    assert depth.main(["--stored"]) == 2
+    assert "not a table of this program" in capsys.readouterr().err
+    assert list(stored.rglob("depth.*")) == [], "nothing half-written"
+
+
+def test_samples_are_not_taken_for_tensors(tmp_path):
+    """The fault that was there: a log of sums measured as if it held every value."""
+    from common.logs.sidecar import Sidecar, write_sidecar
+    from common.logs.writer import LogWriter
+
+    for name in ("torch", "paddle", "torch_fp64", "paddle_fp64"):
+        with LogWriter(tmp_path / f"forward_{name}.npy") as writer:
+            writer.add("a", np.zeros((4, 5), dtype=np.float32))
+    assert len(list(depth.distances(tmp_path))) == 1
+    write_sidecar(tmp_path / "forward_paddle.npy", Sidecar(sums={"a": [4, 5]}))
+    with pytest.raises(UserError, match="forward_paddle.npy: a sample of large tensors; run"):
+        list(depth.distances(tmp_path))
+
+
 def test_a_wrong_preset_is_one_sentence():
     with pytest.raises(UserError, match="no such preset"):
         depth.measured("enwik9", None)

@@ -222,8 +222,9 @@ def installed_pythons():
         if not stamp.is_file() or json.loads(stamp.read_text()) != list(requirements):
             venv.EnvBuilder(with_pip=True, symlinks=True, clear=True).create(INSTALLED / side)
             pip = [str(python), "-m", "pip", "install"]
-            if side == "torch" and install.answers(f"{install.TORCH_CPU_INDEX}/torch/"):
-                cpu = ["--no-deps", "--index-url", install.TORCH_CPU_INDEX]
+            index = install.torch_index() if side == "torch" else None
+            if index is not None:
+                cpu = ["--no-deps", "--index-url", index]
                 subprocess.run([*pip, *cpu, requirements[0]], check=True)
             subprocess.run([*pip, *requirements], check=True)
             stamp.write_text(json.dumps(requirements))

@@ -7,17 +7,20 @@ import contextlib
 import dataclasses
 import functools
 import json
+import re
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 import faults.worker as worker_module
+from common.system.errors import UserError
 from faults import record, run, show
 from faults.catalogue import FAULTS
-from faults.checkout import ROOT
+from faults.checkout import ROOT, Checkout
 from faults.fault import AREAS, Fault
 from faults.worker import COLD, Check, Worker
+from tools import red
 
 BY_ID = {fault.id: fault for fault in FAULTS}
 # One for each way in which a fault is planted or found.
@@ -253,6 +256,24 @@ def test_result_is_drawn_and_written_as_a_table(tmp_path):
     show.draw(found, tmp_path / "faults.png")
     assert (tmp_path / "faults.png").read_bytes()[1:4] == b"PNG"
     assert "| 1 | fastformer | a fault | yes | `main/logits` | missed |" in show.as_markdown(found)
+
+
+def test_red_block_of_the_pages_is_what_a_check_says_of_a_planted_epsilon(tmp_path):
+    """The block that `python -m tools.red` leaves: the mistake's own line, on both sides, and that
+    the guide's rule passes it."""
+    copy = Checkout(tmp_path)
+    fault = red.named(red.SHOWN)
+    text, report = red.planted(copy, fault, "--case", red.CASE)
+    assert report["first_diverged"] == fault.origin and report["guide_passed"] is True
+    assert fault.origin in text and len(text.splitlines()) < 40
+    for side in ("torch", "paddle"):
+        path, number = re.search(rf"(common/\S*/{side}_model\.py):(\d+)", text).groups()
+        assert "self.LayerNorm(" in (ROOT / path).read_text().splitlines()[int(number) - 1]
+    assert str(tmp_path) not in text and "┃" not in text, "the same text wherever it is run"
+    assert copy.path(fault.file).read_text() == (ROOT / fault.file).read_text()
+    unseen = dataclasses.replace(fault, new=fault.old)
+    with pytest.raises(UserError, match="layernorm-epsilon-small was not found"):
+        red.planted(copy, unseen, "--case", red.CASE)
 
 
 def test_unknown_fault_is_one_sentence(capsys):

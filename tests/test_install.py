@@ -1,14 +1,24 @@
-"""What `make install` decides, without installing anything."""
+"""What `make install` decides, and what it says of it; no network is asked."""
 
+import http.server
 import json
+import shlex
 import socket
 import subprocess
 import sys
+import threading
 import time
+import tomllib
+import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from pages import blocks
 
+from common.check.flags import Parser
+from common.check_all import all_steps
 from tools import install
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,6 +27,60 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_frameworks_are_pinned():
     requirements = install.read_requirements()
     assert {"paddlepaddle==3.3.1", "torch==2.13.0", "reprod_log==1.0.1"} <= set(requirements)
+
+
+def not_installable(project: dict) -> list[str]:
+    """The requirements that no installation has been seen to meet: the package is not here in such
+    a version, or it would write into the folder of another."""
+    extras = project["optional-dependencies"].values()
+    wanted = [Requirement(r) for r in [*project["dependencies"], *sum(extras, [])]]
+    names = {requirement.name.lower() for requirement in wanted}
+    found = []
+    for requirement in wanted:
+        if requirement.marker and not requirement.marker.evaluate():
+            continue
+        try:
+            there = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            found.append(str(requirement))
+            continue
+        if not requirement.specifier.contains(there, prereleases=True):
+            found.append(str(requirement))
+    if {"paddlepaddle", "paddlepaddle-gpu"} <= names:
+        found.append("paddlepaddle and paddlepaddle-gpu, which share a folder")
+    return found
+
+
+def test_every_extra_can_be_installed():
+    """Offline: what `make install` made meets each of them, so that each name and pin exists."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert not_installable(project) == []
+    # Planted: the extra that was there until nobody could install it, and a pin of no version.
+    project["optional-dependencies"]["gpu"] = ["paddlepaddle-gpu==3.3.1", "numpy==99.0"]
+    assert not_installable(project) == [
+        "paddlepaddle-gpu==3.3.1",
+        "numpy==99.0",
+        "paddlepaddle and paddlepaddle-gpu, which share a folder",
+    ]
+
+
+def test_the_block_for_a_gpu_can_be_copied():
+    """Two environments, each with one framework, at the versions that the checks are measured
+    with; its last line is one that the check takes."""
+    lines = [line for line in blocks((ROOT / "docs" / "gpu.md").read_text()) if line]
+    made = [shlex.split(line)[3] for line in lines if " -m venv " in line]
+    pins = {Requirement(r).name: r for r in install.read_requirements()}
+    gpu = pins["paddlepaddle"].replace("paddlepaddle", "paddlepaddle-gpu")
+    pip = {words[0]: words[4:] for words in map(shlex.split, lines) if words[1:3] == ["-m", "pip"]}
+    index = "https://www.paddlepaddle.org.cn/packages/stable/cu126/"
+    assert pip == {
+        f"{made[0]}/bin/python": [pins["numpy"], pins["torch"]],
+        f"{made[1]}/bin/python": [pins["numpy"], gpu, "--extra-index-url", index],
+    }
+    program, check, *options = shlex.split(lines[-1])
+    assert (program, check) == (".venv/bin/python", "step1_forward/check_step1.py")
+    parsed = Parser("").take(*all_steps()[0].takes).parse_args(options)
+    assert parsed.device == "gpu" and [parsed.torch_python, parsed.paddle_python] == list(pip)
 
 
 def test_done_means_these_requirements_and_a_python_that_starts(tmp_path, monkeypatch):
@@ -51,7 +115,124 @@ def test_a_server_that_does_not_answer_costs_little(monkeypatch):
     assert not install.answers("no address at all")
 
 
+class Index:
+    """An index of packages on this machine, with a torch that is nothing but its name."""
+
+    def __init__(self, folder: Path):
+        page = folder / "torch"
+        page.mkdir()
+        wheel = "torch-2.13.0+cpu-py3-none-any.whl"
+        (page / "index.html").write_text(f'<a href="{wheel.replace("+", "%2B")}">{wheel}</a>')
+        about = "torch-2.13.0+cpu.dist-info"
+        with zipfile.ZipFile(page / wheel, "w") as file:
+            file.writestr(
+                f"{about}/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n"
+            )
+            tags = "Root-Is-Purelib: true\nTag: py3-none-any\n"
+            file.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\n{tags}")
+            file.writestr(f"{about}/RECORD", "")
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *arguments):
+                super().__init__(*arguments, directory=folder)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+
+@pytest.fixture
+def index(tmp_path):
+    (tmp_path / "index").mkdir()
+    made = Index(tmp_path / "index")
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    """An installation that goes into a folder of its own and asks no other index."""
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", install.TORCH_INDEX):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    made = tmp_path / ".venv"
+    monkeypatch.setattr(install, "VENV", made)
+    monkeypatch.setattr(install, "PYTHON", made / "bin" / "python")
+    monkeypatch.setattr(install, "STAMP", made / "installed.json")
+    monkeypatch.setattr(install, "LOCK", tmp_path / ".venv.lock")
+    monkeypatch.setattr(install, "read_requirements", lambda: ["torch==2.13.0"])
+    return made
+
+
+@pytest.fixture
+def dead():
+    """An address where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        return f"http://127.0.0.1:{gone.getsockname()[1]}"
+
+
+def test_torch_comes_from_the_index_that_was_named(index, environment, monkeypatch, capfd):
+    monkeypatch.setenv(install.TORCH_INDEX, f"{index.url}/")
+    assert install.main([]) == 0
+    assert f"2 GB where {index.url} has a CPU build of torch" in capfd.readouterr().out
+    (there,) = environment.glob("lib/python3*/site-packages/torch-*.dist-info")
+    assert there.name == "torch-2.13.0+cpu.dist-info" and install.is_done(["torch==2.13.0"])
+
+
+def test_an_index_that_was_named_and_will_not_do_is_a_sentence(
+    index, dead, environment, monkeypatch, capsys
+):
+    for url, said in (
+        (dead, f"TORCH_INDEX={dead}: {dead}/torch/ does not answer within 3 s"),
+        (f"{index.url}/elsewhere", "/elsewhere/torch/ does not answer within 3 s, or there is no"),
+        ("whl/cpu", "TORCH_INDEX=whl/cpu: not the address of an index (https://…)"),
+    ):
+        monkeypatch.setenv(install.TORCH_INDEX, url)
+        assert install.main([]) == 2
+        told = capsys.readouterr()
+        assert told.err.startswith("installation failed: ") and said in told.err
+        assert told.out == "" and not environment.exists(), "nothing may be installed instead"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere PyPI's torch has no CUDA")
+def test_what_pypis_torch_costs_is_said_before_it_is_fetched(
+    index, dead, environment, monkeypatch, capsys
+):
+    """Where PyTorch's own index is dead, and where it lacks this torch."""
+    asked = []
+    monkeypatch.setattr(install.venv.EnvBuilder, "create", lambda *_: environment.mkdir())
+
+    def pip(*arguments):
+        asked.append((arguments, capsys.readouterr().out))
+        if "--index-url" in arguments:
+            raise subprocess.CalledProcessError(1, "pip")
+
+    monkeypatch.setattr(install, "pip", pip)
+    for url, first in ((dead, "does not answer."), (index.url, "has no torch==2.13.0")):
+        monkeypatch.setattr(install, "TORCH_CPU_INDEX", url)
+        assert install.main([]) == 0
+        arguments, told = asked.pop()
+        assert arguments == ("torch==2.13.0",)
+        assert f"{url} {first}" in told and "up to 6 GB instead of 2" in told
+        assert "make install TORCH_INDEX=https://…/whl/cpu" in told
+        install.STAMP.unlink()
+    # The index that was named lacks it: nothing else is taken instead.
+    monkeypatch.setenv(install.TORCH_INDEX, index.url)
+    monkeypatch.setattr(install, "TORCH_CPU_INDEX", dead)
+    asked.clear()
+    assert install.main([]) == 2
+    assert "pip finds no torch==2.13.0 for this Python there" in capsys.readouterr().err
+    assert len(asked) == 1
+
+
 def test_help_names_every_target():
     run = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     for target in ("install", "check", "test", "environments", "lint", "clean"):
         assert f"make {target} " in run.stdout
+    assert f"make install {install.TORCH_INDEX}=" in run.stdout

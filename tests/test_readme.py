@@ -125,7 +125,7 @@ def test_results_table_and_its_place():
         fill("nothing", {"x": "new"})
 
 
-def test_each_part_goes_to_its_page(tmp_path, monkeypatch):
+def test_each_part_goes_to_its_page(tmp_path, monkeypatch, capsys):
     for page in PAGES:
         copy = tmp_path / page.relative_to(ROOT)
         copy.parent.mkdir(exist_ok=True)
@@ -135,9 +135,17 @@ def test_each_part_goes_to_its_page(tmp_path, monkeypatch):
     report = {"rows": [row | numbers | {"guide_passed": None, "note": "as good as each other"}]}
     (tmp_path / "report.json").write_text(json.dumps(report))
     (tmp_path / "report.txt").write_text("a table of verdicts\n")
+    wrong = row | numbers | {"gap": 1e-3, "verdict": "DIVERGED"}
+    red = tmp_path / "red.json"
+    red.write_text(json.dumps({"a fault": {"what": "a wrong epsilon", "rows": [wrong]}}))
     monkeypatch.setattr(tools.readme, "ROOT", tmp_path)
     monkeypatch.setattr(tools.readme, "PICS", tmp_path / "pics")
-    assert main(["--report", str(tmp_path / "report.json")]) == 0
+    report = ["--report", str(tmp_path / "report.json")]
+    # Without wrong ports the picture would lose them: it stays as it is.
+    assert main([*report, "--red", str(tmp_path / "none.json")]) == 0
+    assert "pics/verdicts.png stays as it is" in capsys.readouterr().out
+    assert not (tmp_path / "pics" / "verdicts.png").exists()
+    assert main([*report, "--red", str(red)]) == 0
     assert "```\na table of verdicts\n```" in (tmp_path / "README.md").read_text()
     results = (tmp_path / "docs" / "results.md").read_text()
     assert "* `m`: as good as each other" in results and "| 5 | ROUNDING, 1 rows" in results
@@ -161,5 +169,5 @@ def test_pictures_are_drawn(checkout, tmp_path):
     from tools.readme import _rows, draw_verdicts
 
     target = Path(tmp_path) / "verdicts.png"
-    draw_verdicts(_rows(report), [], target)
+    draw_verdicts(_rows(report), {}, target)
     assert target.read_bytes().startswith(b"\x89PNG")

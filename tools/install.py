@@ -4,6 +4,9 @@
     python3.11 -I tools/install.py --is-done  exit 0 where nothing is to be done
     python3.11 -I tools/install.py --will-do  exit 0 where this Python can make the environment
 
+On Linux torch comes from PyTorch's index of CPU builds; TORCH_INDEX=URL in the environment names
+another index for it (make install TORCH_INDEX=URL).
+
 Standard library only. What is installed is written into .venv last of all, so that an interrupted
 installation goes on the next time; a lock keeps two of them apart. The checkout itself is used in
 place and not installed. Exit status: 0 done, 2 not.
@@ -11,6 +14,7 @@ place and not installed. Exit status: 0 done, 2 not.
 
 import fcntl
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -29,7 +33,13 @@ LOCK = ROOT / ".venv.lock"
 VERSIONS = ((3, 11), (3, 13))
 # On Linux, PyPI's torch brings gigabytes of CUDA; PyTorch's own index has a CPU build.
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+TORCH_INDEX = "TORCH_INDEX"  # the environment's variable that names another index for torch
 PATIENCE_S = 3.0
+SIZE_GB, SIZE_WITH_CUDA_GB = 2, 6  # of .venv, with a CPU build of torch and with PyPI's
+
+
+class InstallError(Exception):
+    """What the user can mend, in a sentence."""
 
 
 def main(arguments: list[str]) -> int:
@@ -61,7 +71,7 @@ def main(arguments: list[str]) -> int:
                 file=sys.stderr,
             )
             return 2
-        except OSError as error:
+        except (InstallError, OSError) as error:
             print(f"installation failed: {error}", file=sys.stderr)
             return 2
     return 0
@@ -82,22 +92,80 @@ def is_done(requirements: list[str]) -> bool:
 
 
 def install(requirements: list[str]) -> None:
-    """Make or mend .venv; raises CalledProcessError where pip fails."""
-    print(f"installing into {VENV.name}: once, some minutes and 2 GB", flush=True)
+    """Make or mend .venv; raises CalledProcessError where pip fails, InstallError where an index
+    was named that will not do."""
+    index = torch_index()
+    print(announcement(index), flush=True)
     if not venv_works():
         if VENV.exists():  # half made, or its Python is gone
             shutil.rmtree(VENV)
         venv.EnvBuilder(with_pip=True, symlinks=True).create(VENV)
     STAMP.unlink(missing_ok=True)
-    torch = next(r for r in requirements if r.startswith("torch=="))
-    if sys.platform == "linux" and answers(TORCH_CPU_INDEX + "/torch/"):
-        try:
-            # Without its dependencies, which come from the user's own index like the rest.
-            pip("--no-deps", "--index-url", TORCH_CPU_INDEX, torch)
-        except subprocess.CalledProcessError:
-            print("no CPU build of torch there: the plain one will do", flush=True)
+    if index is not None:
+        install_torch(next(r for r in requirements if r.startswith("torch==")), index)
     pip(*requirements)
     STAMP.write_text(json.dumps(requirements))
+
+
+def torch_index() -> str | None:
+    """The index that torch comes from; None for where pip looks for everything else.
+
+    Raises InstallError where TORCH_INDEX names one that does not answer: whoever named it does not
+    want gigabytes from elsewhere instead.
+    """
+    named = os.environ.get(TORCH_INDEX, "").strip().rstrip("/")
+    if named:
+        if not named.startswith(("http://", "https://")):
+            raise InstallError(f"{TORCH_INDEX}={named}: not the address of an index (https://…)")
+        if not answers(f"{named}/torch/"):
+            raise InstallError(
+                f"{TORCH_INDEX}={named}: {named}/torch/ does not answer within {PATIENCE_S:g} s, "
+                "or there is no such page; nothing was changed"
+            )
+        return named
+    if sys.platform == "linux" and answers(f"{TORCH_CPU_INDEX}/torch/"):
+        return TORCH_CPU_INDEX
+    return None
+
+
+def announcement(index: str | None) -> str:
+    """What is about to be installed, and its size: said before anything is downloaded."""
+    if index == TORCH_CPU_INDEX or sys.platform != "linux":
+        return f"installing into {VENV.name}: once, some minutes and {SIZE_GB} GB"
+    if index is not None:
+        return (
+            f"installing into {VENV.name}: once, some minutes and {SIZE_GB} GB where {index} has a "
+            f"CPU build of torch, {SIZE_WITH_CUDA_GB} GB where it has PyPI's, which brings CUDA"
+        )
+    return f"{TORCH_CPU_INDEX} does not answer.\n{large_install()}"
+
+
+def large_install() -> str:
+    """What it costs to take torch from PyPI, and how not to."""
+    free = shutil.disk_usage(ROOT).free / 1e9
+    return (
+        f"installing into {VENV.name}: once. PyPI's torch brings CUDA, which is not used here: up "
+        f"to {SIZE_WITH_CUDA_GB} GB instead of {SIZE_GB} ({free:.0f} GB are free).\n"
+        "To take a CPU build instead, stop this (Ctrl-C) and name an index that has one:\n"
+        f"    make install {TORCH_INDEX}=https://…/whl/cpu"
+    )
+
+
+def install_torch(torch: str, index: str) -> None:
+    """torch from its index; where PyTorch's own lacks it, say what that costs and go on without.
+
+    Raises InstallError where TORCH_INDEX named the index.
+    """
+    try:
+        # Without its dependencies, which come from the user's own index like the rest.
+        pip("--no-deps", "--index-url", index, torch)
+    except subprocess.CalledProcessError:
+        if index != TORCH_CPU_INDEX:
+            raise InstallError(
+                f"{TORCH_INDEX}={index}: pip finds no {torch} for this Python there; its words are "
+                "above"
+            ) from None
+        print(f"{index} has no {torch} for this Python.\n{large_install()}", flush=True)
 
 
 def pip(*arguments: str) -> None:

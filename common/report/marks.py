@@ -1,0 +1,27 @@
+"""The colours and marks of every picture: what colour tells, a mark's shape tells too.
+
+The colours are those of Okabe and Ito, which readers who see few colours tell apart; where two
+stand side by side, one is light and the other dark, so that a print in grey does too.
+"""
+
+from pathlib import Path
+
+from common.system.files import whole
+
+ORANGE, SKY, GREEN, BLUE, RED = "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00"
+GREY, BLACK = "#767676", "#000000"
+
+# Series -> what matplotlib's scatter takes of it.
+TORCH = {"color": ORANGE, "marker": "o"}
+PADDLE = {"color": BLUE, "marker": "s"}
+DIFFERENCE = {"color": BLACK, "marker": "x"}
+GAP = {"color": GREEN, "marker": "^"}
+RIGHT = {"color": SKY, "marker": "o"}
+WRONG = ({"color": RED, "marker": "x"}, {"color": BLACK, "marker": "+"})
+
+
+def save(figure, target: Path) -> None:
+    """Write a figure of matplotlib's as PNG, all or nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with whole(target) as temporary:
+        figure.savefig(temporary, dpi=110, format="png")

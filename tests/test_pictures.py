@@ -1,0 +1,154 @@
+"""The pictures: what colour tells, a shape tells too; nothing hides; they end where they say."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.markers import MarkerStyle
+from matplotlib.patches import Patch
+
+from common.report import marks
+from faults import show
+from step5_train.curves import curves_figure
+from tools import depth
+from tools.readme import END, verdicts_figure
+
+
+def shape_of(handle):
+    """What is left of a legend's entry in a print in grey: its mark's outline, its line's style."""
+    if isinstance(handle, Line2D):
+        marker = MarkerStyle(handle.get_marker())
+        outline = marker.get_path().transformed(marker.get_transform())
+        return handle.get_linestyle(), outline.vertices.round(6).tobytes()
+    (outline,) = handle.get_paths()
+    return "None", outline.vertices.round(6).tobytes()
+
+
+def legends(figure):
+    return [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+
+
+def confused(figure):
+    """How many entries of a legend nothing but their colour tells from an earlier one."""
+    found = 0
+    for legend in legends(figure):
+        handles = legend.legend_handles
+        if any(isinstance(handle, Patch) for handle in handles):
+            handles = legend.findobj(Line2D)  # the marks in the tiles
+        shapes = [shape_of(handle) for handle in handles]
+        assert len(shapes) == len(legend.get_texts()) > 1
+        found += len(shapes) - len(set(shapes))
+    return found
+
+
+def covered(figure):
+    """Whether a legend lies on a panel."""
+    figure.savefig(io.BytesIO(), format="png")
+    boxes = [axes.get_window_extent() for axes in figure.axes if axes.axison]
+    return any(
+        legend.get_window_extent().overlaps(box) for legend in legends(figure) for box in boxes
+    )
+
+
+ROW = {"max_abs": 1e-7, "mean_abs": 1e-8, "allowed": 1e-6, "verdict": "ROUNDING"}
+
+
+def verdicts():
+    right = [ROW | {"mean_abs": 10.0**-i, "gap": 10.0 ** (-6 - i)} for i in range(3, 30, 3)]
+    wrong = [ROW | {"gap": 1e-3, "verdict": "DIVERGED"}, ROW | {"gap": 1e-9}]
+    faults = {name: {"what": f"a fault named {name}", "rows": wrong} for name in "ab"}
+    return verdicts_figure(right, faults)
+
+
+def tensor(layer, name, size):
+    """Both sides have the same error, so that one would hide the other."""
+    row = {"key": f"main/encoder.layers.{layer}.{name}", "gap": size * 1e-9}
+    return row | {"torch": size, "paddle": size, "mean": size}
+
+
+def depths():
+    def tensors(layers):
+        names = ("attention", "feed_forward", "hidden_states")
+        return [tensor(i, name, 1e-7 * (i + 1)) for i in range(layers) for name in names]
+
+    return depth.depth_figure({"two, a": tensors(2), "two, b": tensors(2), "six, a": tensors(6)})
+
+
+def curves():
+    loss = np.linspace(2, 0.1, 40)
+    losses = {"torch": loss, "paddle": loss + 1e-6, "self": loss.copy()}
+    score = np.array([0.5, 0.7])
+    parts = [np.arange(20), np.arange(20, 40)]
+    return curves_figure("m", losses, "accuracy", {"torch": score, "paddle": score}, parts)
+
+
+def faults():
+    kinds = {
+        "origin": (True, True, "passes", "fails"),
+        "caught": (True, False, "no logs", "fails"),
+        "missed": (False, False, "fails", "passes"),
+    }
+    planted = [
+        {
+            "area": "norms",
+            "caught": caught,
+            "origin_right": right,
+            "patched_line": right,
+            "peers": {"reprod_log": said, "padiff": said},
+            "control_peers": {"reprod_log": correct, "padiff": "passes"},
+        }
+        for caught, right, said, correct in kinds.values()
+    ]
+    control = {"exit_code": 0, "peers": {"reprod_log": "passes", "padiff": "fails"}}
+    return show.faults_figure({"faults": planted, "controls": [control] * 60, "hard": []})
+
+
+FIGURES = pytest.mark.parametrize("make", [verdicts, depths, curves, faults])
+
+
+@FIGURES
+def test_no_entry_is_told_by_its_colour_alone_and_no_legend_lies_on_the_data(make):
+    figure = make()
+    assert legends(figure) and confused(figure) == 0 and not covered(figure)
+
+
+def test_a_picture_that_colour_alone_explains_is_found():
+    """The faults that were there: dots of two colours, and a legend over the lines."""
+    figure = Figure()
+    axes = figure.subplots()
+    for colour in (marks.GREEN, marks.RED):
+        axes.scatter([1, 2], [1, 2], color=colour, label=colour)
+    axes.legend(loc="lower right")
+    assert confused(figure) == 1 and covered(figure)
+
+
+def test_the_axes_of_verdicts_end_at_1e_14_and_nothing_is_lost():
+    figure = verdicts()
+    (axes,) = figure.axes
+    assert (axes.get_xlim()[0], axes.get_ylim()[0]) == (END, END) == (1e-14, 1e-14)
+    inside, edge, *wrong = [points.get_offsets() for points in axes.collections]
+    assert len(inside) + len(edge) == 9 and edge.min() >= END and len(edge) == 5
+    assert [len(points) for points in wrong] == [1, 1]
+    assert "of these 5 below 1e-14, drawn at the edge" in axes.get_legend().texts[1].get_text()
+
+
+def test_no_series_of_depth_lies_on_another():
+    figure = depths()
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) == 3 and all(axes.get_xlabel() == "layer" for axes in panels)
+    assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()] == [
+        "error, in the tensor's unit"
+    ] * 2
+    for axes in panels:
+        small = [points.get_offsets()[:, 0] % 1 for points in axes.collections[0:6:2]]
+        for first, second in zip(small, small[1:], strict=False):
+            assert first.max() < second.min()
+
+
+def test_what_is_exactly_the_same_is_not_drawn_as_a_number():
+    *_, right = curves().axes
+    torch_to_paddle, to_itself = right.lines
+    assert np.isfinite(torch_to_paddle.get_ydata()).all()
+    assert np.isnan(to_itself.get_ydata()).all()
