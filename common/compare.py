@@ -8,8 +8,15 @@ CLOSE.  Exit status: 0 aligned, 1 not aligned, 2 could not be compared.
 """
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+from collections.abc import Sequence
 
 from common.check.flags import Parser
 from common.check.guard import guarded

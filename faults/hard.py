@@ -7,18 +7,25 @@ A pair is one case of a folder under faults/pairs, in one step, under one seed. 
 false alarm.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import functools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from common.check.guard import guarded
 from common.system.checkout import ROOT

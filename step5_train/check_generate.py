@@ -8,34 +8,39 @@ token (hashing attention with a cache is another function, so the text may be an
 choice is in the ledger with its margin.  Exit status 0: the same text.
 """
 
-import math
 import sys
+from pathlib import Path
+
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+import math
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-# This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from common.check.flags import OF_EVERY_CHECK, Parser  # noqa: E402
-from common.check.guard import guarded  # noqa: E402
-from common.check.options import CheckOptions  # noqa: E402
-from common.check.report_json import write_report  # noqa: E402
-from common.check.result import overall_exit  # noqa: E402
-from common.check.runner import run_step  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
-from common.logs.reader import read_log  # noqa: E402
-from common.logs.result_folder import FLOAT64, UNFORCED, ResultFolder  # noqa: E402
-from common.pair.pairs import WORDS, load_pairs  # noqa: E402
-from common.report import terminal as report  # noqa: E402
-from common.system.errors import UserError  # noqa: E402
-from common.system.frameworks import SIDES  # noqa: E402
-from common.verdict.row import Row, claim  # noqa: E402
-from common.weights.checkpoint import configured  # noqa: E402
-from step5_train import prompts  # noqa: E402
-from step5_train.generation import Request  # noqa: E402
+from common.check.flags import OF_EVERY_CHECK, Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.check.report_json import write_report
+from common.check.result import overall_exit
+from common.check.runner import run_step
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT64, UNFORCED, ResultFolder
+from common.pair.pairs import WORDS, load_pairs
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.verdict.row import Row, claim
+from common.weights.checkpoint import configured
+from step5_train import prompts
+from step5_train.generation import Request
 
 PROMPT = "The "
 

@@ -6,26 +6,31 @@ The first steps must agree to rounding.  Later the two runs drift apart, as any 
 differ in the last bit: how far is judged against torch's own runs from starts one ulp away.
 """
 
-import math
 import sys
 from pathlib import Path
 
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+import math
+
 import numpy as np
 
-# This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from common.check.command_line import check_main  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
-from common.logs.reader import read_log  # noqa: E402
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder  # noqa: E402
-from common.logs.sidecar import Sidecar, read_sidecar  # noqa: E402
-from common.pair.case_hooks import CURVES, data_preset, training  # noqa: E402
-from common.verdict.row import Row, claim  # noqa: E402
-from step4_backward.rates import Watch  # noqa: E402
-from step5_train.curves import draw_curves  # noqa: E402
-from step5_train.equivalence import judge_seeds, reached, sentence  # noqa: E402
-from step5_train.judge_initial import judge_initial  # noqa: E402
+from common.check.command_line import check_main
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.pair.case_hooks import CURVES, data_preset, training
+from common.verdict.row import Row, claim
+from step4_backward.rates import Watch
+from step5_train.curves import draw_curves
+from step5_train.equivalence import judge_seeds, reached, sentence
+from step5_train.judge_initial import judge_initial
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
 # times torch's, at every step.  So the pair's drift is larger while both grow (measured: 10 times),

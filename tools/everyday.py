@@ -10,16 +10,23 @@ the same model bare, each framework alone (tools/bare.py), and prints the ratio 
 0: the check was measured, whatever it said; 2: it could not be.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from common.check.guard import guarded
 from common.pair.pairs import built_in_models

@@ -2,6 +2,10 @@
 
 import sys
 
-from faults.users.run import main
+from common.system.start import begin
+
+begin("numpy", "rich")
+
+from faults.users.run import main  # noqa: E402
 
 sys.exit(main())
