@@ -117,10 +117,8 @@ def _certify(
     pairs = load_pairs(models or ["all"])
     for pair in pairs:
         pair.config(run.preset)
-    with (
-        tempfile.TemporaryDirectory(prefix="certificate-") as name,
-        report.progress() as on_progress,
-    ):
+    folder = tempfile.TemporaryDirectory(prefix="certificate-")
+    with folder as name, report.progress() as on_progress:
         certificates = certify(pairs, run, pythons, Path(name), on_progress)
     for certificate in certificates:
         show(certificate)

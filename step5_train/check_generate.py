@@ -20,6 +20,7 @@ if __name__ == "__main__":
 
 import math
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -72,10 +73,10 @@ def own_ids(folder: Path, side: str) -> np.ndarray:
 def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
     """Names the first token that differs: its margin, and how far apart the float64 logits are."""
     files = ResultFolder(folder)
-    with (
-        read_log(files.log("generate", "torch", FLOAT64)) as torch_log,
-        read_log(files.log("generate", "paddle", FLOAT64)) as paddle_log,
-    ):
+    with ExitStack() as stack:
+        torch_log, paddle_log = (
+            stack.enter_context(read_log(files.log("generate", side, FLOAT64))) for side in SIDES
+        )
         number = first - torch_log["prompt"].size
         tokens = [
             str(ids[first]) if first < ids.size else "none" for ids in (torch_ids, paddle_ids)

@@ -17,6 +17,7 @@ if __name__ == "__main__":
     begin("numpy", "rich")
 
 import math
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -50,11 +51,12 @@ SIGN_TEST_LEVEL = 0.01
 
 def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Drift of the loss in each epoch against the self-twin's, the final predictions, a picture."""
-    with (
-        read_log(ResultFolder(folder).log("train_full", "torch")) as torch_log,
-        read_log(ResultFolder(folder).log("train_full", "paddle")) as paddle_log,
-        read_log(ResultFolder(folder).log("train_self", "torch")) as self_log,
-    ):
+    files = ResultFolder(folder)
+    with ExitStack() as stack:
+        torch_log, paddle_log, self_log = (
+            stack.enter_context(read_log(files.log(*log)))
+            for log in (("train_full", "torch"), ("train_full", "paddle"), ("train_self", "torch"))
+        )
         losses = [log["curve/loss"] for log in (torch_log, paddle_log)]
         own = [self_log[key] for key in self_log if key.startswith("twin_")]
         own.insert(0, self_log["curve/loss"])
@@ -70,10 +72,11 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
             rows.append(_predictions(torch_log, paddle_log))
         of_seeds = _seeds(torch_log, paddle_log)
     draw_curves(folder, pair.name)
-    with (
-        read_log(ResultFolder(folder).log("train_init", "torch")) as torch_init,
-        read_log(ResultFolder(folder).log("train_init", "paddle")) as paddle_init,
-    ):
+    with ExitStack() as stack:
+        torch_init, paddle_init = (
+            stack.enter_context(read_log(files.log("train_init", side)))
+            for side in ("torch", "paddle")
+        )
         rows = judge_initial(torch_init, paddle_init) + rows + of_seeds
     notes = [f"{row.key}: {row.note}" for row in of_seeds if row.key.startswith("seeds/")]
     if not notes:

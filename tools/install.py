@@ -9,6 +9,8 @@ installation goes on the next time; a lock keeps two of them apart. The checkout
 place and not installed. Exit status: 0 done, 2 not.
 """
 
+from __future__ import annotations  # an older Python is to say that it will not do
+
 import argparse
 import fcntl
 import json

@@ -349,7 +349,7 @@ def main(arguments: list[str]) -> int:
         print(markdown_table())
         return 0
     if len(arguments) not in (0, 2) or any(a.startswith("-") for a in arguments):
-        print("usage: python -m tools.twins [--table | TORCH_FILE PADDLE_FILE]")
+        print(__doc__)
         return 0 if arguments in (["-h"], ["--help"]) else 2
     pairs = [tuple(map(Path, arguments))] if arguments else twin_pairs()
     if not pairs:

@@ -233,5 +233,10 @@ def _draws_of_reference(job: Job, case: str) -> Groups:
 
 def _module_name() -> str:
     """The dotted name of the script that is running, such as step1_forward.torch.forward."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return spec.name if spec else Path(sys.argv[0]).name
+    script = sys.modules["__main__"]
+    if getattr(script, "__spec__", None):
+        return script.__spec__.name
+    path = Path(sys.argv[0]).resolve()  # it was run by its path
+    if path.is_relative_to(ROOT):
+        return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return path.name

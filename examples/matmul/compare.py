@@ -51,7 +51,7 @@ def measured(seed, device):
         by_torch, by_paddle = products(x, w, device)
         apart = np.abs(by_torch - by_paddle).max()
         off = [np.abs(product - exact).max() for product in (by_torch, by_paddle)]
-        yield name, float(apart), *map(float, off), float(np.spacing(np.float32(exact.std())))
+        yield (name, float(apart), *map(float, off), float(np.spacing(np.float32(exact.std()))))
 
 
 def set_tf32(on):
