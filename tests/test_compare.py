@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from common.compare import main
 from common.logs.key import Key
-from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.errors import UserError
 from common.verdict.causes import class_of
@@ -464,7 +465,9 @@ def test_one_side_given_twice_is_refused_unless_it_is_meant(tmp_path, capsys):
     made_by = {}
     for name, side, log in (("a", "torch", "ref32"), ("b", "torch", "cand32"), ("c", "paddle", "")):
         made_by[name] = str(tmp_path / f"{name}.npy")
-        write(Path(made_by[name]), runs(network())[log or "ref32"], sidecar_of(side))
+        path = write(Path(made_by[name]), runs(network())[log or "ref32"], sidecar_of(side))
+        told = read_sidecar(path)
+        write_sidecar(path, replace(told, seal=seal(told)))
     for logs, said in (
         (twice, "ref32.npy was given twice"),
         ([paths["ref32"], copy], "hold the same bytes, and no sidecars say that two frameworks"),
