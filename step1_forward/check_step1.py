@@ -23,6 +23,7 @@ STEP = Step(
     script="forward",
     launches=(Launch(),),
     judged=("forward_all",),
+    probes=True,
     guide_stem="forward",
     decodes=True,
 )

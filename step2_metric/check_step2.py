@@ -74,6 +74,7 @@ STEP = Step(
     judged=("metric_all",),
     guide_stem="metric",
     data=True,
+    tokenizes=True,
     extra=third_opinion,
 )
 

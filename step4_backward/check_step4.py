@@ -120,6 +120,7 @@ STEP = Step(
     script="backward",
     launches=(Launch(),),
     judged=("bp_align_all",),
+    probes=True,
     guide_stem="bp_align",
     optimizers=True,
     extra=witnesses,

@@ -25,7 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from common.check.flags import OF_EVERY_CHECK, Parser
+from common.check.flags import OF_EVERY_CHECK, OF_JUDGING, Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.report_json import write_report
@@ -133,7 +133,9 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     arguments.model = arguments.model or ["reformer"]
-    return guarded(arguments.debug, lambda: check(arguments, CheckOptions.of(arguments)))
+    # With --compare-only the tokens are written out as text.
+    options = replace(CheckOptions.of(arguments), judging=(*OF_JUDGING, "tokenizer"))
+    return guarded(arguments.debug, lambda: check(arguments, options))
 
 
 def check(arguments, options: CheckOptions) -> int:
@@ -141,6 +143,7 @@ def check(arguments, options: CheckOptions) -> int:
 
     arguments   the parsed command line: what to generate
     """
+    options.refuse_contradictions()
     coder = prompts.tokenizer(options.tokenizer, options.run.weights)
     with tempfile.TemporaryDirectory(prefix="generate-") as name:
         if not options.compare_only:
