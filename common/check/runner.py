@@ -141,6 +141,7 @@ def judge_model(
         pair.name,
         "" if pair.built_in else str(pair.folder),
         allow=tuple(word.upper() for word in options.allow),
+        typed=options.typed,
     )
     files = ResultFolder(folder)
     try:

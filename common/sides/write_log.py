@@ -139,6 +139,7 @@ def write_log(
         converted=session.converted,
         places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
+        settings=session.settings,
         environment={
             "python": platform.python_version(),
             "executable": sys.executable,
