@@ -7,8 +7,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
+from common.logs.pickle_machine import printable
 from common.pair.request import KEEP, RunRequest
+from common.system.words import did_you_mean
 
 
 def natural(text: str) -> int:
@@ -201,6 +204,18 @@ class Parser(argparse.ArgumentParser):
         told = super().parse_args(words, namespace)
         told.typed = self._typed(words)
         return told
+
+    def error(self, message: str) -> NoReturn:
+        """End with one sentence on what was typed, and status 2."""
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message:
+            names = [word.partition("=")[0] for word in unknown.split()]
+            names = [name for name in names if name.startswith("-")] or names
+            taken = [option for action in self._actions for option in action.option_strings]
+            elsewhere = all(name.removeprefix("--") in _FLAGS for name in names)
+            said = "has no use here" if elsewhere else "there is no such option"
+            message = f"{', '.join(names)}: {said}{did_you_mean(names[0], taken)}"
+        self.exit(2, f"error: {printable(message)} ({self.prog} --help lists what it takes)\n")
 
     def _values_asked_for(self, words: Sequence[str]) -> tuple[list[str], list[str]]:
         """The options whose values are asked for, and the words beside them."""

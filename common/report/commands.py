@@ -54,7 +54,8 @@ def look(result, key: str) -> str:
 def less(result, key: str) -> str:
     """The same check of a row's case and module alone; empty where it cannot be made smaller."""
     takes = set(result.step.takes)
-    if "case" not in takes or any(name == "reference" for name, _ in result.typed):
+    whole = {"reference", "transplant"}  # logs of all cases; a search that looks at every tensor
+    if "case" not in takes or not whole.isdisjoint(name for name, _ in result.typed):
         return ""
     parts = Key.parse(key, result.cases)
     case = parts.case.rstrip("/")

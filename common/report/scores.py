@@ -14,7 +14,7 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 
 STEMS = ("metric", "train_align")  # of pairs that hold scores
-_DIGITS = 8  # significant ones: a float32's
+_DIGITS = 7  # significant ones: a float32's
 
 
 @dataclass(frozen=True)

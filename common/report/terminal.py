@@ -131,16 +131,17 @@ def show_step(step, results) -> None:
     """The table of one step, a row a model, then the details of what is red."""
     title = f"step {step.number}: {step.other or step.title}"
     table = Table(title=title, title_justify="left")
-    for heading in (
-        "model",
-        "verdict",
-        "rows",
-        "worst tensor",
-        "gap / allowed",
-        "guide: its keys / every tensor",
-        "s of both sides",
-    ):
-        table.add_column(heading, overflow="fold")
+    gap = "\n" if _console().width < WIDTH_OF_PLAIN_TEXT else " "
+    for heading, may_fold in {
+        "model": False,
+        "verdict": False,
+        "rows": False,
+        "worst tensor": True,
+        f"gap /{gap}allowed": False,
+        "guide: its keys / every tensor": True,
+        "s of both sides": True,
+    }.items():
+        table.add_column(heading, overflow="fold", no_wrap=not may_fold)
     judged = [result for result in results if not result.error]
     for result in judged:
         row = result.first_diverged or worst_row(result.rows)
@@ -149,7 +150,7 @@ def show_step(step, results) -> None:
             _coloured(result.verdict),
             str(len(result.rows)),
             escape(visible(row.key)) if row else "–",
-            f"{number(row.gap)} / {number(row.allowed)}" if row else "–",
+            f"{number(row.gap)} /{gap}{number(row.allowed)}" if row else "–",
             f"{guide_word(result.guide_passed)} / {guide_word(result.guide_all_passed)}",
             f"{result.elapsed_s:.1f}",
         )
@@ -160,25 +161,28 @@ def show_step(step, results) -> None:
 
 
 def show_scores(results) -> None:
-    """Both sides' scores of the steps that have some, and what the guide allows."""
-    table = Table(title="scores", title_justify="left")
-    for heading in ("step", "model", "score", "torch", "paddle", "difference", "guide's limit"):
-        table.add_column(heading, overflow="fold")
-    for result in results:
-        step = result.step
-        for score in scores_of(result.folder, step.guide_stem, step.guide_threshold):
-            said = "" if score.passed else ": FAIL"
-            table.add_row(
-                str(step.number),
-                result.model,
-                escape(visible(score.name)),
-                figure(score.torch),
-                figure(score.paddle),
-                "–" if score.difference is None else f"{score.difference:.2g}",
-                f"{score.limit:g}{said}",
-            )
-    if table.row_count:
-        _console().print(table)
+    """Both sides' scores of the steps that have some, and what the guide says of each."""
+    for step in {result.step.number: result.step for result in results}.values():
+        title = f"step {step.number}: scores; the guide allows a difference of "
+        table = Table(
+            title=f"{title}{step.guide_threshold:g}", title_justify="left", box=None, pad_edge=False
+        )
+        for heading in ("model", "score", "torch", "paddle", "difference", "guide"):
+            table.add_column(heading, overflow="fold")
+        for result in results:
+            if result.step.number != step.number:
+                continue
+            for score in scores_of(result.folder, step.guide_stem, step.guide_threshold):
+                table.add_row(
+                    result.model,
+                    escape(visible(score.name)),
+                    figure(score.torch),
+                    figure(score.paddle),
+                    "–" if score.difference is None else f"{score.difference:.2g}",
+                    guide_word(score.passed),
+                )
+        if table.row_count:
+            _console().print(table)
 
 
 def show_rows(rows: Sequence[Row]) -> None:
