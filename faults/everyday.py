@@ -76,6 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(options: argparse.Namespace) -> int:
     faults = chosen(options)
+    idle = [n for n in ("json", "torch_python", "paddle_python") if getattr(options, n)]
+    if options.list and idle:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+        raise UserError(f"--list plants nothing: leave out {names}")
     if options.list:
         for fault in faults:
             print(f"step {fault.step}  {fault.id:28} {fault.what}")

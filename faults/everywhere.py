@@ -36,6 +36,7 @@ from dataclasses import asdict, dataclass, field
 from rich.console import Console
 from rich.table import Table
 
+from common.check.flags import positive
 from common.check.guard import guarded
 from common.system.errors import UserError
 from common.system.files import write_text
@@ -330,8 +331,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--path", action="append", choices=PATHS, metavar="NAME=VALUE")
     parser.add_argument("--only", action="append", metavar="FOLDER", help="its pairs, no catalogue")
     parser.add_argument("--step", type=int, action="append", help="of this step alone")
-    parser.add_argument("--faults", choices=("all", "few", "none"), default="few")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--faults", choices=("all", "few", "none"))
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -345,6 +346,9 @@ def _main(options: argparse.Namespace) -> int:
         raise UserError(
             f"--only {', '.join(sorted(unknown))}: hard pairs are in {', '.join(sorted(folders))}"
         )
+    if options.only and options.faults:
+        raise UserError("--faults: with --only nothing of the catalogue is planted: leave it out")
+    options.faults = options.faults or "few"
     outcomes = []
     for path in options.path or PATHS:
         outcomes.append(

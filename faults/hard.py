@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from common.check.flags import positive
 from common.check.guard import guarded
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -184,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", action="append", metavar="FOLDER", help="pairs of this folder")
     parser.add_argument("--step", type=int, action="append", help="pairs of this step alone")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -192,6 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
+    folders = {one.folder for one in RUNS}
+    unknown = set(options.only or []) - folders
+    if unknown:
+        raise UserError(
+            f"--only {', '.join(sorted(unknown))}: hard pairs are in {', '.join(sorted(folders))}"
+        )
     chosen = [
         one
         for one in RUNS

@@ -25,6 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from common.check.flags import positive
 from common.check.guard import guarded
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="ID", help="this fault alone")
     parser.add_argument("--model", action="append", help="faults of this model alone")
     parser.add_argument("--step", type=int, action="append", help="faults of this step alone")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
     parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
@@ -61,13 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    partial = bool(options.only or options.model or options.step)
+    if options.no_hard and partial:
+        raise UserError("--no-hard: with --only, --model or --step no hard pair runs: leave it out")
     faults = chosen(options)
     start = time.perf_counter()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
     sources = sources_sha256()
     with report.progress() as on_progress, Interpreters(options.cold) as warm:
         found = plant(faults, options.workers, on_progress, warm.python)
-        partial = bool(options.only or options.model or options.step)
         pairs = []
         if not (options.no_hard or partial):
             pairs = hard.run(options.workers, on_progress, python=warm.python)
@@ -89,6 +92,14 @@ def chosen(options: argparse.Namespace) -> list[Fault]:
             f"--only {', '.join(sorted(unknown))}: no such fault; "
             "`python -m faults.catalogue` lists them"
         )
+    for name, given, known in (
+        ("--model", options.model, {fault.name for fault in FAULTS}),
+        ("--step", options.step, {fault.step for fault in FAULTS}),
+    ):
+        for value in set(given or []) - known:
+            raise UserError(
+                f"{name} {value}: no fault is of it; there are {', '.join(map(str, sorted(known)))}"
+            )
     faults = [
         fault
         for fault in FAULTS

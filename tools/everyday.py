@@ -99,6 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
+    if options.no_check and (options.no_bare or options.options):
+        given = "--no-bare" if options.no_bare else " ".join(options.options)
+        raise UserError(f"--no-check runs the bare passes alone: leave out {given}")
     pair = chosen(options.pair, options.preset)
     with _folder() as folder:
         found = {"pair": options.pair, "preset": pair.preset, "step": options.step}

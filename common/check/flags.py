@@ -213,8 +213,8 @@ class Parser(argparse.ArgumentParser):
             names = [name for name in names if name.startswith("-")] or names
             taken = [option for action in self._actions for option in action.option_strings]
             elsewhere = all(name.removeprefix("--") in _FLAGS for name in names)
-            said = "has no use here" if elsewhere else "there is no such option"
-            message = f"{', '.join(names)}: {said}{did_you_mean(names[0], taken)}"
+            said = " has no use here" if elsewhere else ": there is no such option"
+            message = f"{', '.join(names)}{said}{did_you_mean(names[0], taken)}"
         self.exit(2, f"error: {printable(message)} ({self.prog} --help lists what it takes)\n")
 
     def _values_asked_for(self, words: Sequence[str]) -> tuple[list[str], list[str]]:
