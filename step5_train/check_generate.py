@@ -107,8 +107,8 @@ STEP = Step(
 )
 
 
-def main() -> int:
-    """See the module's docstring; returns the exit status."""
+def options_parser() -> Parser:
+    """What this check takes."""
     parser = Parser(__doc__).take(*OF_EVERY_CHECK, "transplant", "tokenizer")
     parser.set_defaults(preset="text")
     group = parser.add_mutually_exclusive_group()
@@ -131,7 +131,12 @@ def main() -> int:
     parser.add_argument(
         "--no-cache", action="store_true", help="read the whole text each time: --no-cache"
     )
-    arguments = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    """See the module's docstring; returns the exit status."""
+    arguments = options_parser().parse_args()
     arguments.model = arguments.model or ["reformer"]
     # With --compare-only the tokens are written out as text.
     options = replace(CheckOptions.of(arguments), judging=(*OF_JUDGING, "tokenizer"))

@@ -518,7 +518,8 @@ def test_bad_input_is_one_sentence_and_status_2(tmp_path, capsys):
         with pytest.raises(SystemExit) as left:
             main(arguments)
         assert left.value.code == 2
-        assert "usage" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert error.startswith("error: ") and "--help" in error and error.count("\n") == 1
 
 
 def test_internal_errors_are_a_sentence_unless_debug(tmp_path, capsys, monkeypatch):
