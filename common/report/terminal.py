@@ -274,15 +274,21 @@ def show_details(results) -> None:
         if result.error:
             say_error(f"{name}: {result.error}")
             continue
-        for note in dict.fromkeys(result.notes):
-            if result.exit_code == 0 and note.endswith("capped"):
-                continue  # explains a red row, and nothing where all is green
-            console.print(f"{name}: {escape(note)}", soft_wrap=True)
-        show_excused(result.rows, f"{name}: ")
         if result.exit_code == 1:
             _show_red(console, name, result)
+            continue
+        _show_notes(console, name, result)
         if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0:
             console.print(f"{name}: {_by_the_guide(result)}", soft_wrap=True)
+
+
+def _show_notes(console: Console, start: str, result) -> None:
+    """What is to be said of a result beside its rows, and why some rows pass."""
+    for note in dict.fromkeys(result.notes):
+        if result.exit_code == 0 and note.endswith("capped"):
+            continue  # explains a red row, and nothing where all is green
+        console.print(f"{start}: {escape(note)}", soft_wrap=True)
+    show_excused(result.rows, f"{start}: ")
 
 
 def show_excused(rows: Sequence[Row], start: str = "") -> None:
@@ -327,6 +333,7 @@ def _show_red(console: Console, name: str, result) -> None:
         _show_origin(console, word, row, result, lines=i == 0)
     if len(origins) > SHOWN_ORIGINS:
         console.print(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
+    _show_notes(console, "  note", result)
     tensors = [row for row in origins if row.measure != "claim" and not result.step.other]
     console.print("  what to type next:")
     for why, command in next_commands(result, tensors[0].key if tensors else None):
