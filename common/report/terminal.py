@@ -163,10 +163,7 @@ def show_step(step, results) -> None:
 def show_scores(results) -> None:
     """Both sides' scores of the steps that have some, and what the guide says of each."""
     for step in {result.step.number: result.step for result in results}.values():
-        title = f"step {step.number}: scores; the guide allows a difference of "
-        table = Table(
-            title=f"{title}{step.guide_threshold:g}", title_justify="left", box=None, pad_edge=False
-        )
+        table = Table(box=None, pad_edge=False)
         for heading in ("model", "score", "torch", "paddle", "difference", "guide"):
             table.add_column(heading, overflow="fold")
         for result in results:
@@ -182,7 +179,9 @@ def show_scores(results) -> None:
                     guide_word(score.passed),
                 )
         if table.row_count:
-            _console().print(table)
+            limit = f"the guide allows a difference of {step.guide_threshold:g}"
+            say(f"\nstep {step.number}: scores; {limit}")
+            show_table(table)
 
 
 def show_rows(rows: Sequence[Row]) -> None:
