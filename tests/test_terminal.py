@@ -98,7 +98,7 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
             red_row(inside=True),
             "LayerNorm",
             (1e-5, 1e-5),
-            "blocks.0.norm2 (LayerNorm) computes something",
+            "norm2 (LayerNorm) computes something",
         ),
         (red_row(), "", (1e-12, 1e-5), "stirred/blocks.0.norm2's epsilon is 1e-12 in torch"),
         (red_row("stirred/grad/blocks.0.norm2.weight"), "LayerNorm", (1.0, 2.0), "'s epsilon is 1"),
