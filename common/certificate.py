@@ -17,13 +17,20 @@ would not show.
 Exit status: 0 certified, 1 not, 2 it could not be found out.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
@@ -110,10 +117,8 @@ def _certify(
     pairs = load_pairs(models or ["all"])
     for pair in pairs:
         pair.config(run.preset)
-    with (
-        tempfile.TemporaryDirectory(prefix="certificate-") as name,
-        report.progress() as on_progress,
-    ):
+    folder = tempfile.TemporaryDirectory(prefix="certificate-")
+    with folder as name, report.progress() as on_progress:
         certificates = certify(pairs, run, pythons, Path(name), on_progress)
     for certificate in certificates:
         show(certificate)

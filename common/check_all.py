@@ -6,30 +6,36 @@ Every row is in log/report.json, in short where it agrees, or in full in FILE; t
 log/report.txt beside it, and the logs are in stepN_*/log (or DIR).
 """
 
-import importlib
 import signal
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # till all is imported, and nothing begun, Ctrl-C ends it without a word
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    # Till all is imported, and nothing begun, Ctrl-C ends it without a word.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
 
-from common.check.flags import (  # noqa: E402
+    begin("numpy", "rich")
+
+import importlib
+
+from common.check.flags import (
     OF_DATA,
     OF_EVERY_CHECK,
     OF_TRAINING,
     OF_TRANSPLANTS,
     Parser,
 )
-from common.check.guard import guarded  # noqa: E402
-from common.check.options import CheckOptions  # noqa: E402
-from common.check.report_json import write_report  # noqa: E402
-from common.check.result import overall_exit  # noqa: E402
-from common.check.runner import run_step  # noqa: E402
-from common.check.steps import Step  # noqa: E402
-from common.report import terminal as report  # noqa: E402
-from common.system.checkout import ROOT  # noqa: E402
-from common.system.files import write_text  # noqa: E402
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.check.report_json import write_report
+from common.check.result import overall_exit
+from common.check.runner import run_step
+from common.check.steps import Step
+from common.report import terminal as report
+from common.system.checkout import ROOT
+from common.system.files import write_text
 
 
 def all_steps() -> list[Step]:

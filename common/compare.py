@@ -4,12 +4,21 @@
 
 REF is the reference's float32 log (torch), CAND the candidate's (paddle); what reprod_log wrote
 will do.  With both float64 logs every row gets the full verdict, without them none is better than
-CLOSE.  Exit status: 0 aligned, 1 not aligned, 2 could not be compared.
+CLOSE.  Two logs that one framework wrote, as their sidecars tell, or that hold the same bytes with
+no sidecars to say that two did, show nothing and are refused, unless --allow same says that this is
+meant.  Exit status: 0 aligned, 1 not aligned, 2 could not be compared.
 """
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+from collections.abc import Sequence
 
 from common.check.flags import Parser
 from common.check.guard import guarded
@@ -17,7 +26,7 @@ from common.logs.sidecar import read_sidecar
 from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.json_file import write_json
-from common.verdict.independence import check_independence
+from common.verdict.independence import check_independence, from_one_side
 from common.verdict.judge import Judgement, judge_logs
 from common.verdict.row import first_bad_row
 
@@ -38,24 +47,42 @@ def _parser() -> Parser:
     parser.add_argument(
         "--cand64", type=Path, metavar="B.npy", help="the candidate's float64 log: --cand64 b64.npy"
     )
+    parser.take_other(
+        "allow",
+        choices=("same",),
+        help="judge two logs of one framework, or one log twice: --allow same",
+    )
     return parser.take("strict", "json", "debug")
 
 
 def _compare(options) -> int:
     if (options.ref64 is None) != (options.cand64 is None):
         raise UserError("--ref64 and --cand64 are given together or not at all")
-    judgement = judge_logs(
-        *(options.ref, options.cand, options.ref64, options.cand64), step=0, strict=options.strict
-    )
     pairs = [(options.ref, options.cand)]
     if options.ref64 is not None:
         pairs.append((options.ref64, options.cand64))
+    if "same" not in options.allow:
+        for pair in pairs:
+            _refuse_one_side(*pair)
+    judgement = judge_logs(
+        *(options.ref, options.cand, options.ref64, options.cand64), step=0, strict=options.strict
+    )
     notes = [note for pair in pairs for note in _who_made_them(*pair)]
     judgement.notes = list(dict.fromkeys(notes + judgement.notes))
     if options.json is not None:
         write_json(options.json, judgement.as_json())
     _show(judgement, options)
     return judgement.exit_code
+
+
+def _refuse_one_side(ref: Path, cand: Path) -> None:
+    """Raise UserError for two logs of one side: that they agree shows nothing."""
+    found = from_one_side(ref, cand, read_sidecar(ref), read_sidecar(cand))
+    if found:
+        raise UserError(
+            f"{found}, which shows nothing of a port: give one log of each framework, or add "
+            "--allow same if this is meant"
+        )
 
 
 def _who_made_them(ref: Path, cand: Path) -> list[str]:

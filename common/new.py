@@ -6,13 +6,20 @@ Writes DIR/NAME (by default ./NAME) with case.py, torch_model.py and paddle_mode
 already is never touched.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from common.check.flags import Parser
 from common.check.guard import guarded

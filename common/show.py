@@ -7,11 +7,18 @@ and needs neither framework.  Exit status: 0 shown, 2 no such row.
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 
 import numpy as np
 

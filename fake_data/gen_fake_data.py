@@ -8,22 +8,30 @@ preset, made by make_inputs of its case.py.  The others are small files in the f
 that presets train on (common/pair/sources), to try `--data` with.
 """
 
-import gzip
-import hashlib
 import sys
 from pathlib import Path
 
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy")
+
+import argparse
+import gzip
+import hashlib
+from collections.abc import Sequence
+
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path[0] = str(HERE.parent)
+from common.pair.data import load_arrays, save_arrays
+from common.pair.pairs import built_in_models, load_pair
+from common.system.checkout import FAKE_DATA_SEED
+from common.system.errors import UserError
+from common.system.hashes import arrays_sha256
+from fake_data.like_real import make_ag_news, make_enwik8, make_reviews
 
-from common.pair.data import load_arrays, save_arrays  # noqa: E402
-from common.pair.pairs import built_in_models, load_pair  # noqa: E402
-from common.system.checkout import FAKE_DATA_SEED  # noqa: E402
-from common.system.errors import UserError  # noqa: E402
-from common.system.hashes import arrays_sha256  # noqa: E402
-from fake_data.like_real import make_ag_news, make_enwik8, make_reviews  # noqa: E402
+HERE = Path(__file__).resolve().parent
 
 
 def make_fake_data(model: str) -> dict[str, np.ndarray]:
@@ -52,14 +60,19 @@ def content_of(path: Path) -> bytes:
     return gzip.decompress(content) if path.suffix == ".gz" else content
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check; returns 0, or 1 where --check finds a difference."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing: are they as made?")
+    options = parser.parse_args(arguments)
     made = {model: make_fake_data(model) for model in built_in_models()}
     texts = make_like_real()
     hashes = {f"{model}.npz": arrays_sha256(arrays) for model, arrays in made.items()}
     hashes |= {name: hashlib.sha256(content).hexdigest() for name, content in texts.items()}
     sums = "".join(f"{digest}  {name}\n" for name, digest in hashes.items())
-    if "--check" in arguments:
+    if options.check:
         same = (HERE / "SHA256SUMS").read_text() == sums and are_there(made, texts)
         print("fake data: as generated" if same else "fake data: differs from what is generated")
         return 0 if same else 1
@@ -85,4 +98,4 @@ def are_there(made: dict[str, dict[str, np.ndarray]], texts: dict[str, bytes]) -
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

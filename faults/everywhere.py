@@ -12,23 +12,31 @@ changes no bit of any log had no effect on this processor, and the table says so
 no false alarm and no fault lost on any path.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import hashlib
 import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from common.check.flags import positive
 from common.check.guard import guarded
 from common.system.errors import UserError
 from common.system.files import write_text
@@ -323,8 +331,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--path", action="append", choices=PATHS, metavar="NAME=VALUE")
     parser.add_argument("--only", action="append", metavar="FOLDER", help="its pairs, no catalogue")
     parser.add_argument("--step", type=int, action="append", help="of this step alone")
-    parser.add_argument("--faults", choices=("all", "few", "none"), default="few")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--faults", choices=("all", "few", "none"))
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -338,6 +346,9 @@ def _main(options: argparse.Namespace) -> int:
         raise UserError(
             f"--only {', '.join(sorted(unknown))}: hard pairs are in {', '.join(sorted(folders))}"
         )
+    if options.only and options.faults:
+        raise UserError("--faults: with --only nothing of the catalogue is planted: leave it out")
+    options.faults = options.faults or "few"
     outcomes = []
     for path in options.path or PATHS:
         outcomes.append(

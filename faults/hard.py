@@ -7,19 +7,27 @@ A pair is one case of a folder under faults/pairs, in one step, under one seed. 
 false alarm.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import functools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from common.check.flags import positive
 from common.check.guard import guarded
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -177,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", action="append", metavar="FOLDER", help="pairs of this folder")
     parser.add_argument("--step", type=int, action="append", help="pairs of this step alone")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -185,6 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
+    folders = {one.folder for one in RUNS}
+    unknown = set(options.only or []) - folders
+    if unknown:
+        raise UserError(
+            f"--only {', '.join(sorted(unknown))}: hard pairs are in {', '.join(sorted(folders))}"
+        )
     chosen = [
         one
         for one in RUNS

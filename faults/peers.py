@@ -11,12 +11,20 @@ A rule that fails a faulty port says something only if it passes the correct one
 asks both about the correct logs too.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin, show_help
+
+    show_help(__doc__)
+    begin("numpy", "reprod_log")
+
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Collection
-from pathlib import Path
 
 import numpy as np
 

@@ -8,16 +8,24 @@ counts as caught where that was green, and torch's logs of it serve all its faul
 every fault caught, at least 95 % with the right origin, no correct hard pair called wrong.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import json
 import os
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
+from common.check.flags import positive
 from common.check.guard import guarded
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -44,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="ID", help="this fault alone")
     parser.add_argument("--model", action="append", help="faults of this model alone")
     parser.add_argument("--step", type=int, action="append", help="faults of this step alone")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
     parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
@@ -54,13 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    partial = bool(options.only or options.model or options.step)
+    if options.no_hard and partial:
+        raise UserError("--no-hard: with --only, --model or --step no hard pair runs: leave it out")
     faults = chosen(options)
     start = time.perf_counter()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
     sources = sources_sha256()
     with report.progress() as on_progress, Interpreters(options.cold) as warm:
         found = plant(faults, options.workers, on_progress, warm.python)
-        partial = bool(options.only or options.model or options.step)
         pairs = []
         if not (options.no_hard or partial):
             pairs = hard.run(options.workers, on_progress, python=warm.python)
@@ -82,6 +92,14 @@ def chosen(options: argparse.Namespace) -> list[Fault]:
             f"--only {', '.join(sorted(unknown))}: no such fault; "
             "`python -m faults.catalogue` lists them"
         )
+    for name, given, known in (
+        ("--model", options.model, {fault.name for fault in FAULTS}),
+        ("--step", options.step, {fault.step for fault in FAULTS}),
+    ):
+        for value in set(given or []) - known:
+            raise UserError(
+                f"{name} {value}: no fault is of it; there are {', '.join(map(str, sorted(known)))}"
+            )
     faults = [
         fault
         for fault in FAULTS

@@ -6,18 +6,22 @@ python step2_metric/check_step2.py --model fastformer
 import sys
 from pathlib import Path
 
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import numpy as np
 
-# This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from common.check.command_line import check_main  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
-from common.logs.reader import read_log  # noqa: E402
-from common.logs.result_folder import ResultFolder  # noqa: E402
-from common.pair.sentencepieces import MODEL  # noqa: E402
-from common.verdict.row import Row, claim  # noqa: E402
-from step2_metric.tokenizer_opinion import tokenizer_opinion  # noqa: E402
+from common.check.command_line import check_main
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.pair.sentencepieces import MODEL
+from common.verdict.row import Row, claim
+from step2_metric.tokenizer_opinion import tokenizer_opinion
 
 SCORE_ALLOWED = 1e-12  # scores are ratios of small counts: only their last bits may differ
 SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F
@@ -70,6 +74,7 @@ STEP = Step(
     judged=("metric_all",),
     guide_stem="metric",
     data=True,
+    tokenizes=True,
     extra=third_opinion,
 )
 

@@ -7,10 +7,15 @@ import sys
 from pathlib import Path
 
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
 
-from common.check.command_line import check_main  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
+    begin("numpy", "rich")
+
+
+from common.check.command_line import check_main
+from common.check.steps import Launch, Step
 
 STEP = Step(
     number=3,

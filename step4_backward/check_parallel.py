@@ -9,22 +9,27 @@ weights after the last are judged as everywhere, one process being the reference
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
 
-from common.check.command_line import check  # noqa: E402
-from common.check.flags import Parser  # noqa: E402
-from common.check.guard import guarded  # noqa: E402
-from common.check.options import CheckOptions  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
-from common.logs.reader import read_log  # noqa: E402
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder  # noqa: E402
-from common.system.frameworks import SIDES  # noqa: E402
-from common.verdict.judge import judge_logs  # noqa: E402
-from common.verdict.row import Row, claim  # noqa: E402
+    begin("numpy", "rich")
+
+from dataclasses import replace
+
+from common.check.command_line import check
+from common.check.flags import Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from common.system.frameworks import SIDES
+from common.verdict.judge import judge_logs
+from common.verdict.row import Row, claim
 
 
 def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:

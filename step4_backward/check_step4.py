@@ -6,20 +6,24 @@ python step4_backward/check_step4.py --model reformer
 import sys
 from pathlib import Path
 
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import numpy as np
 
-# This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from common.check.command_line import check_main  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
-from common.logs.pickle_machine import printable  # noqa: E402
-from common.logs.reader import read_log  # noqa: E402
-from common.logs.result_folder import FLOAT64, ResultFolder  # noqa: E402
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path  # noqa: E402
-from common.system.errors import UserError  # noqa: E402
-from common.verdict.row import Row, claim, exit_code  # noqa: E402
-from step4_backward.setups import SETUPS  # noqa: E402
+from common.check.command_line import check_main
+from common.check.steps import Launch, Step
+from common.logs.pickle_machine import printable
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT64, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from common.system.errors import UserError
+from common.verdict.row import Row, claim, exit_code
+from step4_backward.setups import SETUPS
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr
@@ -116,6 +120,7 @@ STEP = Step(
     script="backward",
     launches=(Launch(),),
     judged=("bp_align_all",),
+    probes=True,
     guide_stem="bp_align",
     optimizers=True,
     extra=witnesses,

@@ -8,34 +8,40 @@ token (hashing attention with a cache is another function, so the text may be an
 choice is in the ledger with its margin.  Exit status 0: the same text.
 """
 
-import math
 import sys
-import tempfile
-from dataclasses import replace
 from pathlib import Path
+
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+import math
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 
-# This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from common.check.flags import OF_EVERY_CHECK, Parser  # noqa: E402
-from common.check.guard import guarded  # noqa: E402
-from common.check.options import CheckOptions  # noqa: E402
-from common.check.report_json import write_report  # noqa: E402
-from common.check.result import overall_exit  # noqa: E402
-from common.check.runner import run_step  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
-from common.logs.reader import read_log  # noqa: E402
-from common.logs.result_folder import FLOAT64, UNFORCED, ResultFolder  # noqa: E402
-from common.pair.pairs import WORDS, load_pairs  # noqa: E402
-from common.report import terminal as report  # noqa: E402
-from common.system.errors import UserError  # noqa: E402
-from common.system.frameworks import SIDES  # noqa: E402
-from common.verdict.row import Row, claim  # noqa: E402
-from common.weights.checkpoint import configured  # noqa: E402
-from step5_train import prompts  # noqa: E402
-from step5_train.generation import Request  # noqa: E402
+from common.check.flags import OF_EVERY_CHECK, OF_JUDGING, Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.check.report_json import write_report
+from common.check.result import overall_exit
+from common.check.runner import run_step
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT64, UNFORCED, ResultFolder
+from common.pair.pairs import WORDS, load_pairs
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.verdict.row import Row, claim
+from common.weights.checkpoint import configured
+from step5_train import prompts
+from step5_train.generation import Request
 
 PROMPT = "The "
 
@@ -67,10 +73,10 @@ def own_ids(folder: Path, side: str) -> np.ndarray:
 def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
     """Names the first token that differs: its margin, and how far apart the float64 logits are."""
     files = ResultFolder(folder)
-    with (
-        read_log(files.log("generate", "torch", FLOAT64)) as torch_log,
-        read_log(files.log("generate", "paddle", FLOAT64)) as paddle_log,
-    ):
+    with ExitStack() as stack:
+        torch_log, paddle_log = (
+            stack.enter_context(read_log(files.log("generate", side, FLOAT64))) for side in SIDES
+        )
         number = first - torch_log["prompt"].size
         tokens = [
             str(ids[first]) if first < ids.size else "none" for ids in (torch_ids, paddle_ids)
@@ -101,8 +107,8 @@ STEP = Step(
 )
 
 
-def main() -> int:
-    """See the module's docstring; returns the exit status."""
+def options_parser() -> Parser:
+    """What this check takes."""
     parser = Parser(__doc__).take(*OF_EVERY_CHECK, "transplant", "tokenizer")
     parser.set_defaults(preset="text")
     group = parser.add_mutually_exclusive_group()
@@ -125,9 +131,16 @@ def main() -> int:
     parser.add_argument(
         "--no-cache", action="store_true", help="read the whole text each time: --no-cache"
     )
-    arguments = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    """See the module's docstring; returns the exit status."""
+    arguments = options_parser().parse_args()
     arguments.model = arguments.model or ["reformer"]
-    return guarded(arguments.debug, lambda: check(arguments, CheckOptions.of(arguments)))
+    # With --compare-only the tokens are written out as text.
+    options = replace(CheckOptions.of(arguments), judging=(*OF_JUDGING, "tokenizer"))
+    return guarded(arguments.debug, lambda: check(arguments, options))
 
 
 def check(arguments, options: CheckOptions) -> int:
@@ -135,6 +148,7 @@ def check(arguments, options: CheckOptions) -> int:
 
     arguments   the parsed command line: what to generate
     """
+    options.refuse_contradictions()
     coder = prompts.tokenizer(options.tokenizer, options.run.weights)
     with tempfile.TemporaryDirectory(prefix="generate-") as name:
         if not options.compare_only:

@@ -6,26 +6,32 @@ The first steps must agree to rounding.  Later the two runs drift apart, as any 
 differ in the last bit: how far is judged against torch's own runs from starts one ulp away.
 """
 
-import math
 import sys
 from pathlib import Path
 
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+import math
+from contextlib import ExitStack
+
 import numpy as np
 
-# This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from common.check.command_line import check_main  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
-from common.logs.reader import read_log  # noqa: E402
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder  # noqa: E402
-from common.logs.sidecar import Sidecar, read_sidecar  # noqa: E402
-from common.pair.case_hooks import CURVES, data_preset, training  # noqa: E402
-from common.verdict.row import Row, claim  # noqa: E402
-from step4_backward.rates import Watch  # noqa: E402
-from step5_train.curves import draw_curves  # noqa: E402
-from step5_train.equivalence import judge_seeds, reached, sentence  # noqa: E402
-from step5_train.judge_initial import judge_initial  # noqa: E402
+from common.check.command_line import check_main
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.pair.case_hooks import CURVES, data_preset, training
+from common.verdict.row import Row, claim
+from step4_backward.rates import Watch
+from step5_train.curves import draw_curves
+from step5_train.equivalence import judge_seeds, reached, sentence
+from step5_train.judge_initial import judge_initial
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
 # times torch's, at every step.  So the pair's drift is larger while both grow (measured: 10 times),
@@ -48,11 +54,12 @@ SIGN_TEST_LEVEL = 0.01
 
 def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Drift of the loss in each epoch against the self-twin's, the final predictions, a picture."""
-    with (
-        read_log(ResultFolder(folder).log("train_full", "torch")) as torch_log,
-        read_log(ResultFolder(folder).log("train_full", "paddle")) as paddle_log,
-        read_log(ResultFolder(folder).log("train_self", "torch")) as self_log,
-    ):
+    files = ResultFolder(folder)
+    with ExitStack() as stack:
+        torch_log, paddle_log, self_log = (
+            stack.enter_context(read_log(files.log(*log)))
+            for log in (("train_full", "torch"), ("train_full", "paddle"), ("train_self", "torch"))
+        )
         losses = [log["curve/loss"] for log in (torch_log, paddle_log)]
         own = [self_log[key] for key in self_log if key.startswith("twin_")]
         own.insert(0, self_log["curve/loss"])
@@ -68,10 +75,11 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
             rows.append(_predictions(torch_log, paddle_log))
         of_seeds = _seeds(torch_log, paddle_log)
     draw_curves(folder, pair.name, [steps for _, steps in parts])
-    with (
-        read_log(ResultFolder(folder).log("train_init", "torch")) as torch_init,
-        read_log(ResultFolder(folder).log("train_init", "paddle")) as paddle_init,
-    ):
+    with ExitStack() as stack:
+        torch_init, paddle_init = (
+            stack.enter_context(read_log(files.log("train_init", side)))
+            for side in ("torch", "paddle")
+        )
         rows = judge_initial(torch_init, paddle_init) + rows + of_seeds
     notes = [f"{row.key}: {row.note}" for row in of_seeds if row.key.startswith("seeds/")]
     if not notes:

@@ -2,15 +2,18 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from common.compare import main
 from common.logs.key import Key
-from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.errors import UserError
 from common.verdict.causes import class_of
@@ -455,9 +458,30 @@ def test_json_has_null_and_never_nan(tmp_path, capsys):
     assert "missing on the paddle side" in json.dumps(report)
 
 
-def test_byte_identical_logs_are_noted_not_refused(tmp_path, capsys):
+def test_one_side_given_twice_is_refused_unless_it_is_meant(tmp_path, capsys):
     paths = files(tmp_path, runs(network()))
-    assert main([paths["ref32"], paths["ref32"]]) == 0
+    twice = [paths["ref32"], paths["ref32"]]
+    copy = str(shutil.copy(paths["ref32"], tmp_path / "copy.npy"))
+    made_by = {}
+    for name, side, log in (("a", "torch", "ref32"), ("b", "torch", "cand32"), ("c", "paddle", "")):
+        made_by[name] = str(tmp_path / f"{name}.npy")
+        path = write(Path(made_by[name]), runs(network())[log or "ref32"], sidecar_of(side))
+        told = read_sidecar(path)
+        write_sidecar(path, replace(told, seal=seal(told)))
+    for logs, said in (
+        (twice, "ref32.npy was given twice"),
+        ([paths["ref32"], copy], "hold the same bytes, and no sidecars say that two frameworks"),
+        ([made_by["a"], made_by["b"]], "a.npy and b.npy were both made by torch"),
+        ([made_by["a"], copy], "hold the same bytes"),
+        ([paths["ref32"], paths["cand32"], "--ref64", copy, "--cand64", copy], "given twice"),
+    ):
+        assert main(logs) == 2
+        out, error = capsys.readouterr()
+        assert out == "" and said in error and "--allow same" in error and error.count("\n") == 1
+    assert main([made_by["a"], made_by["c"]]) == 0  # the same bits, and two frameworks made them
+    assert main([made_by["a"], made_by["b"], "--allow", "same"]) == 0
+    capsys.readouterr()
+    assert main([*twice, "--allow", "same"]) == 0
     out = capsys.readouterr().out
     assert "IDENTICAL" in out and "hold the same bits" in out and "to the last bit" in out
 
@@ -465,7 +489,7 @@ def test_byte_identical_logs_are_noted_not_refused(tmp_path, capsys):
 def test_nothing_to_compare_is_no_pass(tmp_path, capsys):
     path = str(write(tmp_path / "a.npy", {}))
     target = tmp_path / "rows.json"
-    assert main([path, path, "--json", str(target)]) == 2
+    assert main([path, path, "--json", str(target), "--allow", "same"]) == 2
     assert "nothing was compared" in capsys.readouterr().out
     report = json.loads(target.read_text())
     assert (report["exit_code"], report["guide_passed"], report["rows"]) == (2, None, [])
@@ -473,6 +497,7 @@ def test_nothing_to_compare_is_no_pass(tmp_path, capsys):
 
 def test_bad_input_is_one_sentence_and_status_2(tmp_path, capsys):
     good = str(write(tmp_path / "a.npy", {"a": np.ones(4)}))
+    other = str(write(tmp_path / "b.npy", {"a": np.ones(4, np.float32)}))
     (tmp_path / "broken.npy").write_bytes(b"\x93NUMPY\x01\x00")
     (tmp_path / "empty.npy").write_bytes(b"")
     for arguments, said in (
@@ -481,7 +506,7 @@ def test_bad_input_is_one_sentence_and_status_2(tmp_path, capsys):
         ([good, str(tmp_path / "empty.npy")], "an empty file"),
         ([good, str(tmp_path)], "not a plain file"),
         ([good, good, "--ref64", good], "are given together or not at all"),
-        ([good, good, "--json", str(tmp_path / "no" / "x.json")], "No such file"),
+        ([good, other, "--json", str(tmp_path / "no" / "x.json")], "No such file"),
     ):
         assert main(arguments) == 2
         error = capsys.readouterr().err
@@ -493,21 +518,22 @@ def test_bad_input_is_one_sentence_and_status_2(tmp_path, capsys):
         with pytest.raises(SystemExit) as left:
             main(arguments)
         assert left.value.code == 2
-        assert "usage" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert error.startswith("error: ") and "--help" in error and error.count("\n") == 1
 
 
 def test_internal_errors_are_a_sentence_unless_debug(tmp_path, capsys, monkeypatch):
-    good = str(write(tmp_path / "a.npy", {"a": np.ones(4)}))
+    logs = [str(write(tmp_path / f"{n}.npy", {n: np.ones(4)})) for n in "ab"]
 
     def broken(*args, **kwargs):
         raise ZeroDivisionError("planted")
 
     monkeypatch.setattr("common.compare.judge_logs", broken)
-    assert main([good, good]) == 2
+    assert main(logs) == 2
     error = capsys.readouterr().err
     assert "internal error at " in error and "ZeroDivisionError: planted; --debug" in error
     with pytest.raises(ZeroDivisionError):
-        main([good, good, "--debug"])
+        main([*logs, "--debug"])
     assert issubclass(UserError, Exception)
 
 
@@ -540,7 +566,7 @@ def test_the_test_above_can_fail():
 def test_the_command_as_a_program(tmp_path):
     """On a terminal that knows no more than ASCII, from another folder."""
     ref = write(tmp_path / "ä.npy", {"schlüssel": np.ones(4)})
-    command = [sys.executable, "-m", "common.compare", str(ref), str(ref)]
+    command = [sys.executable, "-m", "common.compare", str(ref), str(ref), "--allow", "same"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr

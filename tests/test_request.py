@@ -108,13 +108,25 @@ def checkout(tmp_path_factory):
     change(copy.pair / "paddle_model.py", "epsilon=1e-12", "epsilon=1e-3")
     done = copy.check(1, "--model", str(copy.pair), "--no-report")
     assert done.returncode == 1, done.stdout + done.stderr
+    copy.said = done.stdout
     return copy
 
 
-def by_hand(checkout, side, request):
-    """A side's module, run with a request's path by what runs this file's checks."""
+def by_hand(checkout, side, request, by_path=False):
+    """A side's script, run with a request's path by what runs this file's checks."""
     command = ("-W", "ignore", "-m", f"step1_forward.{side}.forward", request)
+    if by_path:  # from another folder, and nothing says where the checkout is
+        script = checkout.root / "step1_forward" / side / "forward.py"
+        return checkout.python("-W", "ignore", str(script), request, PYTHONUNBUFFERED="1")
     return checkout.python(*command, PYTHONPATH=str(checkout.root), PYTHONUNBUFFERED="1")
+
+
+def test_a_red_check_names_the_setting_that_a_layer_has_on_one_side_alone(checkout):
+    """Plants a LayerNorm's epsilon: the sides' own sidecars know it."""
+    lines = [line for line in checkout.said.splitlines() if line.startswith("step 1, small_cnn: ")]
+    said = "LayerNorm's epsilon is 1e-12 in torch and 0.001 in Paddle; it starts at main/norm"
+    assert lines[0] == f"step 1, small_cnn: {said}"
+    assert "self.norm(" in checkout.said and "--case main --probe norm" in checkout.said
 
 
 def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
@@ -125,7 +137,7 @@ def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
     for name in ("torch", "paddle", "paddle_single_step"):
         side = name.partition("_")[0]
         request = str(tmp_path / f"request_{name}.json")
-        done = by_hand(checkout, side, request)
+        done = by_hand(checkout, side, request, by_path=name != "paddle")
         assert done.returncode == 0, done.stderr
     for log in (*LOGS, SINGLE_STEP):
         assert (tmp_path / f"{log}.npy").read_bytes() == (made / f"{log}.npy").read_bytes(), log

@@ -205,7 +205,8 @@ def test_a_red_check_says_where_it_did_not_look(checkout, tmp_path):
         said = " ".join(done.stdout.split())
         assert done.returncode == 1 and report["first_diverged"] == "stirred/logits"
         assert f"leave {options[0]} out to look everywhere" in said
-        assert f" {' '.join(options)} --json rows.json" in said
+        again = said.partition("# again")[2].partition(" # ")[0]
+        assert f" --case stirred {' '.join(options)}" in again and " --json " in again
     done = checkout.check(1, *arguments, "--probe", "nrom")
     assert done.returncode == 2 and "--probe nrom: no module or named" in done.stderr
     assert "such as norm" in done.stderr

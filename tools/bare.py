@@ -10,14 +10,22 @@ steps of each; in a model of more than `large` parameters only those of `driven_
 model in each step, the others update given gradients.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin, show_help
+
+    show_help(__doc__)
+    begin("numpy")
+
 import gc
 import inspect
 import json
-import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from pathlib import Path
 
 DTYPES = ("float64", "float32")
 WITNESS_FORWARDS = 2  # of a finite difference, at least
@@ -183,5 +191,7 @@ def _imported(side_name: str, model: str):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f"error: a side and a request's path are needed\n\n{__doc__}")
     asked = json.loads(Path(sys.argv[2]).read_text())
     Path(asked["answer"]).write_text(json.dumps(run(sys.argv[1], asked)))

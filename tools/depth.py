@@ -11,16 +11,23 @@ log/depth/depth.png.  --write, alone or beside --stored, writes pics/depth.png a
 table in docs/depth.md too; nothing else does.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import csv
 import json
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 import numpy as np
 

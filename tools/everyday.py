@@ -10,16 +10,23 @@ the same model bare, each framework alone (tools/bare.py), and prints the ratio 
 0: the check was measured, whatever it said; 2: it could not be.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from common.check.guard import guarded
 from common.pair.pairs import built_in_models
@@ -92,6 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
+    if options.no_check and (options.no_bare or options.options):
+        given = "--no-bare" if options.no_bare else " ".join(options.options)
+        raise UserError(f"--no-check runs the bare passes alone: leave out {given}")
     pair = chosen(options.pair, options.preset)
     with _folder() as folder:
         found = {"pair": options.pair, "preset": pair.preset, "step": options.step}

@@ -12,6 +12,9 @@ installation goes on the next time; a lock keeps two of them apart. The checkout
 place and not installed. Exit status: 0 done, 2 not.
 """
 
+from __future__ import annotations  # an older Python is to say that it will not do
+
+import argparse
 import fcntl
 import json
 import os
@@ -19,7 +22,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import tomllib
 import urllib.request
 import venv
 from pathlib import Path
@@ -44,16 +46,23 @@ class InstallError(Exception):
 
 def main(arguments: list[str]) -> int:
     """The command line; returns the exit status."""
-    if arguments == ["--will-do"]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--is-done", action="store_true", help="exit 0 where nothing is to be done")
+    group.add_argument("--will-do", action="store_true", help="exit 0 where this Python will do")
+    asked = parser.parse_args(arguments)
+    if asked.will_do:
         return 0 if version_fits(sys.version_info[:2]) and has_ensurepip() else 2
-    requirements = read_requirements()
-    if arguments == ["--is-done"]:
-        return 0 if is_done(requirements) else 2
     if not version_fits(sys.version_info[:2]):
         print(
             f"Python {sys.version.split()[0]} will not do: 3.11 to 3.13 is needed", file=sys.stderr
         )
         return 2
+    requirements = read_requirements()
+    if asked.is_done:
+        return 0 if is_done(requirements) else 2
     with open(LOCK, "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,6 +88,8 @@ def main(arguments: list[str]) -> int:
 
 def read_requirements() -> list[str]:
     """The dependencies of pyproject.toml and those of its extra `dev`."""
+    import tomllib  # not in a Python that is too old, which is told so
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return project["dependencies"] + project["optional-dependencies"]["dev"]
 

@@ -10,24 +10,28 @@ largest value.  Exit status 1 where an installed operator is not as the table sa
 has another constant, and the table is to be measured again.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from common.check.guard import guarded  # noqa: E402
-from common.system.errors import UserError  # noqa: E402
-from common.system.files import write_text  # noqa: E402
-from common.system.json_file import load_json  # noqa: E402
-from common.verdict.operators import TABLE, Operator, read_table  # noqa: E402
+from common.check.guard import guarded
+from common.system.errors import UserError
+from common.system.files import write_text
+from common.system.json_file import load_json
+from common.verdict.operators import TABLE, Operator, read_table
 
 SAME = 1e-2  # of a size: how far two measurements of one operator may part
 NOTHING = 1e-14  # below it a result is exact

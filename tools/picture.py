@@ -6,8 +6,17 @@ Every box names the file that does the work, from common/; a test looks for thes
 """
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("matplotlib")
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from common.system.checkout import ROOT
 
@@ -67,8 +76,11 @@ SHOWN = Box(RIGHT, 6.7, WIDTH, "the table, and where it goes wrong", ("report/te
 BOXES = [GIVEN, *COLUMNS["torch"], *COLUMNS["paddle"], READ, JUDGED, SHOWN]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Draw the picture; returns the exit status."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args(arguments)
     draw(PICTURE)
     return 0
 

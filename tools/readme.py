@@ -9,15 +9,22 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, each in one
 Without log/red.json the picture that needs it, pics/verdicts.png, stays as it is.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import json
 import platform
 import re
 import shutil
-import sys
 import time
 from importlib.metadata import version
-from pathlib import Path
 
 from common.report import marks
 from common.report.marks import save
@@ -35,7 +42,9 @@ OURS = 2  # of the sentences on faults: those on this workbench, before those on
 
 def main(arguments: list[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--red", type=Path, metavar="FILE", default=red.ROWS)
     parser.add_argument("--faults", type=Path, metavar="FILE")

@@ -9,12 +9,20 @@ from the source, those inside functions too, so that nothing has to be installed
 where an import is not allowed.
 """
 
-import ast
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin()
+
+import argparse
+import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "common"
@@ -192,9 +200,13 @@ def count_lines(root: Path = ROOT) -> int:
     )
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    root = Path(arguments[0]).resolve() if arguments else ROOT
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("root", nargs="?", type=Path, default=ROOT, metavar="ROOT")
+    root = parser.parse_args(arguments).root.resolve()
     files = module_files(root)
     drawn = arrows(imports_of(root, files))
     rooms = {room_of(module) for module in files if module != PACKAGE}
@@ -211,4 +223,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

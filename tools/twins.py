@@ -13,15 +13,22 @@ Paddle line. Two exceptions, both narrow:
 Exit status: 0 no difference, 1 differences, 2 a file that cannot be read.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin()
+
 import ast
 import difflib
 import io
 import re
-import sys
 import tokenize
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 from common.system.errors import UserError
 
@@ -342,7 +349,7 @@ def main(arguments: list[str]) -> int:
         print(markdown_table())
         return 0
     if len(arguments) not in (0, 2) or any(a.startswith("-") for a in arguments):
-        print("usage: python -m tools.twins [--table | TORCH_FILE PADDLE_FILE]")
+        print(__doc__)
         return 0 if arguments in (["-h"], ["--help"]) else 2
     pairs = [tuple(map(Path, arguments))] if arguments else twin_pairs()
     if not pairs:

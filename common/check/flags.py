@@ -4,9 +4,14 @@ An option that a command does not take is an error there, and not in its --help.
 """
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
+from common.logs.pickle_machine import printable
 from common.pair.request import KEEP, RunRequest
+from common.system.words import did_you_mean
 
 
 def natural(text: str) -> int:
@@ -148,14 +153,27 @@ OF_EVERY_CHECK = (
     *("allow", "strict", "torch-python", "paddle-python", "json", "no-report", "debug"),
 )
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")
-OF_CASES = ("case", "train", "probe", "no-probe")  # steps 1, 3 and 4
+OF_CASES = ("case", "train", "probe")  # steps 1, 3 and 4
+OF_PROBES = ("no-probe",)  # steps 1 and 4, which look inside unless told otherwise
 OF_DATA = ("data", "tokenizer")  # steps 2 and 5
 OF_OPTIMIZERS = ("given-gradients-above",)  # step 4
 OF_TRAINING = ("epochs", "steps", "seeds", "resume", "checkpoint-every")  # step 5
 
 
+# What means something where logs are judged that are there, and nothing runs.
+OF_JUDGING = (
+    *("model", "case", "probe", "no-probe", "out", "compare-only", "allow", "strict"),
+    *("json", "no-report", "debug"),
+)
+HELP = "help"  # as a value: lists what the option takes
+LISTED = ("model", "preset", "case", "device", "transplant", "reuse", "keep", "allow")
+
+
 class Parser(argparse.ArgumentParser):
-    """A command's parser: its description as it is written, and options by their names."""
+    """A command's parser: its description as it is written, and options by their names.
+
+    What it has parsed has `typed`: option -> words, as the command line gave them.
+    """
 
     def __init__(self, description: str | None, prog: str | None = None):
         super().__init__(
@@ -174,3 +192,79 @@ class Parser(argparse.ArgumentParser):
         """Take an option of the table, in a meaning that differs in what is given."""
         self.add_argument(f"--{name}", **_FLAGS[name] | other)
         return self
+
+    def parse_args(self, args=None, namespace=None) -> argparse.Namespace:
+        """What a command line gives; `--preset help` and its like list values, and end there."""
+        words = list(sys.argv[1:] if args is None else args)
+        asked, others = self._values_asked_for(words)
+        if asked:
+            from common.check.listing import show_values
+
+            self.exit(show_values(asked, *self._known(others)))
+        told = super().parse_args(words, namespace)
+        told.typed = self._typed(words)
+        return told
+
+    def error(self, message: str) -> NoReturn:
+        """End with one sentence on what was typed, and status 2."""
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message:
+            names = [word.partition("=")[0] for word in unknown.split()]
+            names = [name for name in names if name.startswith("-")] or names
+            taken = [option for action in self._actions for option in action.option_strings]
+            elsewhere = all(name.removeprefix("--") in _FLAGS for name in names)
+            said = " has no use here" if elsewhere else ": there is no such option"
+            message = f"{', '.join(names)}{said}{did_you_mean(names[0], taken)}"
+        self.exit(2, f"error: {printable(message)} ({self.prog} --help lists what it takes)\n")
+
+    def _values_asked_for(self, words: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The options whose values are asked for, and the words beside them."""
+        taken = {option for action in self._actions for option in action.option_strings}
+        asked, others, i = [], [], 0
+        while i < len(words):
+            name, _, value = words[i].partition("=")
+            length = 1 if value else 2
+            is_listed = name.removeprefix("--") in LISTED and name in taken
+            if is_listed and (value or "".join(words[i + 1 : i + 2])) == HELP:
+                asked.append(name.removeprefix("--"))
+            else:
+                length = 1
+                others.append(words[i])
+            i += length
+        return asked, others
+
+    def _known(self, words: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Sequence]]:
+        """What other words give, none of which is required; and each option's choices."""
+        for action in self._actions:
+            action.required = False
+        choices = {a.dest: a.choices for a in self._actions if a.choices}
+        return super().parse_args(words), choices
+
+    def _typed(self, words: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """(option, its words) of each option that the command line gave, in the parser's order."""
+        former = [(action, action.default) for action in self._actions], self._defaults
+        try:
+            self._defaults = {}
+            for action in self._actions:
+                action.default = argparse.SUPPRESS
+            given = vars(super().parse_args(words))
+        finally:
+            self._defaults = former[1]
+            for action, default in former[0]:
+                action.default = default
+        typed = []
+        for action in self._actions:
+            if action.option_strings and action.dest in given:
+                option, value = action.option_strings[-1], given[action.dest]
+                typed.append((option.removeprefix("--"), tuple(_words(option, action, value))))
+        return tuple(typed)
+
+
+def _words(option: str, action: argparse.Action, value: object) -> list[str]:
+    """An option as it is typed; a value that begins with a dash goes behind a `=`."""
+    if action.nargs == 0:
+        return [option]
+    words = []
+    for text in map(str, value if isinstance(value, list) else [value]):
+        words += [f"{option}={text}"] if text.startswith("-") else [option, text]
+    return words

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 import traceback
 import warnings
 from collections.abc import Callable
@@ -39,7 +40,14 @@ def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
     except Exception as error:
         if debug:
             raise
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
+        frame = [frame for frame in frames if not frame.filename.startswith("<frozen")][-1]
+        if isinstance(error, ModuleNotFoundError):
+            report.say_error(
+                f"{frame.filename}:{frame.lineno} needs {error.name}, which {sys.executable} has "
+                "not: use .venv/bin/python, which `make install` sets up, or install it there"
+            )
+            return 2
         report.say_error(
             f"internal error at {frame.filename}:{frame.lineno}: {type(error).__name__}: {error}; "
             "--debug shows the traceback"

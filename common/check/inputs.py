@@ -96,7 +96,7 @@ class Inputs:
         folder = self.data / pair.name
         preset = data_preset(pair, self.options.run.preset)
         try:
-            self.tokenizer(folder)
+            self.tokenizer(pair, preset, folder)
             if reads_file(pair, preset):
                 self.read_data(pair, preset, folder)
                 return True
@@ -124,10 +124,16 @@ class Inputs:
             write_json(folder / ENTRIES_FILE, made.entries)
         self.notes.setdefault(pair.name, []).extend(made.notes)
 
-    def tokenizer(self, folder: Path) -> None:
+    def tokenizer(self, pair: Pair, preset: str, folder: Path) -> None:
         """Put the SentencePiece model of --tokenizer where both sides find it."""
+        cuts_text = reads_file(pair, preset) and sources.takes_tokenizer(pair, preset)
         model = find_model(self.options.tokenizer)
         if model is not None:
+            if not (self.step.tokenizes or cuts_text or self.options.shared):
+                raise UserError(
+                    f"--tokenizer: preset {preset} of {pair.name} trains on no text that it would "
+                    "cut into pieces: leave it out"
+                )
             load_processor(model)  # a sentence now, and not from two processes
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copy(model, folder / MODEL)

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from common.check.flags import OF_CASES, OF_OPTIMIZERS, OF_TRAINING
+from common.check.flags import (
+    OF_CASES,
+    OF_JUDGING,
+    OF_OPTIMIZERS,
+    OF_PROBES,
+    OF_TRAINING,
+)
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 
@@ -27,6 +33,9 @@ class CheckOptions:
     strict: bool = False  # what is inside a model decides too
     pythons: dict[str, str | None] = field(default_factory=dict)  # side -> the Python given for it
     report: bool = True  # ask reprod_log for its own report
+    typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as they were typed
+    judging: tuple[str, ...] = OF_JUDGING  # options that mean something with --compare-only
+    shared: bool = False  # by several steps, of which one may not use all that is given
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "CheckOptions":
@@ -45,20 +54,23 @@ class CheckOptions:
             allow=tuple(given["allow"]),
             pythons={side: given[f"{side}_python"] for side in ("torch", "paddle")},
             report=not given["no_report"],
+            typed=given.get("typed", ()),
             **{name: given[name] for name in own if name in given},
         )
 
     def taken_by(self, flags: Sequence[str]) -> "CheckOptions":
         """The same for a step that takes these options: what it does not take is as by default."""
-        own = (*OF_CASES, *OF_TRAINING, *OF_OPTIMIZERS)
+        own = (*OF_CASES, *OF_PROBES, *OF_TRAINING, *OF_OPTIMIZERS)
         fields = {f.name: f.default for f in dataclasses.fields(RunRequest)}
         plural = {"case": "cases", "probe": "probes"}
         names = [plural.get(name, name) for name in own if name not in flags]
         names = [name.replace("-", "_") for name in names]
-        return replace(self, run=replace(self.run, **{name: fields[name] for name in names}))
+        typed = tuple((n, words) for n, words in self.typed if n in flags and n != "json")
+        run = replace(self.run, **{name: fields[name] for name in names})
+        return replace(self, run=run, typed=typed, shared=True)
 
     def refuse_contradictions(self) -> None:
-        """Raise UserError where two options exclude each other."""
+        """Raise UserError where two options exclude each other, or one has nothing to do."""
         given = {
             "--compare-only": self.compare_only,
             "--reuse": self.reuse,
@@ -67,5 +79,13 @@ class CheckOptions:
         names = [name for name, is_given in given.items() if is_given]
         if len(names) > 1:
             raise UserError(f"{' and '.join(names)} exclude each other: give one of them")
+        if self.reference is not None and self.pythons.get("torch"):
+            raise UserError("--torch-python: with --reference no torch side runs: leave it out")
+        idle = [f"--{name}" for name, _ in self.typed if name not in self.judging]
+        if self.compare_only and idle:
+            raise UserError(
+                f"--compare-only judges logs as they are and runs nothing: leave out "
+                f"{', '.join(idle)}"
+            )
         if self.run.probes and self.run.no_probe:
             raise UserError("--probe and --no-probe exclude each other: give one of them")

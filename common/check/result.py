@@ -41,8 +41,10 @@ class Result:
     error: str = ""  # a sentence; the model could not be compared
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
     classes: dict[str, str] = field(default_factory=dict)  # key -> torch's class of its module
+    settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     probes: tuple[str, ...] = ()  # the options that leave out probes, as they are typed
+    typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as the user typed them
     elapsed_s: float = 0.0
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
     answers: dict[str, object] = field(default_factory=dict)  # what is no verdict on the port
@@ -86,9 +88,10 @@ class Result:
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
         self.notes += _lifted_casts(folder, step)
         for side in SIDES:
-            self.places[side] = {}
+            self.places[side], self.settings[side] = {}, {}
             for sidecar in sidecars[side]:
                 self.places[side] |= sidecar.places
+                self.settings[side] |= sidecar.settings
             if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
                 self.notes.append(
                     f"the {side} model drew random numbers by itself, which the other side cannot "

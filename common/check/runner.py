@@ -20,7 +20,7 @@ from common.check.unfinished import Unfinished
 from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import data_preset
-from common.pair.pairs import Pair, load_pairs
+from common.pair.pairs import WORDS, Pair, chosen_cases, load_pairs
 from common.report.guide_report import GuideReport, GuideReports
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -51,6 +51,10 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
             return [_judge_in_place(step, p, base / p.name, options, reports) for p in pairs]
     for pair in pairs:
         pair.config(data_preset(pair, options.run.preset) if step.data else options.run.preset)
+        run = options.run
+        if run.cases and run.weights in (None, *WORDS):  # a checkpoint's case is known later
+            cases = pair.cases(run.preset, run.weights, run.train, step.decodes)
+            chosen_cases(cases, run.cases)
     _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
     needed = [side for side in SIDES if side == "paddle" or not options.reference]
     pythons = {side: interpreter(side, options.pythons.get(side)) for side in needed}
@@ -141,6 +145,7 @@ def judge_model(
         pair.name,
         "" if pair.built_in else str(pair.folder),
         allow=tuple(word.upper() for word in options.allow),
+        typed=options.typed,
     )
     files = ResultFolder(folder)
     try:

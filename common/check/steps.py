@@ -9,6 +9,7 @@ from common.check.flags import (
     OF_DATA,
     OF_EVERY_CHECK,
     OF_OPTIMIZERS,
+    OF_PROBES,
     OF_TRAINING,
     OF_TRANSPLANTS,
 )
@@ -50,7 +51,9 @@ class Step:
     guide_stem: str
     guide_threshold: float = 1e-6
     guide_failure: str = "both sides' float64 runs show that the difference is rounding"
+    probes: bool = False  # looks at every module, unless told otherwise
     data: bool = False  # reads data sets
+    tokenizes: bool = False  # tries the tokenizers, whatever the data are
     decodes: bool = False  # also runs the cases that decode with a cache
     trains: bool = False  # and can go on with a training that was stopped
     optimizers: bool = False  # takes steps of several set-ups
@@ -78,6 +81,7 @@ class Step:
     def takes(self) -> tuple[str, ...]:
         """The options that its check takes."""
         more = OF_DATA if self.data else OF_CASES
+        more += OF_PROBES if self.probes else ()
         more += OF_TRAINING if self.trains else ()
         more += OF_OPTIMIZERS if self.optimizers else ()
         return (*OF_EVERY_CHECK, *OF_TRANSPLANTS, *more)

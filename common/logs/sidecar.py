@@ -97,6 +97,8 @@ class Sidecar:
     places: dict[str, str] = _entry(kinds.NAMED_TEXTS)
     # Key -> the class of its module, with OWN, CHOICE and IN_PLACE as below.
     classes: dict[str, str] = _entry(kinds.NAMED_TEXTS)
+    # A layer of the framework -> what it was built with, such as its epsilon, as torch counts it.
+    settings: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str] = _entry(kinds.NAMED_TEXTS)
     # How the twin was started.

@@ -57,6 +57,7 @@ import numpy as np
 
 from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from common.system.errors import UserError
+from common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, STIRRED = WORDS = ("trained-like", "stirred")
@@ -100,9 +101,10 @@ class Pair:
     def config(self, preset: str) -> dict:
         """The preset's configuration; raises UserError that lists the presets."""
         if preset not in self.case.CONFIGS:
-            known = ", ".join(sorted(self.case.CONFIGS))
+            known = sorted(map(str, self.case.CONFIGS))
             raise UserError(
-                f"--preset {preset}: model {self.name} has no such preset; it has {known}"
+                f"--preset {preset}: model {self.name} has no such preset; it has "
+                f"{', '.join(known)}{did_you_mean(preset, known)}"
             )
         return dict((self.published or {}).get("config", self.case.CONFIGS[preset]))
 
@@ -185,7 +187,10 @@ def chosen_cases(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
     known = [case.name or "main" for case in cases]
     for name in names:
         if name not in known:
-            raise UserError(f"--case {name}: there is no such case; there are {', '.join(known)}")
+            raise UserError(
+                f"--case {name}: there is no such case; there are {', '.join(known)}"
+                f"{did_you_mean(name, known)}"
+            )
     return [case for case in cases if not names or (case.name or "main") in names]
 
 
@@ -206,6 +211,7 @@ def load_pair(model: str) -> Pair:
             raise UserError(f"--model {model}: there is no case.py in this folder")
         raise UserError(
             f"--model {model}: neither a built-in model ({', '.join(names)}, or all) nor a folder"
+            f"{did_you_mean(model, names)}"
         )
     folder = folder.resolve()
     pair = Pair(folder.name, folder, ModuleType("case"))

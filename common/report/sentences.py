@@ -1,6 +1,7 @@
 """What is wrong with a row, in one sentence before any number."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
 
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
@@ -50,6 +51,47 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
     if site == "loss" or site.startswith("losses/"):
         return "the loss is off"
     return f"the model's {site} is off"
+
+
+def headline(
+    row: Row,
+    class_name: str = "",
+    cases: Collection[str] = (),
+    settings: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None,
+) -> str:
+    """What is wrong and where it starts, in one sentence: the first line of a red result.
+
+    settings  side -> layer -> what it was built with, as the sidecars say
+    """
+    where = row.key if Key.parse(row.key, cases).case else f"main/{row.key}"
+    wrong = what_differs(row, class_name, cases, settings or {})
+    return f"{wrong or what_is_wrong(row, class_name, cases)}; it starts at {where}"
+
+
+def what_differs(row: Row, class_name: str, cases: Collection[str], settings: Mapping) -> str:
+    """The setting that a layer has on one side alone, where that layer is what goes wrong.
+
+    Such as `LayerNorm's epsilon is 1e-05 in torch and 1e-06 in Paddle`; empty where none is known.
+    """
+    key = Key.parse(row.key, cases)
+    if row.verdict != "DIVERGED" or row.measure == "claim" or (key.is_input and not key.kind):
+        return ""
+    site = key.site.partition("/")[0]
+    for layer in (key.case + site, key.case + parent_of(site)):
+        torch, paddle = (settings.get(side, {}).get(layer, {}) for side in ("torch", "paddle"))
+        differing = [
+            f"{name} is {_setting(name, torch[name])} in torch and "
+            f"{_setting(name, paddle[name])} in Paddle"
+            for name in torch
+            if name in paddle and not math.isclose(torch[name], paddle[name], rel_tol=1e-6)
+        ]
+        if differing:
+            return f"{class_name or layer}'s {', and its '.join(differing)}"
+    return ""
+
+
+def _setting(name: str, value: float) -> str:
+    return ("off", "on")[int(value)] if name == "tanh form" else f"{value:g}"
 
 
 def _step(run: str) -> str:

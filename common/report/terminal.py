@@ -6,20 +6,23 @@ rich leaves colours and the progress line out where the output is no terminal.
 import io
 import math
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
 from rich.table import Column, Table
 from rich.text import Text
 
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.sums import shape_of_sums
-from common.report.sentences import what_is_wrong
+from common.report.commands import next_commands, page
+from common.report.scores import figure, scores_of
+from common.report.sentences import headline, what_differs, what_is_wrong
+from common.report.source_lines import source_context
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
 COLOURS = {
@@ -128,29 +131,57 @@ def show_step(step, results) -> None:
     """The table of one step, a row a model, then the details of what is red."""
     title = f"step {step.number}: {step.other or step.title}"
     table = Table(title=title, title_justify="left")
-    for heading in (
-        "model",
-        "verdict",
-        "rows",
-        "worst tensor",
-        "gap / allowed",
-        "guide: its keys / every tensor",
-        "s of both sides",
-    ):
-        table.add_column(heading, overflow="fold")
-    for result in results:
+    gap = "\n" if _console().width < WIDTH_OF_PLAIN_TEXT else " "
+    for heading, may_fold in {
+        "model": False,
+        "verdict": False,
+        "rows": False,
+        "worst tensor": True,
+        f"gap /{gap}allowed": False,
+        "guide: its keys / every tensor": True,
+        "s of both sides": True,
+    }.items():
+        table.add_column(heading, overflow="fold", no_wrap=not may_fold)
+    judged = [result for result in results if not result.error]
+    for result in judged:
         row = result.first_diverged or worst_row(result.rows)
         table.add_row(
             result.model,
             _coloured(result.verdict),
             str(len(result.rows)),
             escape(visible(row.key)) if row else "–",
-            f"{number(row.gap)} / {number(row.allowed)}" if row else "–",
+            f"{number(row.gap)} /{gap}{number(row.allowed)}" if row else "–",
             f"{guide_word(result.guide_passed)} / {guide_word(result.guide_all_passed)}",
             f"{result.elapsed_s:.1f}",
         )
-    _console().print(table)
+    if judged:
+        _console().print(table)
+    show_scores(judged)
     show_details(results)
+
+
+def show_scores(results) -> None:
+    """Both sides' scores of the steps that have some, and what the guide says of each."""
+    for step in {result.step.number: result.step for result in results}.values():
+        table = Table(box=None, pad_edge=False)
+        for heading in ("model", "score", "torch", "paddle", "difference", "guide"):
+            table.add_column(heading, overflow="fold")
+        for result in results:
+            if result.step.number != step.number:
+                continue
+            for score in scores_of(result.folder, step.guide_stem, step.guide_threshold):
+                table.add_row(
+                    result.model,
+                    escape(visible(score.name)),
+                    figure(score.torch),
+                    figure(score.paddle),
+                    "–" if score.difference is None else f"{score.difference:.2g}",
+                    guide_word(score.passed),
+                )
+        if table.row_count:
+            limit = f"the guide allows a difference of {step.guide_threshold:g}"
+            say(f"\nstep {step.number}: scores; {limit}")
+            show_table(table)
 
 
 def show_rows(rows: Sequence[Row]) -> None:
@@ -196,7 +227,9 @@ def show_all(steps, results) -> str:
             *(cells[step.number, model] for model in models),
             end_section=True,
         )
-    _console().print(table)
+    if not all(result.error for result in results):
+        _console().print(table)
+    show_scores([result for result in results if not result.error])
     show_details(results)
     plain = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)
     plain.print(table)
@@ -240,15 +273,21 @@ def show_details(results) -> None:
         if result.error:
             say_error(f"{name}: {result.error}")
             continue
-        for note in dict.fromkeys(result.notes):
-            if result.exit_code == 0 and note.endswith("capped"):
-                continue  # explains a red row, and nothing where all is green
-            console.print(f"{name}: {escape(note)}", soft_wrap=True)
-        show_excused(result.rows, f"{name}: ")
         if result.exit_code == 1:
-            _show_origins(console, name, result)
+            _show_red(console, name, result)
+            continue
+        _show_notes(console, name, result)
         if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0:
             console.print(f"{name}: {_by_the_guide(result)}", soft_wrap=True)
+
+
+def _show_notes(console: Console, start: str, result) -> None:
+    """What is to be said of a result beside its rows, and why some rows pass."""
+    for note in dict.fromkeys(result.notes):
+        if result.exit_code == 0 and note.endswith("capped"):
+            continue  # explains a red row, and nothing where all is green
+        console.print(f"{start}: {escape(note)}", soft_wrap=True)
+    show_excused(result.rows, f"{start}: ")
 
 
 def show_excused(rows: Sequence[Row], start: str = "") -> None:
@@ -276,46 +315,70 @@ def _by_the_guide(result) -> str:
     return f"by the guide's rule {own}not every tensor passes: {result.step.guide_failure}"
 
 
-def _show_origins(console: Console, name: str, result) -> None:
-    """Where it starts: how many, how much, where, how much was allowed, and what to run next."""
+def _show_red(console: Console, name: str, result) -> None:
+    """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type."""
     origins = [row for row in result.rows if row.origin and row.verdict not in AGREEING]
     first = result.first_diverged
     others = [r for r in origins if r is not first and r.verdict != "CARRIED"]
     # A witness that fails needs no other side to say so: it comes early.
     origins = [first] + sorted(others, key=lambda row: row.measure != "claim")
-    console.print(f"\n[red]{name}[/red]: {counted(result.rows)}", soft_wrap=True)
+    told = result.classes.get(first.key, ""), result.cases, result.settings
+    sentence = headline(first, *told)
+    console.print()
+    _prose(console, f"[bold red]{name}: {escape(visible(sentence))}[/bold red]", "")
+    console.print(f"  {counted(result.rows)}", soft_wrap=True)
     for i, row in enumerate(origins[:SHOWN_ORIGINS]):
         word = "first" if i == 0 else "also"
-        where = f"{_coloured(row.verdict)} {escape(visible(row.key))}"
-        console.print(f"  {word}: {where}", soft_wrap=True)
-        sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
-        console.print(f"    {escape(visible(sentence))}", soft_wrap=True)
-        for line in describe(row):
-            if line != sentence:
-                console.print(f"    {escape(line)}", soft_wrap=True)
-        for side in ("torch", "paddle") if row.measure != "claim" else ():
-            place = place_of(result.places.get(side, {}), row.key)
-            console.print(f"    {side:<7} {escape(place)}", soft_wrap=True)
+        _show_origin(console, word, row, result, lines=i == 0)
     if len(origins) > SHOWN_ORIGINS:
         console.print(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
-    model = shlex.quote(result.asked_for or result.model)
+    _show_notes(console, "  note", result)
     tensors = [row for row in origins if row.measure != "claim" and not result.step.other]
-    if tensors:
-        console.print(f"  look: {escape(look(result, tensors[0].key))}", soft_wrap=True)
-    command = f"python {result.step.check} --model {model}"
-    if result.step.number > 1 and not result.step.data:
-        console.print(f"  next: python step1_forward/check_step1.py --model {model}")
-    command = " ".join([command, *map(shlex.quote, result.probes)])
-    console.print(f"  again: {escape(command)} --json rows.json", soft_wrap=True)
+    console.print("  what to type next:")
+    for why, command in next_commands(result, tensors[0].key if tensors else None):
+        console.print(f"    # {why}", soft_wrap=True)
+        console.print(f"    {escape(visible(command))}", soft_wrap=True)
+    console.print(f"    # how to read this: {escape(page())}", soft_wrap=True)
 
 
-def look(result, key: str) -> str:
-    """The command that shows both sides' values around a row's worst element."""
-    command = ["python", "-m", "common.show", key, "--step", str(result.step.number)]
-    command += ["--model", result.asked_for or result.model]
-    if result.folder != result.step.folder / "log" / result.model:
-        command += ["--out", str(result.folder.parent.parent)]
-    return shlex.join(command)
+def _show_origin(console: Console, word: str, row: Row, result, lines: bool) -> None:
+    """One place where it starts: the numbers, and where both sides compute it.
+
+    lines   show their source too, with what is around it
+    """
+    where = f"{_coloured(row.verdict)} {escape(visible(row.key))}"
+    console.print(f"  {word}: {where}", soft_wrap=True)
+    class_name = result.classes.get(row.key, "")
+    sentence = what_is_wrong(row, class_name, result.cases)
+    if not lines:  # the headline has said it of the first
+        differs = what_differs(row, class_name, result.cases, result.settings)
+        _prose(console, escape(visible(differs or sentence)))
+    facts = describe(row)
+    if not lines and row.gap is not None and row.measure != "claim":
+        facts = [*facts[:1], *filter(None, [row.note])]
+    for line in facts:
+        if line != sentence:
+            _prose(console, escape(visible(line)))
+    for side in ("torch", "paddle") if row.measure != "claim" else ():
+        place = place_of(result.places.get(side, {}), row.key)
+        console.print(f"    {side:<7} {escape(visible(place))}", soft_wrap=True)
+        for line in source_context(place) if lines else ():
+            mark = ">" if line.here else " "
+            text = f"      {mark} {line.number:>4}  {_source(line.text)}".rstrip()
+            console.print(escape(text), no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def _source(text: str) -> str:
+    """A line of source as a terminal may be given it."""
+    return "".join(c if c.isprintable() else " " for c in text.expandtabs(4))
+
+
+def _prose(console: Console, marked_up: str, indent: str = "    ") -> None:
+    """A sentence: in a terminal wrapped at words under its own start, elsewhere one line."""
+    if not console.is_terminal:
+        console.print(indent + marked_up, soft_wrap=True)
+        return
+    console.print(Padding(Text.from_markup(marked_up), (0, 0, 0, len(indent))))
 
 
 def describe(row: Row) -> list[str]:

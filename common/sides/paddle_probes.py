@@ -11,6 +11,7 @@ from paddle import nn
 from common.logs.sidecar import IN_PLACE, OWN
 from common.sides.hooks import hook_inputs
 from common.sides.session import current
+from common.sides.settings import settings_of
 from common.sides.paddle_tensors import array, is_float, is_tensor, like, shape, tensor
 from common.system.tree import tree_map
 
@@ -179,6 +180,8 @@ def probing(model):
             continue
         kind = type(module).__name__
         kind = kind if of_framework(module) else f"{OWN} {kind}"
+        if of_framework(module):
+            session.note_settings(session.rename(name), settings_of(module, "paddle"))
 
         def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:

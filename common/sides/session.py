@@ -61,6 +61,7 @@ class Session:
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
+        self.settings: dict[str, dict[str, float]] = {}  # framework's layer -> how it was built
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
         self.configs: list[dict] = []  # configurations whose constants are logged
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
@@ -159,6 +160,11 @@ class Session:
         if line:
             self.places[key] = line
         self.classes[key] = class_name
+
+    def note_settings(self, name: str, settings: dict[str, float]) -> None:
+        """Remember how a layer of this case was built, where it has settings."""
+        if settings:
+            self.settings[self.prefix + name] = settings
 
 
 def _line_of_model() -> str:

@@ -139,6 +139,7 @@ def write_log(
         converted=session.converted,
         places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
+        settings=session.settings,
         environment={
             "python": platform.python_version(),
             "executable": sys.executable,
@@ -233,5 +234,10 @@ def _draws_of_reference(job: Job, case: str) -> Groups:
 
 def _module_name() -> str:
     """The dotted name of the script that is running, such as step1_forward.torch.forward."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return spec.name if spec else Path(sys.argv[0]).name
+    script = sys.modules["__main__"]
+    if getattr(script, "__spec__", None):
+        return script.__spec__.name
+    path = Path(sys.argv[0]).resolve()  # it was run by its path
+    if path.is_relative_to(ROOT):
+        return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return path.name

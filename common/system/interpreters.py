@@ -16,8 +16,8 @@ from pathlib import Path
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.processes import environment, set_variables
+from common.system.start import OLDEST_PYTHON
 
-OLDEST_PYTHON = (3, 11)
 PATIENCE_S = 60.0  # a cold disk, a wrapper that starts a container
 
 # Runs under any Python that was named, even a very old one: hence its plain syntax.  Python's zlib

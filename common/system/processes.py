@@ -186,17 +186,26 @@ class Process:
         """The exit status, once both pipes are drained."""
         status = self._process.wait()
         self._process.let_go()
+        self._close_drained(_PATIENCE_S)
+        return status
+
+    def _close_drained(self, patience_s: float) -> None:
+        """Close the pipes that were read to their end.
+
+        A process that the twin left behind may keep them open for ever.
+        """
         for thread in self._threads:
-            # A process that the twin left behind may keep its pipes open for ever.
-            thread.join(_PATIENCE_S)
+            thread.join(patience_s)
         if not any(thread.is_alive() for thread in self._threads):
             self._process.stdout.close()
             self._process.stderr.close()
-        return status
 
     def stop(self) -> None:
         """End the process and what it started, if it still runs."""
         self._process.stop()
+        if self._process.stdin is not None:
+            self.end()
+        self._close_drained(_LOOK_EVERY_S)
 
 
 def _lines(stream) -> Iterator[str]:

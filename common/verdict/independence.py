@@ -128,6 +128,34 @@ def check_independence(
     return problems
 
 
+def from_one_side(
+    ref_path: str | os.PathLike,
+    cand_path: str | os.PathLike,
+    ref_sidecar: Sidecar | None,
+    cand_sidecar: Sidecar | None,
+) -> str:
+    """Why two logs, which may be anybody's, are from one side; empty where nothing says so."""
+    ref, cand = ref_sidecar or Sidecar(), cand_sidecar or Sidecar()
+    names = f"{Path(ref_path).name} and {Path(cand_path).name}"
+    for sidecar in (ref, cand):
+        if sidecar.torch_is_paddle:
+            return f"{names}: in the process of one of them `import torch` gave Paddle"
+    if ref.framework and ref.framework == cand.framework:
+        return f"{names} were both made by {escaped(ref.framework)}"
+    if ref.framework_file and ref.framework_file == cand.framework_file:
+        return f"{names} were both made by {escaped(ref.framework_file)}"
+    two = {ref.framework, cand.framework} == set(SIDES) and ref.sealed and cand.sealed
+    if two or transplanted((ref, cand)):
+        return ""
+    for path in (ref_path, cand_path):  # before anything of a file that is no log is hashed
+        read_log(path).close()
+    if os.path.samefile(ref_path, cand_path):
+        return f"{Path(ref_path).name} was given twice"
+    if file_sha256(ref_path) == file_sha256(cand_path) or same_content(ref_path, cand_path):
+        return f"{names} hold the same bytes, and no sidecars say that two frameworks made them"
+    return ""
+
+
 def transplanted(sidecars: Iterable[Sidecar]) -> bool:
     """True where one framework computed operators of the other side."""
     return any(sidecar.transplanted for sidecar in sidecars)

@@ -6,8 +6,17 @@ Prints the largest difference between the two sides, and each side's own distanc
 float64, whose own rounding is a billionth of float32's.  With --device gpu also with TF32.
 """
 
-import argparse
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin, show_help
+
+    show_help(__doc__)
+    begin("numpy", "torch", "paddle", "rich")
+
+import argparse
 
 import numpy as np
 import paddle
@@ -42,7 +51,7 @@ def measured(seed, device):
         by_torch, by_paddle = products(x, w, device)
         apart = np.abs(by_torch - by_paddle).max()
         off = [np.abs(product - exact).max() for product in (by_torch, by_paddle)]
-        yield name, float(apart), *map(float, off), float(np.spacing(np.float32(exact.std())))
+        yield (name, float(apart), *map(float, off), float(np.spacing(np.float32(exact.std()))))
 
 
 def set_tf32(on):

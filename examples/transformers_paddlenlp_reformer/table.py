@@ -3,8 +3,8 @@
 python table.py runs/*.json    each written by check_stepN.py --json
 """
 
+import argparse
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -33,13 +33,17 @@ def line(run: str, case: str, rows: list[dict]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def main(paths: list[str]) -> None:
+def main() -> None:
     """Print the table of these reports."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE.json", help="a report")
     print(HEADING)
     print("|" + "---|" * HEADING.count(" | ") + "---|")
-    for path in paths:
-        print("\n".join(lines(Path(path))))
+    for path in parser.parse_args().paths:
+        print("\n".join(lines(path)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

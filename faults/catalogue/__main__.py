@@ -1,6 +1,32 @@
-"""List the catalogue: step, model, name and what is wrong, a line a fault."""
+"""List the catalogue: step, model, name and what is wrong, a line a fault.
 
+python -m faults.catalogue
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+import argparse
+
+from common.check.guard import guarded
 from faults.catalogue import FAULTS
 
-for fault in FAULTS:
-    print(f"step {fault.step}  {fault.name:<17} {fault.id:<30} {fault.what}")
+
+def main() -> int:
+    """Print the list; returns the exit status."""
+    for fault in FAULTS:
+        print(f"step {fault.step}  {fault.name:<17} {fault.id:<30} {fault.what}")
+    return 0
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    sys.exit(guarded(False, main))

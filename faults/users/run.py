@@ -9,18 +9,26 @@ A run is one step of one pair, in eval or in train mode.  The pairs of a step sh
 their processes start once.  Exit status 0: no false alarm.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from common.check.flags import positive
 from common.check.guard import guarded
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -181,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="WORD", help="pairs so named")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="pairs of this kind")
     parser.add_argument("--step", type=int, action="append", help="this step alone")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--list", action="store_true", help="run nothing, say what would run")
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
@@ -200,6 +208,9 @@ def _main(options: argparse.Namespace) -> int:
     ]
     if not chosen:
         raise UserError("no pair has such a name, kind and step: --list shows them all")
+    if options.list and (options.json or options.cold):
+        given = "--json" if options.json else "--cold"
+        raise UserError(f"--list runs nothing: leave out {given}")
     if options.list:
         for one in chosen:
             print(f"step {one.step}  {one.pair.kind:10} {one.name}")

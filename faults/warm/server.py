@@ -349,4 +349,7 @@ def end(status: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3 or "--help" in sys.argv or "-h" in sys.argv:
+        print(__doc__)
+        sys.exit(0 if len(sys.argv) == 2 and sys.argv[1] in ("-h", "--help") else 2)
     main()

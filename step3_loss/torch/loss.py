@@ -4,6 +4,13 @@ python -m step3_loss.torch.loss REQUEST.json
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin_side
+
+    begin_side("torch", __doc__)
 
 from common.sides import torch_side as side
 from common.sides.twin import main

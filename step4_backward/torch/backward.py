@@ -3,8 +3,16 @@
 python -m step4_backward.torch.backward REQUEST.json
 """
 
-import gc
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin_side
+
+    begin_side("torch", __doc__)
+
+import gc
 from functools import partial
 
 import numpy as np

@@ -7,8 +7,16 @@ Either way the request's `processes` says into how many parts a batch is cut: al
 takes them all.
 """
 
-import inspect
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin_side
+
+    begin_side("torch", __doc__)
+
+import inspect
 
 import numpy as np
 

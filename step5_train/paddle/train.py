@@ -9,6 +9,14 @@ goes on from its checkpoints.
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin_side
+
+    begin_side("paddle", __doc__)
+
 import time
 
 import numpy as np

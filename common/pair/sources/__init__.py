@@ -83,6 +83,11 @@ def source_settings(pair: Pair, preset: str) -> dict | None:
     return settings
 
 
+def takes_tokenizer(pair: Pair, preset: str) -> bool:
+    """True for a preset whose texts a SentencePiece model may cut; the others have their tokens."""
+    return (source_settings(pair, preset) or {}).get("source") == "text"
+
+
 def prepare(
     pair: Pair,
     preset: str,

@@ -1,0 +1,61 @@
+"""`--preset help` and its like: what an option takes, of the models that are asked for."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+
+from common.check.guard import guarded
+from common.pair.case_hooks import reads_file
+from common.pair.pairs import Pair, built_in_models, load_pairs
+from common.report import terminal as report
+from common.transplant.operators import ALL, SMALLEST
+from common.transplant.table import TABLE
+
+
+def show_values(
+    asked: Sequence[str], told: argparse.Namespace, choices: Mapping[str, Sequence]
+) -> int:
+    """Print what options take; returns the exit status.
+
+    asked    the options, by their names
+    told     what the rest of the command line says
+    choices  option -> what it takes, of those that the parser knows
+    """
+
+    def show() -> int:
+        for name in asked:
+            for line in _lines(name, told, choices):
+                report.say(line)
+        return 0
+
+    return guarded(getattr(told, "debug", False), show)
+
+
+def _lines(name: str, told: argparse.Namespace, choices: Mapping[str, Sequence]) -> list[str]:
+    if name == "model":
+        return [
+            f"--model: {', '.join(built_in_models())}, all of them (all), or a folder with "
+            "case.py, torch_model.py and paddle_model.py"
+        ]
+    if name == "transplant":
+        return [
+            f"--transplant: {ALL}, {SMALLEST}, or some of these, with commas between: "
+            f"{', '.join(sorted(TABLE))}"
+        ]
+    if name in ("preset", "case"):
+        models = told.model if isinstance(told.model, list) else [told.model or "all"]
+        preset = getattr(told, "preset", "default")
+        return [_of_model(name, pair, preset, told) for pair in load_pairs(models)]
+    return [f"--{name}: {', '.join(map(str, choices[name]))}"]
+
+
+def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> str:
+    if name == "preset":
+        values = [
+            f"{known} (reads a file: --data)" if reads_file(pair, known) else str(known)
+            for known in pair.case.CONFIGS
+        ]
+        return f"--preset of {pair.name}: {', '.join(values)}"
+    weights, train = getattr(told, "weights", None), getattr(told, "train", False)
+    cases = pair.cases(preset, weights, train, decode=True)
+    names = ", ".join(case.name or "main" for case in cases)
+    return f"--case of {pair.name}, preset {preset}: {names}"

@@ -1,0 +1,36 @@
+"""The numbers that the framework's own layers were built with, under one name for both sides.
+
+A check names the one that differs where a layer computes something else from the same input.
+"""
+
+import math
+
+# What a sentence calls a setting -> where torch's layers keep it, and where Paddle's do.
+_KEPT = {
+    "epsilon": ("eps", "_epsilon"),
+    "momentum": ("momentum", "_momentum"),
+    "rate": ("p", "p"),
+    "number of groups": ("num_groups", "_num_groups"),
+    "groups": ("groups", "_groups"),
+    "negative slope": ("negative_slope", "_negative_slope"),
+    "alpha": ("alpha", "_alpha"),
+    "beta": ("beta", "_beta"),
+    "threshold": ("threshold", "_threshold"),
+    "tanh form": ("approximate", "_approximate"),
+}
+
+
+def settings_of(module: object, side: str) -> dict[str, float]:
+    """The settings that a layer of one side's framework has; plain numbers from 0 alone."""
+    own = vars(module)
+    found = {}
+    for name, places in _KEPT.items():
+        value = own.get(places[side == "paddle"])
+        if name == "tanh form" and isinstance(value, str | bool):
+            value = float(value in ("tanh", True))
+        if type(value) not in (int, float) or not (math.isfinite(value) and 0 <= value < 1e12):
+            continue
+        if name == "momentum" and side == "paddle":
+            value = 1.0 - value  # of the running statistics: torch's is the new batch's part
+        found[name] = float(value)
+    return found

@@ -1,0 +1,74 @@
+"""How every program begins: --help needs nothing, and a Python that will not do is told so.
+
+Called before any import that another Python lacks: this file imports the standard library alone,
+and Python 3.6 can read it, as it can each file that calls it.
+"""
+
+import importlib.util
+import os
+import shlex
+import sys
+
+OLDEST_PYTHON = (3, 11)
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def begin(*packages):
+    """End with one sentence and status 2 unless this Python is new enough and has the packages."""
+    problem = what_is_missing(packages)
+    if problem:
+        sys.stderr.write(f"error: {problem}: {_what_to_type()}\n")
+        sys.exit(2)
+
+
+def show_help(doc):
+    """Print a program's docstring and end, where --help was asked for."""
+    if not {"-h", "--help"}.isdisjoint(sys.argv[1:]):
+        print(doc.strip())
+        sys.exit(0)
+
+
+def begin_side(framework, doc):
+    """Begin a script of a side: --help without its framework, which must be there otherwise."""
+    show_help(doc)
+    begin("numpy", framework)
+
+
+def what_is_missing(packages):
+    """What is wrong with this Python, in words; empty where nothing is."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        return f"{sys.executable} is Python {version}, and this needs {oldest} or newer"
+    missing = [name for name in packages if not _is_installed(name)]
+    if missing:
+        return "{} (Python {}) has no {}".format(sys.executable, version, " and no ".join(missing))
+    return ""
+
+
+def _is_installed(package):
+    """True if a package can be imported; a step's folder named torch or paddle is none."""
+    spec = importlib.util.find_spec(package)
+    return spec is not None and spec.origin is not None
+
+
+def _what_to_type():
+    """The same command under the project's own Python, as it can be copied."""
+    python = os.path.join(ROOT, ".venv", "bin", "python")
+    short = os.path.relpath(python)
+    python = shlex.quote(python if short.startswith(os.pardir) else short)
+    command = " ".join([python] + [shlex.quote(word) for word in _program() + sys.argv[1:]])
+    if os.path.realpath(sys.prefix) == os.path.realpath(os.path.join(ROOT, ".venv")):
+        return f"run `make install` in {shlex.quote(ROOT)}, which installs it"
+    if not os.path.exists(os.path.join(ROOT, ".venv", "bin", "python")):
+        return f"run `make install` in {shlex.quote(ROOT)}, then: {command}"
+    return f"use the Python that `make install` has set up: {command}"
+
+
+def _program():
+    """How the running program was named: `-m NAME`, or its path."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is None:
+        return [sys.argv[0]]
+    name = spec.name
+    return ["-m", name[: -len(".__main__")] if name.endswith(".__main__") else name]

@@ -1,0 +1,193 @@
+"""Options: repeated as they were typed, listed by `help`, refused where they have no use."""
+
+import argparse
+import importlib
+import re
+import shlex
+
+import pytest
+from checkout import ROOT
+
+from common import certificate, check_all, converter, show
+from common.check import flags
+from common.check.command_line import check_main
+from common.check.flags import OF_JUDGING, OF_OPTIMIZERS, OF_TRAINING, Parser
+from common.check.options import CheckOptions
+from common.check.result import Result
+from common.check_all import all_steps
+from common.report import commands
+from common.system.errors import UserError
+
+STEPS = all_steps()
+EXAMPLE = str(ROOT / "examples" / "text_classifier")
+# Beside the flags' own examples: what is hard to repeat.
+ODD = ("a b", "-x", "it's", "$HOME", "*", "ä")
+
+
+def takers():
+    """(name, parser, step) of every check."""
+    for step in STEPS:
+        yield step.name, Parser("").take(*step.takes), step
+    parallel = importlib.import_module("step4_backward.check_parallel").STEP
+    yield "parallel", Parser("").take(*parallel.takes, "processes"), parallel
+    generate = importlib.import_module("step5_train.check_generate")
+    yield "generate", generate.options_parser(), generate.STEP
+
+
+def example(action: argparse.Action) -> list[str]:
+    """An option as its help shows it, with a value that has to be quoted where any text will do."""
+    option = action.option_strings[-1]
+    if action.nargs == 0:
+        return [option]
+    if action.choices:
+        values = [str(list(action.choices)[-1])]
+    elif action.type not in (None, str, flags.Path):
+        values = ["3"]
+    else:
+        values = list(ODD)
+    repeated = isinstance(action, argparse._AppendAction)
+    return [f"{option}={value}" for value in (values if repeated else values[-1:])]
+
+
+@pytest.mark.parametrize(
+    ("name", "parser", "step"), list(takers()), ids=lambda one: one if isinstance(one, str) else ""
+)
+def test_again_repeats_every_option_that_was_given(name, parser, step):
+    """By a round trip through the parser: a new flag cannot be forgotten."""
+    others = [a for group in parser._mutually_exclusive_groups for a in group._group_actions[1:]]
+    actions = [action for action in parser._actions[1:] if action not in others]
+    words = [word for action in actions for word in example(action)]
+    given = parser.parse_args(words)
+    told = CheckOptions.of(given)
+    result = Result(step, "m", "/pairs/my model", typed=told.typed)
+    command = shlex.split(commands.again(result))
+    assert command[1].endswith(step.check) and command[2:4] == ["--model", "/pairs/my model"]
+    repeated = vars(parser.parse_args(command[2:])) | {"typed": None}
+    expected = vars(given) | {"typed": None, "model": ["/pairs/my model"]}
+    assert repeated == expected
+    assert len(told.typed) == len(actions) > 15
+
+
+def test_what_was_not_typed_is_not_repeated():
+    parser = Parser("").take(*STEPS[0].takes)
+    for words in ([], ["--seed", "0"], ["--case", "a", "--case=b"], ["--weights=-x", "--strict"]):
+        typed = parser.parse_args(words).typed
+        told = [word for _, more in typed for word in more]
+        assert vars(parser.parse_args(told)) == vars(parser.parse_args(words))
+        assert len(typed) == len({word.partition("=")[0] for word in words if word[:2] == "--"})
+    assert "--json rows.json" in commands.again(Result(STEPS[0], "m"))
+
+
+def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
+    typed = [("epochs", ("--epochs", "1")), ("train", ("--train",)), ("json", ("--json", "f"))]
+    options = CheckOptions(typed=tuple(typed))
+    assert [name for name, _ in options.taken_by(STEPS[0].takes).typed] == ["train"]
+    assert [name for name, _ in options.taken_by(STEPS[4].takes).typed] == ["epochs"]
+
+
+# ---- refused ------------------------------------------------------------------------------------
+
+
+def test_every_option_either_judges_or_runs():
+    """What runs is refused with --compare-only: a new flag is on one side, and says so here."""
+    runs = {
+        *("preset", "device", "seed", "weights", "keep", "torch-python", "paddle-python", "data"),
+        *("tokenizer", "reuse", "reference", "transplant", "train", "processes"),
+        *OF_OPTIMIZERS,
+        *OF_TRAINING,
+    }
+    assert runs | set(OF_JUDGING) == set(flags._FLAGS) and not runs & set(OF_JUDGING)
+    assert set(flags.LISTED) <= set(flags._FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "said"),
+    [
+        (1, ["--resume"], "--resume has no use here"),
+        (1, ["--data", "x"], "--data has no use here"),
+        (1, ["--seeds", "5"], "--seeds has no use here; did you mean --seed"),
+        (3, ["--no-probe"], "--no-probe has no use here"),
+        (2, ["--train"], "--train has no use here"),
+        (4, ["--epochs", "1"], "--epochs has no use here"),
+        (5, ["--case", "lm"], "--case has no use here"),
+        (1, ["--preest", "x"], "--preest: there is no such option; did you mean --preset"),
+        (1, ["--seed", "x"], "--seed: x is not a number from 0"),
+        (1, ["--device", "tpu"], "invalid choice: 'tpu'"),
+        (1, ["--compare-only", "--weights", "trained-like", "--seed", "0"], "--seed, --weights"),
+        (4, ["--compare-only", "--train"], "leave out --train"),
+        (5, ["--compare-only", "--epochs", "1", "--resume"], "leave out --epochs, --resume"),
+        (1, ["--compare-only", "--reuse", "torch"], "exclude each other"),
+        (1, ["--reference", "x", "--torch-python", "y"], "--torch-python: with --reference no"),
+        (1, ["--model", "reformr"], "did you mean reformer?"),
+        (1, ["--model", EXAMPLE, "--preset", "Defualt"], "did you mean default?"),
+        (1, ["--model", "fastformer", "--case", "pading"], "did you mean padding"),
+        (1, ["--transplant", "softmx"], "did you mean softmax"),
+        (5, ["--model", "fastformer", "--tokenizer", "README.md"], "trains on no text"),
+        (2, ["--model", "fastformer", "--data", "README.md"], "--data README.md: preset digits"),
+    ],
+)
+def test_what_a_check_does_not_use_is_refused_in_one_sentence(
+    number, words, said, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(ROOT)
+    out = [] if said.endswith("no use here") else ["--out", str(tmp_path)]
+    try:
+        status = check_main(STEPS[number - 1], [*words, *out])
+    except SystemExit as end:
+        status = end.code
+    told = capsys.readouterr()
+    assert status == 2 and said in told.err, told.err
+    assert told.err.startswith("error: ") and told.err.count("\n") == 1
+    assert told.out == "", "a user's error is no table"
+
+
+def test_a_tokenizer_is_no_mistake_where_another_step_uses_it():
+    shared = CheckOptions().taken_by(STEPS[4].takes)
+    assert shared.shared and not CheckOptions().shared
+
+
+# ---- `help` as a value --------------------------------------------------------------------------
+
+
+def listed(capsys, main, *words) -> str:
+    """What a command prints, which ends with 0 and runs nothing."""
+    with pytest.raises(SystemExit) as end:
+        main(list(words))
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_every_check_lists_presets_models_and_devices(step, capsys):
+    def run(words):
+        return check_main(step, words)
+
+    assert "fastformer" in listed(capsys, run, "--model", "help")
+    every = listed(capsys, run, "--preset", "help")
+    assert re.search(r"--preset of reformer: default, .*enwik8 \(reads a file: --data\)", every)
+    assert every.count("\n") == 3
+    own = listed(capsys, run, "--model", EXAMPLE, "--preset=help")
+    assert own == "--preset of text_classifier: default\n"
+    assert listed(capsys, run, "--device", "help") == "--device: cpu, gpu\n"
+    assert "softmax" in listed(capsys, run, "--transplant", "help")
+
+
+def test_other_programs_list_values_too(capsys):
+    for main in (check_all.main, certificate.main, converter.main):
+        assert "--preset of fastformer: " in listed(capsys, main, "--preset", "help")
+    assert "fastformer" in listed(capsys, show.main, "--model", "help")
+    cases = listed(capsys, lambda w: check_main(STEPS[0], w), "--case", "help", "--model", EXAMPLE)
+    assert cases == "--case of text_classifier, preset default: main, stirred\n"
+
+
+def test_a_wrong_word_beside_help_is_still_refused(capsys):
+    for words in (["--preset", "help", "--nonsense"], ["--preset", "help", "--model", "nowhere"]):
+        with pytest.raises(SystemExit) as end:
+            check_main(STEPS[0], words)
+        assert end.value.code == 2
+        assert capsys.readouterr().out == ""
+
+
+def test_the_sentence_of_a_contradiction_is_raised_for_programs_too():
+    with pytest.raises(UserError, match="leave out --seed"):
+        CheckOptions(compare_only=True, typed=(("seed", ("--seed", "1")),)).refuse_contradictions()

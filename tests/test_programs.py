@@ -1,0 +1,174 @@
+"""Every program of the tree: what --help does (nothing), and what it says under a wrong Python."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+LEFT_OUT = {".venv", ".environments", ".git", "log", "tests", "__pycache__"}
+# They need the standard library alone, or are started by a program that has looked.
+FOR_ANY_PYTHON = {
+    "faults/warm/server.py",
+    "tools/install.py",
+    "tools/rooms.py",
+    "tools/twins.py",
+    "examples/transformers_paddlenlp_reformer/table.py",
+}
+# Runs every program in a fork of one process, in which their imports are made already.
+DRIVER = """
+import contextlib, importlib, os, runpy, sys
+sys.path.insert(0, os.getcwd())
+import numpy, rich.table, common.check.runner, common.certificate
+root, programs = os.getcwd(), sys.argv[1:]
+for program in programs:
+    for named in ("path", "module"):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.dup2(write, 1)
+            os.dup2(write, 2)
+            sys.argv[:] = [program, "--help"]
+            try:
+                if named == "path":
+                    os.chdir("/")
+                    sys.path[0] = os.path.dirname(os.path.join(root, program))
+                    runpy.run_path(os.path.join(root, program), run_name="__main__")
+                else:
+                    name = program.removesuffix(".py").removesuffix("/__main__").replace("/", ".")
+                    runpy.run_module(name, run_name="__main__", alter_sys=True)
+                status = 0
+            except SystemExit as end:
+                status = end.code or 0
+            except BaseException as error:
+                print(repr(error))
+                status = 70
+            loaded = {"torch", "paddle", "matplotlib"} & set(sys.modules)
+            if loaded:
+                print("imported", *loaded)
+            sys.stdout.flush()
+            os._exit(status if isinstance(status, int) else 71)
+        os.close(write)
+        with os.fdopen(read, errors="replace") as pipe:
+            said = pipe.read()
+        status = os.waitstatus_to_exitcode(os.wait()[1])
+        print(repr((program, named, status, said)), flush=True)
+"""
+
+
+def programs(root: Path) -> list[str]:
+    """Every file that is run as a program, relative to the checkout."""
+    found = []
+    for path in root.rglob("*.py"):
+        name = path.relative_to(root)
+        main = '\nif __name__ == "__main__":' in path.read_text()
+        if LEFT_OUT.isdisjoint(name.parts) and main:
+            found.append(name.as_posix())
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the checkout that nothing else writes into."""
+    folder = tmp_path_factory.mktemp("programs") / "copy"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
+    return folder
+
+
+def files(root: Path) -> dict[str, tuple[int, int]]:
+    """Every file, its size and when it was written."""
+    seen = (path for path in root.rglob("*") if "__pycache__" not in path.parts)
+    stats = {path: path.lstat() for path in seen if not path.is_dir()}
+    return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
+
+
+def faults_of_help(root: Path, names: list[str]) -> list[str]:
+    """What is wrong with these programs' --help, by their paths and as modules."""
+    before = files(root)
+    finished = subprocess.run(
+        [sys.executable, "-c", DRIVER, *names],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    answers = [ast.literal_eval(line) for line in finished.stdout.splitlines()]
+    assert len(answers) == 2 * len(names), finished.stderr
+    wrong = []
+    for program, named, status, said in answers:
+        doc = ast.get_docstring(ast.parse((root / program).read_text())) or ""
+        told = doc.partition("\n")[0] in said or program.endswith("__main__.py")
+        if status != 0 or not told or "imported" in said.splitlines()[-1:]:
+            wrong.append(f"{program} by its {named}: status {status}: {said[-500:]}")
+    after = files(root)
+    wrong += [f"written: {path}" for path in after if after[path] != before.get(path)]
+    return wrong + [f"removed: {path}" for path in before if path not in after]
+
+
+def test_help_of_every_program_does_nothing(copy):
+    names = programs(copy)
+    assert {"step1_forward/torch/forward.py", "fake_data/gen_fake_data.py"} <= set(names)
+    assert len(names) >= 44
+    assert faults_of_help(copy, names) == []
+
+
+def test_a_program_that_takes_no_notice_of_help_is_found(copy):
+    """Plants what fake_data/gen_fake_data.py did."""
+    planted = copy / "tools" / "planted.py"
+    planted.write_text(
+        '"""Planted."""\n\nfrom pathlib import Path\n\nif __name__ == "__main__":\n'
+        '    Path(__file__).with_name("written").touch()\n    print("Planted.")\n'
+    )
+    try:
+        wrong = faults_of_help(copy, ["tools/planted.py"])
+    finally:
+        planted.unlink()
+        (copy / "tools" / "written").unlink()
+    assert len(wrong) == 1 and wrong[0].startswith("written: ")
+
+
+def test_a_python_without_the_packages_is_told_which_to_use(copy):
+    def run(program):
+        return program, subprocess.run(
+            [sys.executable, "-S", "-I", "-B", copy / program, "--model", "a b"],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=60,
+        )
+
+    names = set(programs(copy)) - FOR_ANY_PYTHON
+    with ThreadPoolExecutor(2) as pool:
+        for program, finished in pool.map(run, names):
+            error = finished.stderr
+            assert (finished.returncode, finished.stdout) == (2, ""), (program, error)
+            assert error.startswith("error: ") and error.count("\n") == 1, (program, error)
+            assert "has no " in error and "make install" in error
+            assert error.endswith(f"{program} --model 'a b'\n"), error
+
+
+def test_an_older_python_can_read_what_says_so():
+    for program in programs(ROOT):
+        if program not in FOR_ANY_PYTHON:
+            ast.parse((ROOT / program).read_text(), feature_version=(3, 7))
+    for name in ("common/system/start.py", "common/__init__.py", "common/system/__init__.py"):
+        ast.parse((ROOT / name).read_text(), feature_version=(3, 6))
+
+
+@pytest.mark.parametrize("version", ["3.6", "3.9", "3.10"])
+def test_an_older_python_is_told_which_to_use(version):
+    found = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
+    if not found:
+        pytest.skip(f"no Python {version} under ~/.pyenv/versions")
+    for program in ("step5_train/check_step5.py", "common/certificate.py"):
+        finished = subprocess.run(
+            [found[0], "-B", program], cwd=ROOT, capture_output=True, text=True, timeout=60
+        )
+        assert finished.returncode == 2 and "Traceback" not in finished.stderr
+        assert f"is Python {version}." in finished.stderr and "3.11 or newer" in finished.stderr
+        assert finished.stderr.rstrip().endswith(f".venv/bin/python {program}")

@@ -1,0 +1,207 @@
+"""What a terminal shows: the red block in its order, commands that can be copied, scores."""
+
+import io
+import os
+import re
+import shlex
+import subprocess
+
+import numpy as np
+import pytest
+from checkout import ROOT
+from rich.console import Console
+
+from common.check.result import Result
+from common.check_all import all_steps
+from common.logs.writer import LogWriter
+from common.report import terminal
+from common.report.scores import scores_of
+from common.report.sentences import headline
+from common.verdict.row import Row, claim
+
+STEPS = all_steps()
+KEY = "stirred/blocks.0.norm2"
+
+
+def red_row(key=KEY, verdict="DIVERGED", **more) -> Row:
+    """A row that starts to be wrong, as the judge leaves it."""
+    numbers = dict(gap=4.9e-6, allowed=5.4e-11, noise_ref=3e-8, noise_cand=4e-8, scale=1.0)
+    numbers |= dict(mean_abs=4e-6, max_abs=1e-5, guide_passed=False, measure="rms", origin=True)
+    numbers |= dict(beyond=192, size=768, worst_index=(2, 1), worst_ref=-2.1, worst_cand=-2.2)
+    return Row(key, verdict, **(numbers | more))
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A pair's folder with a space in its path, and two sources."""
+    folder = tmp_path / "my pairs" / "it's one"
+    folder.mkdir(parents=True)
+    for side in ("torch", "paddle"):
+        lines = [f"{side} line {number}" for number in range(1, 8)]
+        (folder / f"{side}_model.py").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def red(pair, *rows: Row, step=STEPS[0], **more) -> Result:
+    """A red result of that pair."""
+    rows = rows or (red_row(),)
+    places = {
+        side: {row.key: f"{pair}/{side}_model.py:4" for row in rows} for side in ("torch", "paddle")
+    }
+    known = dict(rows=[*rows, Row("logits", "CARRIED")], places=places, cases=("", "stirred/"))
+    known |= dict(classes={row.key: "LayerNorm" for row in rows}, folder=pair / "log")
+    known |= dict(notes=["a note"], settings=settings(1e-12, 1e-5))
+    return Result(step, "one", str(pair), **(known | more))
+
+
+def settings(torch: float, paddle: float) -> dict:
+    """What both sides' sidecars say of one layer."""
+    sides = {"torch": torch, "paddle": paddle}
+    return {side: {KEY: {"epsilon": value, "momentum": 0.1}} for side, value in sides.items()}
+
+
+def shown(capsys, result, step=STEPS[0]) -> str:
+    """What is printed where the output is no terminal."""
+    terminal.show_step(step, [result])
+    return capsys.readouterr().out
+
+
+def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_type(capsys, pair):
+    out = shown(capsys, red(pair))
+    wanted = [
+        "step 1, one: LayerNorm's epsilon is 1e-12 in torch and 1e-05 in Paddle; it starts at "
+        "stirred/blocks.0.norm2\n",
+        "1 DIVERGED, 1 CARRIED",
+        "float64 gap 4.90e-06, allowed 5.40e-11",
+        "192 of 768 elements beyond; worst at [2, 1]: torch -2.1, paddle -2.2",
+        "  2  torch line 2\n",
+        "      >    4  torch line 4\n",
+        "  6  torch line 6\n",
+        "      >    4  paddle line 4\n",
+        "note: a note",
+        "what to type next",
+        "common.show",
+        "--case stirred --probe blocks.0.norm2",
+        "--json rows.json",
+        "--compare-only",
+        "docs/red-check.md",
+    ]
+    at = [out.index(text) for text in wanted]
+    assert at == sorted(at)
+    assert "line 1\n" not in out and "line 7\n" not in out and "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    ("row", "class_name", "built", "said"),
+    [
+        (
+            red_row(inside=True),
+            "LayerNorm",
+            (1e-5, 1e-5),
+            "norm2 (LayerNorm) computes something",
+        ),
+        (red_row(), "", (1e-12, 1e-5), "stirred/blocks.0.norm2's epsilon is 1e-12 in torch"),
+        (red_row("stirred/grad/blocks.0.norm2.weight"), "LayerNorm", (1.0, 2.0), "'s epsilon is 1"),
+        (red_row(f"{KEY}:in/0"), "LayerNorm", (1e-12, 1e-5), "is given other values: look at"),
+        (red_row(verdict="PRECISION"), "LayerNorm", (1e-12, 1e-5), "much less exact here"),
+        (claim("main/witness/sgd_step/torch", 1.0, 0.1), "", (1.0, 2.0), "the torch side's own"),
+    ],
+)
+def test_a_cause_is_named_only_where_it_is_known(row, class_name, built, said):
+    sentence = headline(row, class_name, ("main/", "stirred/"), settings(*built))
+    assert said in sentence and sentence.endswith(f"; it starts at {row.key}")
+    assert ("epsilon" in said) == ("epsilon" in sentence)
+    assert headline(red_row("logits"), "", ("",)).endswith("it starts at main/logits")
+
+
+def test_commands_can_be_copied(capsys, pair, monkeypatch):
+    """From two folders, whatever the path holds: the shell gives back the words."""
+    typed = (("preset", ("--preset", "a b")), ("seed", ("--seed", "3")))
+    for folder in (ROOT, pair.parent):
+        monkeypatch.chdir(folder)
+        out = shown(capsys, red(pair, step=STEPS[3], typed=typed), STEPS[3])
+        commands = re.findall(r"    # .*\n    (.*)", out)
+        assert len(commands) == 5
+        for command in commands:
+            words = shlex.split(command)
+            said = subprocess.run(
+                f"printf '%s\\n' {command}", shell=True, capture_output=True, text=True, check=True
+            )
+            assert said.stdout.splitlines() == words
+            python, *program = words
+            assert os.path.exists(python) or python == "python"
+            assert program[:2] == ["-m", "common.show"] or os.path.isfile(program[0])
+            model = words[words.index("--model") + 1]
+            assert os.path.realpath(model) == str(pair)
+        assert "step1_forward" in commands[0] and "--preset 'a b' --seed 3" in commands[3]
+
+
+def test_a_narrow_terminal_wraps_sentences_at_words_and_cuts_sources(pair, monkeypatch):
+    (pair / "torch_model.py").write_text("\n".join(["x" * 200] * 5))
+    for width in (80, 120):
+        file = io.StringIO()
+        console = Console(file=file, width=width, force_terminal=True, no_color=True)
+        monkeypatch.setattr(terminal, "_console", lambda stderr=False, to=console: to)
+        terminal.show_step(STEPS[0], [red(pair)])
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).splitlines()
+        long = [line for line in lines if len(line.rstrip()) > width]
+        assert all(str(pair) in line or "--model" in line for line in long), long
+        assert sum("xxx…" in line for line in lines) == 4
+
+
+def test_keys_notes_and_sources_cannot_drive_the_terminal(capsys, pair):
+    key = "a\x1b[2J[red]\u202e"
+    (pair / "torch_model.py").write_text("ok\nok\n\x1b[2J\u202e [bold]\nok\n")
+    out = shown(capsys, red(pair, red_row(key), classes={key: "\x1b[1mX"}))
+    assert "\x1b" not in out and "\u202e" not in out
+    assert "[bold]" in out and "[red]" in out
+
+
+def test_errors_alone_leave_no_empty_table(capsys):
+    error = Result(STEPS[0], "m", error="no such thing")
+    terminal.show_step(STEPS[0], [error])
+    told = capsys.readouterr()
+    assert told.out == "" and told.err == "error: step 1, m: no such thing\n"
+    terminal.show_all(STEPS[:1], [error])
+    assert capsys.readouterr().out == ""
+    good = Result(STEPS[0], "n", rows=[Row("logits", "ROUNDING")])
+    terminal.show_step(STEPS[0], [error, good])
+    told = capsys.readouterr()
+    assert "INVALID" not in told.out and "n " in told.out and "no such thing" in told.err
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+
+def logged(folder, stem: str, torch: dict, paddle: dict) -> None:
+    """A guide's pair of scores."""
+    for side, scores in (("torch", torch), ("paddle", paddle)):
+        with LogWriter(folder / f"{stem}_{side}.npy") as writer:
+            for name, value in scores.items():
+                writer.add(name, np.float64(value))
+
+
+def test_scores_of_steps_2_and_5_are_printed_with_the_guides_limit(capsys, tmp_path):
+    torch = {"acc": 0.93, "macro_f1": 0.5, "seed_1/acc": 0.9, "only": 1.0, "nan": np.nan}
+    paddle = {"acc": 0.93, "macro_f1": 0.502, "seed_1/acc": 0.901, "nan": np.nan}
+    for step, stem, allowed, failing in (
+        (STEPS[1], "metric", "1e-06", 4),
+        (STEPS[4], "train_align", "0.0015", 3),
+    ):
+        logged(tmp_path, stem, torch, paddle)
+        rows = [Row("logits", "ROUNDING")]
+        out = shown(capsys, Result(step, "m", rows=rows, folder=tmp_path), step)
+        assert f"step {step.number}: scores; the guide allows a difference of {allowed}" in out
+        assert re.search(r"m +acc +0\.93 +0\.93 +0 +passed", out)
+        assert re.search(r"m +macro_f1 +0\.5 +0\.502 +0\.002 +FAIL", out)
+        assert re.search(r"m +only +1 +– +– +FAIL", out)
+        assert len(re.findall("FAIL", out)) == failing
+
+
+def test_a_step_without_scores_has_none(tmp_path):
+    logged(tmp_path, "forward", {"logits": 1.0}, {"logits": 1.0})
+    assert scores_of(tmp_path, "forward", 1e-6) == []
+    assert scores_of(tmp_path, "metric", 1e-6) == []
+    (tmp_path / "metric_torch.npy").write_bytes(b"no log")
+    (tmp_path / "metric_paddle.npy").write_bytes(b"no log")
+    assert scores_of(tmp_path, "metric", 1e-6) == []
