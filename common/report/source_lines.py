@@ -50,7 +50,7 @@ def source_context(place: str, before: int = 2, after: int = 2) -> tuple[SourceL
 
 
 def _candidates(file: str) -> list[Path]:
-    """Where a place's file may be: below the checkout, in an installed package, or where it says."""
+    """Where a place's file may be: below the checkout, in a package, or where it says."""
     path = Path(file)
     if ".." in path.parts:
         return []
@@ -75,5 +75,5 @@ def _lines(path: Path) -> tuple[str, ...]:
         return ()
     if len(content) > _MOST_BYTES:
         return ()
-    lines = content.decode("utf-8", errors="replace").split("\n")
+    lines = content.decode("utf-8", errors="replace").removesuffix("\n").split("\n")
     return tuple(line.rstrip("\r")[:_MOST_CHARACTERS] for line in lines)

@@ -1,0 +1,353 @@
+"""report.html: one page that shows every row of a check, opens from disk, and asks no network.
+
+The template, the style and the script are in page/.  All that comes from a log is put in as text:
+Jinja2 escapes what the template writes, the rows are JSON that no markup can end, and the page's
+own policy runs no script but the one whose hash it names.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+from common.report import html_charts as charts
+from common.report.html_facts import (
+    UNREADABLE,
+    Choices,
+    choices_of,
+    diff_log_words,
+    environments,
+    sidecars_of,
+    what_ran,
+)
+from common.report.html_rows import PackedRows, rows_shown, visible
+from common.report.sentences import what_is_wrong
+from common.report.source_lines import source_context
+from common.report.terminal import describe, guide_word, look, number, place_of
+from common.system.files import write_text
+from common.system.frameworks import SIDES
+from common.verdict.row import (
+    AGREEING,
+    SEVERITY,
+    Row,
+    count_verdicts,
+    share,
+    worst_row,
+)
+
+FILE = "report.html"
+SHOWN_ORIGINS = 5
+SHOWN_WITHOUT_SCRIPT = 20  # rows of a result: the worst
+_PAGE = Path(__file__).parent / "page"
+
+# What each verdict means, in a few words; the page's key to them.
+MEANINGS = {
+    "IDENTICAL": "the same bits",
+    "ROUNDING": "the same function: what differs is float32’s rounding, as the float64 runs show",
+    "INSIDE": "other values inside the model that reach no result; does not decide",
+    "CLOSE": "only float32 logs: within the guide’s rule, nothing better can be said",
+    "FLIP": "a choice between two nearly equal scores fell the other way",
+    "CONSTANT": "the same function but for a constant that one side keeps in float32",
+    "CARRIED": "wrong only because what it was fed is wrong",
+    "PRECISION": "the same function, but Paddle’s float32 is much less exact",
+    "DIVERGED": "not the same function",
+    "INVALID": "cannot be compared: missing, another shape, NaN",
+}
+# How a verdict is drawn: the shape and the tone of its mark.
+TONES = {
+    "IDENTICAL": "good",
+    "ROUNDING": "good",
+    "INSIDE": "mind",
+    "CLOSE": "mind",
+    "FLIP": "mind",
+    "CONSTANT": "mind",
+    "CARRIED": "carried",
+    "PRECISION": "bad",
+    "DIVERGED": "bad",
+    "INVALID": "bad",
+}
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One side's line with its context."""
+
+    side: str
+    place: str
+    lines: tuple
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """A row that is off and where what is wrong starts."""
+
+    verdict: str
+    key: str
+    href: str
+    sentence: str
+    facts: list[str]
+    sources: list[_Source]
+
+
+@dataclass(frozen=True)
+class _Result:
+    """All that the page says of one result beside its rows."""
+
+    index: int
+    name: str  # step1/fastformer
+    title: str  # Step 1 forward · fastformer
+    verdict: str
+    passed: bool
+    error: str
+    counts: dict[str, int]
+    total: int
+    worst: str  # its share of what is allowed, and its key
+    worst_href: str
+    guide: str
+    guide_failure: str
+    seconds: str
+    notes: list[str]
+    origins: list[_Origin]
+    more_origins: int
+    diff_log: list[str]
+    diff_name: str
+    depth: list
+    drift: list
+    training: list
+    choices: Choices
+    commands: list[tuple[str, str]]
+    ran: list[tuple[str, str, str]]
+    worst_rows: list[tuple[str, ...]]
+    problems: list[str]
+
+
+def write_page(path: Path, results: Sequence, command: Sequence[str], base: str) -> None:
+    """Write the page of some results, whole or not at all; raises UserError where it cannot.
+
+    command  the check's own command line
+    base     what the page calls these results: the step, or `all steps`
+    """
+    write_text(path, page(results, command, base))
+
+
+def page(results: Sequence, command: Sequence[str], base: str) -> str:
+    """The page's text."""
+    packed, told, sides = PackedRows(), [], []
+    shown = rows_shown(results)
+    for index, result in enumerate(results):
+        name, title = _name(result), _title(result)
+        packed.add(name, title, result, result.rows, shown[index], visible(look(result, "KEY")))
+        sidecars = {
+            side: found
+            for side in SIDES
+            if (found := next(sidecars_of(result.folder, result.step.judged, side), None))
+        }
+        sides.append((title, sidecars))
+        told.append(_tell(index, name, title, result, sidecars))
+    style, script = _asset("style.css"), _asset("page.js")
+    return _template().render(
+        base=base,
+        results=told,
+        steps=_overview(results, told),
+        models=list(dict.fromkeys(visible(result.model) for result in results)),
+        passed=all(one.passed for one in told) and bool(told),
+        failed=sum(not one.passed for one in told),
+        counts=count_verdicts([row for result in results for row in result.rows]),
+        total=sum(one.total for one in told),
+        left=sum(len(r.rows) for r in results) - sum(map(len, shown)),
+        meanings=MEANINGS,
+        tones=TONES,
+        severity=SEVERITY,
+        command=shlex.join(map(visible, command)),
+        environments=environments(sides),
+        written=time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=_json(packed.as_json() | {"tones": TONES, "meanings": MEANINGS}),
+    )
+
+
+def _json(value: object) -> str:
+    """JSON without a character that could end a script element or begin a comment in it."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+@cache
+def _asset(name: str) -> str:
+    return (_PAGE / name).read_text(encoding="utf-8")
+
+
+@cache
+def _template():
+    """The compiled template; Jinja2 is imported where a page is written, and nowhere before."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_PAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = number
+    environment.filters["anchor"] = _anchor
+    environment.filters["visible"] = visible
+    return environment.get_template("report.html.j2")
+
+
+def _hash(text: str) -> str:
+    """What a content security policy names an inline script or style by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _name(result) -> str:
+    other = f"-{result.step.other}" if result.step.other else ""
+    return f"step{result.step.number}{other}/{visible(result.model)}"
+
+
+def _title(result) -> str:
+    step = result.step
+    return f"Step {step.number} {step.other or step.title} · {visible(result.model)}"
+
+
+def _anchor(name: str, key: str = "") -> str:
+    """The fragment that leads to a result, or to one of its rows."""
+    return "#" + quote(f"{name}/{visible(key)}" if key else name, safe="/")
+
+
+# ---- one result ----------------------------------------------------------------------------------
+
+
+def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
+    problems: list[str] = []
+
+    def tried(what: str, make) -> list:
+        """The charts of a kind; where they cannot be made, a sentence instead."""
+        try:
+            return list(make())
+        except UNREADABLE as error:
+            problems.append(f"{what} could not be drawn: {visible(str(error))}")
+            return []
+
+    step, rows = result.step, result.rows
+    off = [row for row in rows if row.origin and row.verdict not in (*AGREEING, "CARRIED")]
+    first = result.first_diverged
+    off = [row for row in off if row is not first]
+    off.sort(key=lambda row: row.measure != "claim")
+    off = [*([first] if first is not None else []), *off] if result.exit_code == 1 else []
+    worst = first or worst_row(rows)
+    compared = not result.error
+    diff_log = result.folder / result.guide_report if result.guide_report else None
+    return _Result(
+        index=index,
+        name=name,
+        title=title,
+        verdict=result.verdict,
+        passed=result.exit_code == 0,
+        error=visible(result.error),
+        counts=dict(count_verdicts(rows)),
+        total=len(rows),
+        worst=_worst(worst),
+        worst_href=_anchor(name, worst.key) if worst else "",
+        guide=guide_word(result.guide_passed),
+        guide_failure=step.guide_failure
+        if result.guide_passed is False and result.exit_code == 0
+        else "",
+        seconds=f"{result.elapsed_s:.1f}",
+        notes=[visible(note) for note in dict.fromkeys(result.notes)],
+        origins=[_origin(name, row, result) for row in off[:SHOWN_ORIGINS]],
+        more_origins=max(0, len(off) - SHOWN_ORIGINS),
+        diff_log=diff_log_words(diff_log) if diff_log else [],
+        diff_name=visible(diff_log.name) if diff_log else "",
+        depth=tried("the error against depth", lambda: charts.depth_charts(rows, result.cases))
+        if step.number == 1
+        else [],
+        drift=tried("the drift", lambda: charts.drift_charts(rows, result.cases)),
+        training=tried("the training’s curves", lambda: charts.training_charts(result.folder))
+        if step.trains and compared
+        else [],
+        choices=choices_of(result.folder, step.judged, rows, result.cases),
+        commands=_commands(result, sidecars),
+        ran=what_ran(sidecars),
+        worst_rows=_worst_rows(rows),
+        problems=problems,
+    )
+
+
+def _worst(row: Row | None) -> str:
+    if row is None:
+        return ""
+    used = share(row)
+    if used is None:
+        return f"{row.verdict} {visible(row.key)}"
+    times = f"{used:.0e} of what is allowed" if used <= 1 else f"{used:.0e} times what is allowed"
+    return f"{times}: {visible(row.key)}"
+
+
+def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """What is shown where scripts do not run."""
+
+    def badness(row: Row) -> tuple[bool, int, float]:
+        used = share(row) or 0.0
+        return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
+
+    return [
+        (
+            row.verdict,
+            visible(row.key),
+            *map(number, (row.mean_abs, row.max_abs)),
+            *map(number, (row.noise_ref, row.noise_cand, row.gap, row.allowed)),
+        )
+        for row in sorted(rows, key=badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT]
+    ]
+
+
+def _origin(name: str, row: Row, result) -> _Origin:
+    sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
+    places = {side: place_of(result.places.get(side, {}), row.key) for side in SIDES}
+    sources = [_Source(side, visible(place), _shown(place)) for side, place in places.items()]
+    return _Origin(
+        verdict=row.verdict,
+        key=visible(row.key),
+        href=_anchor(name, row.key),
+        sentence=visible(sentence),
+        facts=[visible(line) for line in describe(row) if line != sentence],
+        sources=sources if row.measure != "claim" else [],
+    )
+
+
+def _shown(place: str) -> tuple:
+    return tuple(
+        (line.number, visible(line.text.expandtabs()), line.here) for line in source_context(place)
+    )
+
+
+def _commands(result, sidecars) -> list[tuple[str, str]]:
+    found = [("show one tensor around its worst element", look(result, "KEY"))]
+    for side, sidecar in sidecars.items():
+        if sidecar.command:
+            found.append((f"how the {side} side was started", sidecar.command))
+    return [(what, visible(command)) for what, command in found]
+
+
+def _overview(results: Sequence, told: Sequence[_Result]) -> list[tuple[str, list]]:
+    """(step, its cells): one for each model, None where there is no such result."""
+    models = list(dict.fromkeys(result.model for result in results))
+    steps: dict[str, list] = {}
+    for result, one in zip(results, told, strict=True):
+        step = result.step
+        cells = steps.setdefault(f"{step.number} {step.other or step.title}", [None] * len(models))
+        cells[models.index(result.model)] = one
+    return list(steps.items())
