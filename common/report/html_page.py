@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 from urllib.parse import quote
 
 from common.report import html_charts as charts
@@ -108,7 +109,8 @@ class _Result:
     error: str
     counts: dict[str, int]
     total: int
-    worst: str  # its share of what is allowed, and its key
+    worst: str  # the key of the row that is shown for all
+    worst_used: str  # its share of what is allowed
     worst_href: str
     guide: str
     guide_failure: str
@@ -259,7 +261,8 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         error=visible(result.error),
         counts=dict(count_verdicts(rows)),
         total=len(rows),
-        worst=_worst(worst),
+        worst=visible(worst.key) if worst else "",
+        worst_used=_used(worst),
         worst_href=_anchor(name, worst.key) if worst else "",
         guide=guide_word(result.guide_passed),
         guide_failure=step.guide_failure
@@ -286,14 +289,12 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
     )
 
 
-def _worst(row: Row | None) -> str:
-    if row is None:
-        return ""
-    used = share(row)
+def _used(row: Row | None) -> str:
+    """How much of what is allowed a row used."""
+    used = share(row) if row is not None else None
     if used is None:
-        return f"{row.verdict} {visible(row.key)}"
-    times = f"{used:.0e} of what is allowed" if used <= 1 else f"{used:.0e} times what is allowed"
-    return f"{times}: {visible(row.key)}"
+        return ""
+    return f"{used:.0e} of what is allowed" if used <= 1 else f"{used:.0e} times what is allowed"
 
 
 def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
@@ -329,9 +330,9 @@ def _origin(name: str, row: Row, result) -> _Origin:
 
 
 def _shown(place: str) -> tuple:
-    return tuple(
-        (line.number, visible(line.text.expandtabs()), line.here) for line in source_context(place)
-    )
+    lines = source_context(place)
+    texts = dedent("\n".join(visible(line.text.expandtabs()) for line in lines)).split("\n")
+    return tuple((line.number, text, line.here) for line, text in zip(lines, texts, strict=False))
 
 
 def _commands(result, sidecars) -> list[tuple[str, str]]:

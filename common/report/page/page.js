@@ -81,8 +81,9 @@
   }
   const verdictWord = (verdict) =>
     element("span", { class: "verdict " + data.tones[verdict] }, mark(verdict), verdict);
-  const shown = (value) =>
-    Number.isNaN(value) ? "–" : value === Infinity ? "∞" : value === 0 ? "0" : value.toExponential(2);
+  const shown = (value) => // 2.39e-08, as everywhere else
+    Number.isNaN(value) ? "–" : value === Infinity ? "∞" : value === 0 ? "0"
+      : value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
   const counted = (count) => count.toLocaleString("en");
 
   // ---- the controls ---------------------------------------------------------------------------
@@ -185,7 +186,7 @@
       const sorted = head.dataset.sort === state.sort;
       if (sorted) head.setAttribute("aria-sort", state.up ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
-      head.querySelector(".arrow").textContent = sorted ? (state.up ? " ▲" : " ▼") : "";
+      head.querySelector(".arrow").textContent = sorted ? (state.up ? "▲" : "▼") : "";
     }
     sortBy.value = state.sort + (state.up ? " up" : " down");
     const last = state.first + part.length;
@@ -267,10 +268,12 @@
       return figure;
     }
     const code = element("pre", { tabindex: "0", "aria-label": `source of the ${side} side` });
-    for (let number = here - 2; number <= here + 2; number++) {
-      if (!(number in lines)) continue;
+    const numbers = [-2, -1, 0, 1, 2].map((by) => here + by).filter((number) => number in lines);
+    const indents = numbers.filter((number) => lines[number].trim()).map((number) => lines[number].search(/\S/));
+    const indent = Math.min(...indents);
+    for (const number of numbers) {
       code.append(element("span", { class: number === here ? "line here" : "line" },
-        element("span", { class: "number" }, (number === here ? "▶ " : "") + number), lines[number] + "\n"));
+        element("span", { class: "number" }, (number === here ? "▶ " : "") + number), lines[number].slice(indent) + "\n"));
     }
     figure.append(code);
     return figure;
