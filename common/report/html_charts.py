@@ -204,7 +204,7 @@ def _depth(case: str, rows: Sequence[Row]) -> Chart:
     ]
     first = f"; the first that does not agree is {visible(rows[bad[0]].key)}" if bad else ""
     return Chart(
-        title=f"Error against depth{f', case {case}' if case else ''}",
+        title=f"Case {case}" if case else "All tensors",
         told=f"{len(rows)} tensors in the order of the forward, each relative to its size: the "
         f"float32 difference reaches {_most(difference)}, the float64 gap {_most(gap)}{first}.",
         x_label="tensor, in the order of the forward",
@@ -270,20 +270,18 @@ def _drift(name: str, found: Sequence[tuple[int, str, Row]]) -> Chart:
     axes = _Axes(380, 230, (steps[0], max(steps[-1], steps[0] + 1)), every, log=True)
     series = []
     for (kind, of), ys in values.items():
-        word, mark = _DRIFTING[kind]
-        if of == "mean_abs":
-            series.append(
-                Series(f"{word}, float32 difference", mark, "noise", axes.marks(mark, steps, ys))
-            )
-        else:
-            mark = {"circle": "triangle", "square": "diamond"}[mark]
-            series.append(Series(f"{word}, float64 gap", mark, "gap", axes.marks(mark, steps, ys)))
+        word, marks = _DRIFTING[kind]
+        what, mark, tone = {
+            "mean_abs": ("mean float32 difference", marks[0], "noise"),
+            "gap": ("float64 gap", marks[1], "gap"),
+        }[of]
+        series.append(Series(f"{word}, {what}", mark, tone, axes.marks(mark, steps, ys)))
     table = [("step", *(one.name for one in series))]
     for i, step in enumerate(steps):
         numbers = (ys[i] for ys in values.values())
         table.append((str(step + 1), *(f"{v:.1e}" if math.isfinite(v) else "–" for v in numbers)))
     return Chart(
-        title=f"Gradient and weight drift, {name}",
+        title=name[:1].upper() + name[1:],
         told=f"The largest difference of any gradient and of any weight after each of {len(steps)} "
         "steps, relative to the largest tensor of its kind.",
         x_label="optimizer step",

@@ -3,13 +3,12 @@
 All of it is read from what lies in the result folders; what cannot be read is said, and no error.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -19,7 +18,7 @@ from common.system.frameworks import SIDES
 from common.verdict.row import Row
 
 # What reading a log or a sidecar of anybody's may raise.
-UNREADABLE = (LogError, UserError, OSError, ValueError, KeyError, TypeError, MemoryError)
+UNREADABLE = (LogError, UserError, OSError, ValueError, KeyError, MemoryError)
 
 MOST_LINES = 60  # of reprod_log's report
 _MOST_BYTES = 1 << 16  # that are read of it, from either end
@@ -137,15 +136,18 @@ def _text_lines(content: bytes) -> list[str]:
 
 
 def choices_of(
-    folder: Path, stems: Sequence[str], rows: Sequence[Row], cases: Sequence[str]
+    folder: Path, stems: Sequence[str], rows: Sequence[Row], ledger: Container[str]
 ) -> Choices:
-    """The discrete choices: those that fell the other way first, then the narrowest."""
-    chosen = {row.key: row for row in rows if row.measure == "count"}
-    chosen = {key: row for key, row in chosen.items() if not Key.parse(key, cases).choice}
+    """The discrete choices: those that fell the other way first, then the narrowest.
+
+    ledger   their keys
+    """
+    chosen = {row.key: row for row in rows if row.key in ledger}
+    if not chosen:
+        return Choices(0)
     margins: dict[str, float] = {}
     problem = ""
-    read = [key for key, row in chosen.items() if row.verdict not in ("IDENTICAL",)]
-    read += [key for key in chosen if key not in set(read)]
+    read = sorted(chosen, key=lambda key: chosen[key].verdict == "IDENTICAL")
     for stem in stems:
         try:
             margins |= _margins(ResultFolder(folder), stem, read[:MOST_CHOICES])

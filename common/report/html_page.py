@@ -11,13 +11,14 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
 from urllib.parse import quote
 
+from common.logs.sidecar import Sidecar
 from common.report import html_charts as charts
 from common.report.html_facts import (
     UNREADABLE,
@@ -112,8 +113,10 @@ class _Result:
     worst: str  # the key of the row that is shown for all
     worst_used: str  # its share of what is allowed
     worst_href: str
-    guide: str
+    guide: str  # the guide's rule on the keys that it asks for, on every tensor
+    guide_all: str
     guide_failure: str
+    guide_threshold: str
     seconds: str
     notes: list[str]
     origins: list[_Origin]
@@ -145,14 +148,11 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     shown = rows_shown(results)
     for index, result in enumerate(results):
         name, title = _name(result), _title(result)
-        packed.add(name, title, result, result.rows, shown[index], visible(look(result, "KEY")))
-        sidecars = {
-            side: found
-            for side in SIDES
-            if (found := next(sidecars_of(result.folder, result.step.judged, side), None))
-        }
-        sides.append((title, sidecars))
-        told.append(_tell(index, name, title, result, sidecars))
+        found = {side: list(sidecars_of(result.folder, result.step.judged, side)) for side in SIDES}
+        look_at = visible(look(result, "KEY"))
+        packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        sides.append((title, {side: own[0] for side, own in found.items() if own}))
+        told.append(_tell(index, name, title, result, found))
     style, script = _asset("style.css"), _asset("page.js")
     return _template().render(
         base=base,
@@ -229,20 +229,22 @@ def _anchor(name: str, key: str = "") -> str:
     return "#" + quote(f"{name}/{visible(key)}" if key else name, safe="/")
 
 
+def _ledger(sidecars: Mapping[str, Sequence[Sidecar]]) -> set[str]:
+    """The keys of a result's discrete choices."""
+    return {key for sidecar in sidecars["torch"] for key in sidecar.choices}
+
+
 # ---- one result ----------------------------------------------------------------------------------
 
 
 def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
     problems: list[str] = []
-
-    def tried(what: str, make) -> list:
-        """The charts of a kind; where they cannot be made, a sentence instead."""
+    curves: list[charts.Chart] = []
+    if result.step.trains and not result.error:
         try:
-            return list(make())
+            curves += charts.training_charts(result.folder)
         except UNREADABLE as error:
-            problems.append(f"{what} could not be drawn: {visible(str(error))}")
-            return []
-
+            problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows = result.step, result.rows
     off = [row for row in rows if row.origin and row.verdict not in (*AGREEING, "CARRIED")]
     first = result.first_diverged
@@ -250,7 +252,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
     off.sort(key=lambda row: row.measure != "claim")
     off = [*([first] if first is not None else []), *off] if result.exit_code == 1 else []
     worst = first or worst_row(rows)
-    compared = not result.error
+    first_of = {side: found[0] for side, found in sidecars.items() if found}
     diff_log = result.folder / result.guide_report if result.guide_report else None
     return _Result(
         index=index,
@@ -265,25 +267,23 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         worst_used=_used(worst),
         worst_href=_anchor(name, worst.key) if worst else "",
         guide=guide_word(result.guide_passed),
+        guide_all=guide_word(result.guide_all_passed),
         guide_failure=step.guide_failure
-        if result.guide_passed is False and result.exit_code == 0
+        if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0
         else "",
+        guide_threshold=f"{step.guide_threshold:g}",
         seconds=f"{result.elapsed_s:.1f}",
         notes=[visible(note) for note in dict.fromkeys(result.notes)],
         origins=[_origin(name, row, result) for row in off[:SHOWN_ORIGINS]],
         more_origins=max(0, len(off) - SHOWN_ORIGINS),
         diff_log=diff_log_words(diff_log) if diff_log else [],
         diff_name=visible(diff_log.name) if diff_log else "",
-        depth=tried("the error against depth", lambda: charts.depth_charts(rows, result.cases))
-        if step.number == 1
-        else [],
-        drift=tried("the drift", lambda: charts.drift_charts(rows, result.cases)),
-        training=tried("the training’s curves", lambda: charts.training_charts(result.folder))
-        if step.trains and compared
-        else [],
-        choices=choices_of(result.folder, step.judged, rows, result.cases),
-        commands=_commands(result, sidecars),
-        ran=what_ran(sidecars),
+        depth=list(charts.depth_charts(rows, result.cases)) if step.number == 1 else [],
+        drift=list(charts.drift_charts(rows, result.cases)),
+        training=curves,
+        choices=choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
+        commands=_commands(result, first_of),
+        ran=what_ran(first_of),
         worst_rows=_worst_rows(rows),
         problems=problems,
     )

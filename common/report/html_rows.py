@@ -98,14 +98,16 @@ class PackedRows:
         self._described = 0
 
     def add(
-        self, name: str, title: str, result, rows: Sequence[Row], shown: Sequence[int], look: str
+        self, name: str, title: str, result, shown: Sequence[int], look: str, choices: set[str]
     ) -> None:
         """Pack a result's rows.
 
-        name    what a link to a row begins with: step1/fastformer
-        shown   the indices of the rows that are packed, in the log's order
-        look    the command that shows one of its tensors, which KEY stands for
+        name     what a link to a row begins with: step1/fastformer
+        shown    the indices of the rows that are packed, in the log's order
+        look     the command that shows one of its tensors, which KEY stands for
+        choices  the keys of the discrete choices
         """
+        rows = result.rows
         columns: dict[str, list[int]] = {c: [] for c in ("heads", "tails", "notes", "shapes")}
         places: dict[str, list[int]] = {side: [] for side in SIDES}
         for i in shown:
@@ -136,7 +138,7 @@ class PackedRows:
                 "columns": {name: pack_indices(values) for name, values in columns.items()},
                 "places": {side: pack_indices(values) for side, values in places.items()},
                 "described": self._describe(kept),
-                "choices": [i for i, row in enumerate(kept) if row.measure == "count"],
+                "choices": [i for i, row in enumerate(kept) if row.key in choices],
                 "claims": [i for i, row in enumerate(kept) if row.measure == "claim"],
             }
         )
