@@ -12,7 +12,7 @@ import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
@@ -96,6 +96,7 @@ class _Origin:
     sentence: str
     facts: list[str]
     sources: list[_Source]
+    same_as: int = 0  # the number of the origin above whose sources these are; 0: of none
 
 
 @dataclass(frozen=True)
@@ -153,13 +154,17 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found))
+    passed = all(one.passed for one in told) and bool(told)
+    compared = any(result.exit_code != 2 for result in results)
+    outcome = "Aligned" if passed else "Not compared" if not compared else "Not aligned"
     style, script = _asset("style.css"), _asset("page.js")
     return _template().render(
         base=base,
         results=told,
         steps=_overview(results, told),
         models=list(dict.fromkeys(visible(result.model) for result in results)),
-        passed=all(one.passed for one in told) and bool(told),
+        passed=passed,
+        outcome=outcome,
         failed=sum(not one.passed for one in told),
         counts=count_verdicts([row for result in results for row in result.rows]),
         total=sum(one.total for one in told),
@@ -274,7 +279,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         guide_threshold=f"{step.guide_threshold:g}",
         seconds=f"{result.elapsed_s:.1f}",
         notes=[visible(note) for note in dict.fromkeys(result.notes)],
-        origins=[_origin(name, row, result) for row in off[:SHOWN_ORIGINS]],
+        origins=_origins(name, off[:SHOWN_ORIGINS], result),
         more_origins=max(0, len(off) - SHOWN_ORIGINS),
         diff_log=diff_log_words(diff_log) if diff_log else [],
         diff_name=visible(diff_log.name) if diff_log else "",
@@ -313,6 +318,19 @@ def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
         )
         for row in sorted(rows, key=badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT]
     ]
+
+
+def _origins(name: str, rows: Sequence[Row], result) -> list[_Origin]:
+    """Origins, of which those at the same lines of source show them once."""
+    found: list[_Origin] = []
+    first: dict[tuple, int] = {}
+    for place, row in enumerate(rows, 1):
+        origin = _origin(name, row, result)
+        places = tuple(source.place for source in origin.sources)
+        if places and first.setdefault(places, place) != place:
+            origin = replace(origin, same_as=first[places])
+        found.append(origin)
+    return found
 
 
 def _origin(name: str, row: Row, result) -> _Origin:

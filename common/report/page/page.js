@@ -232,9 +232,11 @@
     if (described) described.forEach((line, n) => add(n ? "" : "in numbers", line));
     for (const dt of facts.querySelectorAll("dt")) if (!dt.textContent) dt.textContent = "\u00a0";
     add("shape", row.shape || "a single number");
-    add("size", shown(row.number("scale")) + " (rms of the reference)");
-    add("gap / allowed", `${shown(row.number("gap"))} / ${shown(row.number("allowed"))}`);
-    add("guide’s rule", row.guide);
+    if (!described) {
+      add("size", shown(row.number("scale")) + " (rms of the reference)");
+      add("gap / allowed", `${shown(row.number("gap"))} / ${shown(row.number("allowed"))}`);
+      add("guide’s rule", row.guide);
+    }
     if (row.flag(1)) add("inside", "a value inside the model: it locates, and decides nothing");
     if (row.flag(2)) add("zero", "zero in exact arithmetic: its agreement shows nothing");
     if (row.flag(3)) add("capped", "its noise was above the cap, so that it did not excuse all it could");
