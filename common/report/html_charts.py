@@ -28,10 +28,10 @@ _LOWEST = 1e-20  # relative: what is smaller is drawn as nothing
 _MARKS = {
     "circle": "M{x} {y}h0",
     "square": "M{x} {y}h0",
-    "triangle": "M{x} {t}l3 5h-6z",
-    "diamond": "M{x} {t}l3 3-3 3-3-3z",
-    "cross": "M{l} {t}l6 6m0-6l-6 6",
-    "bar": "M{l} {y}h6",
+    "triangle": "M{x} {t}l4 7h-8z",
+    "diamond": "M{x} {t}l4 4-4 4-4-4z",
+    "cross": "M{l} {t}l8 8m0-8l-8 8",
+    "bar": "M{l} {y}h8",
 }
 
 
@@ -124,7 +124,7 @@ class _Axes:
             if y is None or math.isnan(y):
                 continue
             x, y = self.x(x), self.y(y if math.isfinite(y) else 10.0**300)
-            parts.append(_MARKS[mark].format(x=x, y=y, l=round(x - 3, 1), t=round(y - 3, 1)))
+            parts.append(_MARKS[mark].format(x=x, y=y, l=round(x - 4, 1), t=round(y - 4, 1)))
         return "".join(dict.fromkeys(parts))
 
     def line(self, xs: Sequence[float], ys: Sequence[float]) -> str:
@@ -281,7 +281,7 @@ def _drift(name: str, found: Sequence[tuple[int, str, Row]]) -> Chart:
         numbers = (ys[i] for ys in values.values())
         table.append((str(step + 1), *(f"{v:.1e}" if math.isfinite(v) else "–" for v in numbers)))
     return Chart(
-        title=name[:1].upper() + name[1:],
+        title=f"Set-up {name}",
         told=f"The largest difference of any gradient and of any weight after each of {len(steps)} "
         "steps, relative to the largest tensor of its kind.",
         x_label="optimizer step",
