@@ -33,7 +33,8 @@ from common.report.html_rows import PackedRows, rows_shown, visible
 from common.report.sentences import what_is_wrong
 from common.report.source_lines import source_context
 from common.report.terminal import describe, guide_word, look, number, place_of
-from common.system.files import write_text
+from common.system.errors import UserError
+from common.system.files import whole
 from common.system.frameworks import SIDES
 from common.verdict.row import (
     AGREEING,
@@ -138,9 +139,17 @@ def write_page(path: Path, results: Sequence, command: Sequence[str], base: str)
     """Write the page of some results, whole or not at all; raises UserError where it cannot.
 
     command  the check's own command line
-    base     what the page calls these results: the step, or `all steps`
+    base     what the page calls these results: the step, or `steps 1 to 5`
     """
-    write_text(path, page(results, command, base))
+    try:
+        content = page(results, command, base).encode()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    except ImportError as error:
+        raise UserError(f"{error.name} is not installed: make install brings it") from None
 
 
 def page(results: Sequence, command: Sequence[str], base: str) -> str:
