@@ -32,7 +32,7 @@ from common.report.html_facts import (
 from common.report.html_rows import PackedRows, rows_shown, visible
 from common.report.sentences import what_is_wrong
 from common.report.source_lines import source_context
-from common.report.terminal import describe, guide_word, look, number, place_of
+from common.report.terminal import describe, guide_word, number, place_of
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.frameworks import SIDES
@@ -159,7 +159,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     for index, result in enumerate(results):
         name, title = _name(result), _title(result)
         found = {side: list(sidecars_of(result.folder, result.step.judged, side)) for side in SIDES}
-        look_at = visible(look(result, "KEY"))
+        look_at = visible(_look(result))
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found))
@@ -363,11 +363,21 @@ def _shown(place: str) -> tuple:
 
 
 def _commands(result, sidecars) -> list[tuple[str, str]]:
-    found = [("show one tensor around its worst element", look(result, "KEY"))]
+    found = [("show one tensor around its worst element", _look(result))]
     for side, sidecar in sidecars.items():
         if sidecar.command:
             found.append((f"how the {side} side was started", sidecar.command))
     return [(what, visible(command)) for what, command in found]
+
+
+def _look(result) -> str:
+    """The command that shows one of its tensors, which KEY stands for."""
+    command = ["python", "-m", "common.show", "KEY", "--step", str(result.step.number)]
+    command += ["--model", result.asked_for or result.model]
+    if result.folder.parent != result.step.folder / "log" / result.step.other:
+        above = result.folder.parents[2 if result.step.other else 1]
+        command += ["--out", str(above)]
+    return shlex.join(command)
 
 
 def _overview(results: Sequence, told: Sequence[_Result]) -> list[tuple[str, list]]:
