@@ -260,17 +260,26 @@ def test_nothing_is_loaded_and_what_a_log_holds_is_text(shown):
     assert shown.faults() == []
 
 
-@pytest.mark.parametrize("where", ["{{ note }}", "{{ origin.sentence }}", "data | safe"])
-def test_a_template_that_does_not_escape_is_found(where, results, tmp_path, monkeypatch, open_page):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{{ note }}", "{{ note | safe }}"),
+        ("{{ origin.sentence }}", "{{ origin.sentence | safe }}"),
+        ("<style>", '<link rel="stylesheet" href="https://localhost/a.css"><style>'),
+        ("data | safe", "data | safe"),  # the rows' JSON as json.dumps leaves it
+    ],
+)
+def test_a_page_that_does_not_escape_or_loads_something_is_found(
+    old, new, results, tmp_path, monkeypatch, open_page
+):
     pages = tmp_path / "page"
     shutil.copytree(html_page._PAGE, pages)
     template = pages / "report.html.j2"
     text = template.read_text()
-    assert text.count(where) == 1
-    if where == "data | safe":  # the rows' JSON as json.dumps leaves it
+    assert text.count(old) == 1
+    template.write_text(text.replace(old, new))
+    if old == new:
         monkeypatch.setattr(html_page, "_json", json.dumps)
-    else:
-        template.write_text(text.replace(where, where.replace(" }}", " | safe }}")))
     monkeypatch.setattr(html_page, "_PAGE", pages)
     html_page._template.cache_clear()
     try:

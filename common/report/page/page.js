@@ -88,15 +88,15 @@
 
   // ---- the controls ---------------------------------------------------------------------------
   const COLUMNS = [
-    { id: "order", label: "#", long: "Order in the log", figure: true },
+    { id: "order", label: "#", long: "# in the order of the log", figure: true },
     { id: "verdict", label: "Verdict" },
     { id: "key", label: "Tensor" },
-    { id: "mean_abs", label: "Mean diff.", long: "Mean difference", figure: true },
-    { id: "max_abs", label: "Max diff.", long: "Max difference", figure: true },
+    { id: "mean_abs", label: "Mean diff", long: "Mean difference", figure: true },
+    { id: "max_abs", label: "Max diff", long: "Max difference", figure: true },
     { id: "noise_ref", label: "Noise torch", figure: true },
     { id: "noise_cand", label: "Noise paddle", figure: true },
     { id: "gap", label: "Float64 gap", figure: true },
-    { id: "share", label: "Of allowed", long: "Share of what is allowed", figure: true },
+    { id: "share", label: "Share", long: "Share of what is allowed", figure: true },
   ];
   const red = data.results.some((result) => /[H-J]/.test(result.verdicts)); // PRECISION and beyond
   const state = { result: data.results.length === 1 ? 0 : -1, text: "", kind: "", off: new Set(),
