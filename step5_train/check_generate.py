@@ -19,6 +19,7 @@ import numpy as np
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from common.check.command_line import write_step_page  # noqa: E402
 from common.check.flags import OF_EVERY_CHECK, Parser  # noqa: E402
 from common.check.guard import guarded  # noqa: E402
 from common.check.options import CheckOptions  # noqa: E402
@@ -154,6 +155,7 @@ def check(arguments, options: CheckOptions) -> int:
     report.show_step(step, results)
     if arguments.json:
         write_report(arguments.json, results, texts=texts)
+    write_step_page(step, options, results)
     return overall_exit(results)
 
 

@@ -43,11 +43,21 @@ def check(
     report.show_step(step, results)
     if json_path:
         write_report(json_path, results)
+    write_step_page(step, options, results, arguments)
+    return overall_exit(results)
+
+
+def write_step_page(
+    step: Step,
+    options: CheckOptions,
+    results: Sequence[Result],
+    arguments: Sequence[str] | None = None,
+) -> None:
+    """Write the page of a step beside its results, unless --no-report was given."""
     if options.report:
         command = ["python", step.check, *(sys.argv[1:] if arguments is None else arguments)]
         name = f"step {step.number}, {step.other or step.title}"
         write_page(base_folder(step, options), results, command, name)
-    return overall_exit(results)
 
 
 def write_page(folder: Path, results: Sequence[Result], command: Sequence[str], name: str) -> None:
