@@ -3,11 +3,13 @@
 python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
 
 Every row is in log/report.json, in short where it agrees, or in full in FILE; the table is in
-log/report.txt beside it, and the logs are in stepN_*/log (or DIR).
+log/report.txt beside it, a page of both to open in a browser in log/report.html, and the logs are
+in stepN_*/log (or DIR).
 """
 
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
@@ -20,6 +22,7 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 import importlib
 
+from common.check.command_line import write_page
 from common.check.flags import (
     OF_DATA,
     OF_EVERY_CHECK,
@@ -51,19 +54,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser = Parser(__doc__, "python -m common.check_all")
     parser.take(*OF_EVERY_CHECK, *OF_TRANSPLANTS, "train", *OF_DATA, *OF_TRAINING)
     given = parser.parse_args(arguments)
-    return guarded(given.debug, lambda: _check_all(CheckOptions.of(given), given.json))
+    asked = sys.argv[1:] if arguments is None else arguments
+    command = ["python", "-m", "common.check_all", *asked]
+    return guarded(given.debug, lambda: _check_all(CheckOptions.of(given), given.json, command))
 
 
-def _check_all(options: CheckOptions, json_path: Path | None) -> int:
+def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[str]) -> int:
     steps = all_steps()
     results = []
     with report.progress() as on_progress:
         for step in steps:
             results += run_step(step, options.taken_by(step.takes), on_progress)
     table = report.show_all(steps, results)
-    written = json_path or (options.out or ROOT / "log") / "report.json"
+    folder = options.out or ROOT / "log"
+    written = json_path or folder / "report.json"
     write_report(written, results, short=json_path is None)
     write_text(written.with_suffix(".txt"), table)
+    if options.report:
+        write_page(folder, results, command, "steps 1 to 5")
     return overall_exit(results)
 
 

@@ -25,6 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from common.check.command_line import write_step_page
 from common.check.flags import OF_EVERY_CHECK, OF_JUDGING, Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
@@ -168,6 +169,7 @@ def check(arguments, options: CheckOptions) -> int:
     report.show_step(step, results)
     if arguments.json:
         write_report(arguments.json, results, texts=texts)
+    write_step_page(step, options, results)
     return overall_exit(results)
 
 

@@ -19,6 +19,15 @@ def checkout(tmp_path_factory):
     return made
 
 
+def test_a_check_writes_its_page_and_says_where(checkout):
+    assert checkout.first.returncode == 0, checkout.first.stderr
+    page = checkout.logs(1, MODEL).parent / "report.html"
+    assert checkout.first.stdout.rstrip().endswith(f"report: {page}")
+    text = page.read_text()
+    assert "</span>Aligned: step 1, forward</h1>" in text and f"--model {MODEL}" in text
+    assert [path.name for path in page.parent.glob("*report*")] == ["report.html"]
+
+
 def says(done, status, *words):
     """The exit status, one sentence on standard error that has all words, and no traceback."""
     assert done.returncode == status, done.stdout + done.stderr

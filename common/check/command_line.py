@@ -1,4 +1,4 @@
-"""The command line of every check: parse it, run the step, show the table, write --json.
+"""The command line of every check: parse it, run the step, show it, write --json and a page.
 
 `check_main` is what check_stepN.py calls.
 """
@@ -11,10 +11,12 @@ from common.check.flags import Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.report_json import write_report
-from common.check.result import overall_exit
-from common.check.runner import run_step
+from common.check.result import Result, overall_exit, shown
+from common.check.runner import base_folder, run_step
 from common.check.steps import Step
+from common.report import html_page
 from common.report import terminal as report
+from common.system.errors import UserError
 
 
 def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
@@ -23,14 +25,49 @@ def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     options = CheckOptions.of(given)
     hint = "; --resume goes on with a training" if step.trains else ""
-    return guarded(given.debug, lambda: check(step, options, given.json), hint)
+    return guarded(given.debug, lambda: check(step, options, given.json, arguments), hint)
 
 
-def check(step: Step, options: CheckOptions, json_path: Path | None = None) -> int:
-    """Run or judge one step, show it and write --json; returns the exit status."""
+def check(
+    step: Step,
+    options: CheckOptions,
+    json_path: Path | None = None,
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Run or judge one step, show it, write --json and the page; returns the exit status.
+
+    arguments   of the check, as the page repeats them; None: those of this process
+    """
     with report.progress() as on_progress:
         results = run_step(step, options, on_progress)
     report.show_step(step, results)
     if json_path:
         write_report(json_path, results)
+    write_step_page(step, options, results, arguments)
     return overall_exit(results)
+
+
+def write_step_page(
+    step: Step,
+    options: CheckOptions,
+    results: Sequence[Result],
+    arguments: Sequence[str] | None = None,
+) -> None:
+    """Write the page of a step beside its results, unless --no-report was given."""
+    if options.report:
+        command = ["python", step.check, *(sys.argv[1:] if arguments is None else arguments)]
+        name = f"step {step.number}, {step.other or step.title}"
+        write_page(base_folder(step, options), results, command, name)
+
+
+def write_page(folder: Path, results: Sequence[Result], command: Sequence[str], name: str) -> None:
+    """Write report.html and say where it is.  Where it cannot be written, the verdict stays."""
+    path = folder / html_page.FILE
+    try:
+        html_page.write_page(path, results, command, name)
+    except UserError as error:
+        report.say(f"no report: {error}; the verdict above stands")
+        return
+    red = any(result.exit_code == 1 for result in results)
+    hint = ": open it to see every row and the sources of both sides" if red else ""
+    report.say(f"report: {shown(path)}{hint}")

@@ -143,7 +143,10 @@ _FLAGS = {
     ),
     "paddle-python": _flag("likewise: --paddle-python ~/paddle-env/bin/python", metavar="PATH"),
     "json": _flag("write every row as JSON: --json rows.json", type=Path, metavar="FILE"),
-    "no-report": _flag("leave out reprod_log's own report: --no-report", action="store_true"),
+    "no-report": _flag(
+        "leave out reprod_log's own report and the page report.html: --no-report",
+        action="store_true",
+    ),
     "debug": _flag("show tracebacks: --debug", action="store_true"),
 }
 

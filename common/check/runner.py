@@ -38,11 +38,16 @@ NO_PAIR = (
 )
 
 
+def base_folder(step: Step, options: CheckOptions) -> Path:
+    """The folder of a step's results, in which each model has its own."""
+    base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
+    return base / step.other  # itself, where there is no other
+
+
 def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     """Run both sides of a step (unless --compare-only), judge, and put the logs in their place."""
     pairs = load_pairs(options.models)
-    base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
-    base = base / step.other  # itself, where there is no other
+    base = base_folder(step, options)
     _check_transplant(step, options)
     options.refuse_contradictions()
     if options.compare_only:

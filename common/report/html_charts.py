@@ -1,0 +1,402 @@
+"""The charts of the report as numbers that its template draws: paths of marks, ticks, labels.
+
+Marks differ in shape, so that no chart is read by its colours alone, and all points of a series are
+one path, so that thousands of them stay small.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.logs.key import Key
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.pair.case_hooks import CURVES
+from common.report.html_rows import visible
+from common.verdict.row import FAILING, Row
+
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40  # margins
+MOST_POINTS = 600  # of a series
+MOST_LINKS = 40  # points of a chart that are links, each with its name
+MOST_CHARTS = 12  # of one kind, of one result
+_LOWEST = 1e-20  # relative: what is smaller is drawn as nothing
+
+# Marks around (x, y): an SVG path each.  A round or a square dot is a line of no length.
+_MARKS = {
+    "circle": "M{x} {y}h0",
+    "square": "M{x} {y}h0",
+    "triangle": "M{x} {t}l4 7h-8z",
+    "diamond": "M{x} {t}l4 4-4 4-4-4z",
+    "cross": "M{l} {t}l8 8m0-8l-8 8",
+    "bar": "M{l} {y}h8",
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one kind, or a line."""
+
+    name: str
+    mark: str  # of _MARKS; or line, dashed, band
+    tone: str  # torch, paddle, noise, gap, allowed, bad: the class of its colour
+    path: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point that has a name and leads to its row."""
+
+    x: float
+    y: float
+    name: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What a template needs to draw a chart."""
+
+    title: str
+    told: str  # the same in words, for who does not see it
+    x_label: str
+    y_label: str
+    width: int
+    height: int
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    series: list[Series]
+    points: list[Point] = field(default_factory=list)
+    table: list[tuple[str, ...]] = field(default_factory=list)  # the numbers, headings first
+
+
+class _Axes:
+    """Where numbers are on the paper; a logarithmic y axis has a line for zero below it."""
+
+    def __init__(self, width: int, height: int, x_range, y_values: Sequence[float], log: bool):
+        self.width, self.height, self.log = width, height, log
+        self.x_low, self.x_high = x_range
+        values = np.asarray(y_values, np.float64)
+        values = values[np.isfinite(values) & ((values > _LOWEST) | (not log))]
+        if not values.size:
+            values = np.array([1e-8, 1.0] if log else [0.0, 1.0])
+        low, high = float(values.min()), float(values.max())
+        if log:
+            self.y_low, self.y_high = math.floor(math.log10(low)), math.ceil(math.log10(high))
+            self.y_high += self.y_high == self.y_low
+            self.zero = self.y_low - 0.06 * (self.y_high - self.y_low)
+        else:
+            room = (high - low or abs(high) or 1.0) * 0.05
+            self.y_low, self.y_high = low - room, high + room
+            self.zero = self.y_low
+
+    def x(self, value: float) -> float:
+        span = (self.x_high - self.x_low) or 1
+        inner = self.width - LEFT - RIGHT
+        return round(LEFT + inner * (value - self.x_low) / span, 1)
+
+    def y(self, value: float) -> float:
+        if self.log:
+            value = math.log10(value) if value > _LOWEST else self.zero
+        low = self.zero
+        inner = self.height - TOP - BOTTOM
+        value = min(max(value, low), self.y_high)
+        return round(TOP + inner * (1 - (value - low) / (self.y_high - low)), 1)
+
+    def y_ticks(self) -> list[tuple[float, str]]:
+        if not self.log:
+            ticks = _nice(self.y_low, self.y_high)
+            return [(self.y(tick), f"{tick:g}") for tick in ticks]
+        step = max(1, math.ceil((self.y_high - self.y_low) / 6))
+        ticks = range(self.y_high, self.y_low - 1, -step)
+        return [(self.y(10.0**tick), f"1e{tick}") for tick in ticks]
+
+    def x_ticks(self, offset: float = 0) -> list[tuple[float, str]]:
+        ticks = [tick for tick in _nice(self.x_low + offset, self.x_high + offset) if tick % 1 == 0]
+        return [(self.x(tick - offset), f"{tick:g}") for tick in ticks]
+
+    def marks(self, mark: str, xs: Sequence[float], ys: Sequence[float]) -> str:
+        """One path for all points; a point that is no number is left out."""
+        parts = []
+        for x, y in zip(xs, ys, strict=True):
+            if y is None or math.isnan(y):
+                continue
+            x, y = self.x(x), self.y(y if math.isfinite(y) else 10.0**300)
+            parts.append(_MARKS[mark].format(x=x, y=y, l=round(x - 4, 1), t=round(y - 4, 1)))
+        return "".join(dict.fromkeys(parts))
+
+    def line(self, xs: Sequence[float], ys: Sequence[float]) -> str:
+        path, pen = [], "M"
+        for x, y in zip(xs, ys, strict=True):
+            if not math.isfinite(y):
+                pen = "M"
+                continue
+            path.append(f"{pen}{self.x(x)} {self.y(y)}")
+            pen = "L"
+        return "".join(path)
+
+
+def _nice(low: float, high: float) -> list[float]:
+    """About five round numbers between two."""
+    span = high - low
+    if not span > 0:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(span / 5))
+    step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
+    first = math.ceil(low / step - 1e-9)
+    return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+# ---- the error of each tensor in the order of the forward ---------------------------------------
+
+
+def depth_charts(rows: Sequence[Row], cases: Sequence[str]) -> Iterator[Chart]:
+    """One chart a case: each output's difference and gap, relative to its size."""
+    by_case: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.measure in ("claim", "count") or not row.scale:
+            continue
+        key = Key.parse(row.key, cases)
+        if key.kind or key.is_input or key.choice or key.local:
+            continue
+        by_case.setdefault(key.case, []).append(row)
+    for case, own in _worst_first(by_case):
+        if len(own) > 2:
+            yield _depth(visible(case.rstrip("/")), own)
+
+
+def _worst_first(groups: Mapping) -> list:
+    """Groups of rows: those in which something fails, then the others in their order."""
+    order = sorted(
+        groups.items(), key=lambda item: all(row.verdict not in FAILING for row in item[1])
+    )
+    return order[:MOST_CHARTS]
+
+
+def _depth(case: str, rows: Sequence[Row]) -> Chart:
+    bad = [i for i, row in enumerate(rows) if row.verdict in FAILING or row.verdict == "CARRIED"]
+    kept = _thinned(rows, set(bad))
+
+    def relative(name: str) -> list[float]:
+        return [
+            math.nan if (v := getattr(rows[i], name)) is None else v / rows[i].scale for i in kept
+        ]
+
+    difference, gap, allowed = relative("mean_abs"), relative("gap"), relative("allowed")
+    axes = _Axes(760, 280, (0, max(1, len(rows) - 1)), [*difference, *gap, *allowed], log=True)
+    series = [
+        Series("allowed for the float64 gap", "bar", "allowed", axes.marks("bar", kept, allowed)),
+        Series(
+            "float32 difference, mean", "circle", "noise", axes.marks("circle", kept, difference)
+        ),
+        Series("float64 gap", "square", "gap", axes.marks("square", kept, gap)),
+    ]
+    off = [gap[i] for i, row in enumerate(kept) if row in set(bad)]
+    xs = [row for row in kept if row in set(bad)]
+    if bad:
+        series.append(Series("does not agree", "cross", "bad", axes.marks("cross", xs, off)))
+    points = [
+        Point(axes.x(x), axes.y(y), f"{rows[x].verdict} {visible(rows[x].key)}", rows[x].key)
+        for x, y in list(zip(xs, off, strict=True))[:MOST_LINKS]
+        if math.isfinite(y)
+    ]
+    first = f"; the first that does not agree is {visible(rows[bad[0]].key)}" if bad else ""
+    return Chart(
+        title=f"Case {case}" if case else "All tensors",
+        told=f"{len(rows)} tensors in the order of the forward, each relative to its size: the "
+        f"float32 difference reaches {_most(difference)}, the float64 gap {_most(gap)}{first}.",
+        x_label="tensor, in the order of the forward",
+        y_label="relative to the tensor’s size",
+        width=axes.width,
+        height=axes.height,
+        x_ticks=axes.x_ticks(),
+        y_ticks=[*axes.y_ticks(), (axes.y(0.0), "0")],
+        series=series,
+        points=points,
+    )
+
+
+def _thinned(rows: Sequence[Row], always: set[int]) -> list[int]:
+    """At most so many rows, those with the largest gap of their neighbours."""
+    step = math.ceil(len(rows) / MOST_POINTS)
+    kept = set(always) if len(always) <= MOST_POINTS else set(sorted(always)[:MOST_POINTS])
+    for first in range(0, len(rows), step):
+        part = range(first, min(first + step, len(rows)))
+        kept.add(max(part, key=lambda i: (rows[i].gap or 0.0) / rows[i].scale))
+    return sorted(kept)
+
+
+def _most(values: Sequence[float]) -> str:
+    finite = [value for value in values if math.isfinite(value)]
+    return f"{max(finite):.1e}" if finite else "–"
+
+
+# ---- gradients and weights over an optimizer's steps ---------------------------------------------
+
+# Kind -> its name, and the marks of its float32 difference and of its float64 gap.
+_DRIFTING = {
+    "grad": ("gradients", ("circle", "triangle")),
+    "weight": ("weights", ("square", "diamond")),
+}
+
+
+def drift_charts(rows: Sequence[Row], cases: Sequence[str]) -> Iterator[Chart]:
+    """One chart for each case and set-up: the largest difference after each step, by kind."""
+    groups: dict[tuple[str, str], list[tuple[int, str, Row]]] = {}
+    for row in rows:
+        if row.measure == "claim" or row.noise_only or row.scale is None:
+            continue
+        key = Key.parse(row.key, cases)
+        if key.is_step and key.kind in _DRIFTING:
+            setup, _, number = key.run.rstrip("/").rpartition("/")
+            if number.isdecimal():
+                groups.setdefault((key.case, setup), []).append((int(number), key.kind, row))
+    failing = {
+        name: not any(row.verdict in FAILING for _, _, row in own) for name, own in groups.items()
+    }
+    for case, setup in sorted(groups, key=failing.get)[:MOST_CHARTS]:
+        yield _drift(visible(f"{case}{setup}".strip("/")), groups[case, setup])
+
+
+def _drift(name: str, found: Sequence[tuple[int, str, Row]]) -> Chart:
+    steps = sorted({step for step, _, _ in found})
+    values: dict[tuple[str, str], list[float]] = {}
+    for kind in _DRIFTING:
+        for of in ("mean_abs", "gap"):
+            values[kind, of] = [_largest(found, step, kind, of) for step in steps]
+    every = [value for series in values.values() for value in series]
+    axes = _Axes(380, 230, (steps[0], max(steps[-1], steps[0] + 1)), every, log=True)
+    series = []
+    for (kind, of), ys in values.items():
+        word, marks = _DRIFTING[kind]
+        what, mark, tone = {
+            "mean_abs": ("mean float32 difference", marks[0], "noise"),
+            "gap": ("float64 gap", marks[1], "gap"),
+        }[of]
+        series.append(Series(f"{word}, {what}", mark, tone, axes.marks(mark, steps, ys)))
+    table = [("step", *(one.name for one in series))]
+    for i, step in enumerate(steps):
+        numbers = (ys[i] for ys in values.values())
+        table.append((str(step + 1), *(f"{v:.1e}" if math.isfinite(v) else "–" for v in numbers)))
+    return Chart(
+        title=f"Set-up {name}",
+        told=f"The largest difference of any gradient and of any weight after each of {len(steps)} "
+        "steps, relative to the largest tensor of its kind.",
+        x_label="optimizer step",
+        y_label="relative difference",
+        width=axes.width,
+        height=axes.height,
+        x_ticks=axes.x_ticks(offset=1),
+        y_ticks=[*axes.y_ticks(), (axes.y(0.0), "0")],
+        series=series,
+        table=table,
+    )
+
+
+def _largest(found, step: int, kind: str, of: str) -> float:
+    """The largest difference of a step's tensors of a kind, by the largest of their sizes."""
+    own = [row for s, k, row in found if s == step and k == kind]
+    size = max((row.scale for row in own), default=0.0)
+    values = [v for row in own if (v := getattr(row, of)) is not None]
+    return max(values) / size if size and values else math.nan
+
+
+# ---- the curves of a training --------------------------------------------------------------------
+
+
+def training_charts(folder: Path) -> Iterator[Chart]:
+    """Step 5: both sides' losses, their difference beside the self-twins', the scores."""
+    files = ResultFolder(folder)
+    paths = [files.log("train_full", "torch"), files.log("train_full", "paddle")]
+    paths.append(files.log("train_self", "torch"))
+    if not all(path.is_file() for path in paths):
+        return
+    with read_log(paths[0]) as torch_log, read_log(paths[1]) as paddle_log:
+        losses = [np.asarray(log["curve/loss"], np.float64) for log in (torch_log, paddle_log)]
+        known = {f"curve/{name}" for name in CURVES}
+        scores = {
+            key.rpartition("/")[2]: [
+                np.asarray(log[key], np.float64) for log in (torch_log, paddle_log)
+            ]
+            for key in torch_log
+            if key.startswith("curve/") and key not in known and key in paddle_log
+        }
+    with read_log(paths[2]) as log:
+        own = [np.asarray(log[key], np.float64) for key in log if key.startswith("twin_")]
+        own.insert(0, np.asarray(log["curve/loss"], np.float64))
+    steps = min(curve.size for curve in (*losses, *own))
+    if steps:
+        losses, own = [curve[:steps] for curve in losses], [curve[:steps] for curve in own]
+        yield _two_curves("Training loss", "step", losses, first=1)
+        yield _drift_of_losses(*losses, own)
+    for name, (a, b) in scores.items():
+        epochs = min(a.size, b.size)
+        if epochs and a.ndim == 1 and b.ndim == 1:
+            title = f"Test {visible(name).replace('_', ' ')}"
+            yield _two_curves(title, "epoch", [a[:epochs], b[:epochs]], first=1)
+
+
+def _two_curves(title: str, x_label: str, curves: Sequence[np.ndarray], first: int) -> Chart:
+    kept = _steps(curves[0].size)
+    axes = _Axes(380, 230, (0, max(1, curves[0].size - 1)), np.concatenate(curves), log=False)
+    series = []
+    for name, style, values in zip(("torch", "paddle"), ("line", "dashed"), curves, strict=True):
+        series.append(Series(name, style, name, axes.line(kept, values[kept])))
+    last = ", ".join(f"{s.name} {c[-1]:.4g}" for s, c in zip(series, curves, strict=True))
+    return Chart(
+        title=title,
+        told=f"{curves[0].size} {x_label}s; at the end {last}.",
+        x_label=x_label,
+        y_label=title.lower(),
+        width=axes.width,
+        height=axes.height,
+        x_ticks=axes.x_ticks(offset=first),
+        y_ticks=axes.y_ticks(),
+        series=series,
+    )
+
+
+def _drift_of_losses(torch, paddle, own: Sequence[np.ndarray]) -> Chart:
+    """The sides' difference, and up to where torch's own runs from one ulp away come."""
+    twins = np.max([np.abs(torch - other) for other in own], axis=0)
+    drift = np.abs(torch - paddle)
+    # What a part of the training reaches, so that a curve of many steps can be told.
+    parts = np.array_split(np.arange(torch.size), min(torch.size, 120))
+    middle = [float(part.mean()) for part in parts]
+    most = {
+        name: [_maximum(v[part]) for part in parts]
+        for name, v in (("twins", twins), ("drift", drift))
+    }
+    axes = _Axes(380, 230, (0, max(1, torch.size - 1)), [*most["twins"], *most["drift"]], log=True)
+    outline = axes.line(middle, most["twins"])
+    floor = axes.y(0.0)
+    band = f"{outline}L{axes.x(middle[-1])} {floor}L{axes.x(middle[0])} {floor}z" if outline else ""
+    count = f"{len(own)} self-twins" if len(own) > 1 else "self-twin"
+    name = f"envelope of torch’s {count}, one ulp away"
+    return Chart(
+        title="Difference of the losses",
+        told=f"The sides’ losses come {_maximum(drift):.1e} apart; torch and its own run from a "
+        f"start one ulp away come {_maximum(twins):.1e} apart.",
+        x_label="step",
+        y_label="|difference| of the losses",
+        width=axes.width,
+        height=axes.height,
+        x_ticks=axes.x_ticks(offset=1),
+        y_ticks=[*axes.y_ticks(), (floor, "0")],
+        series=[
+            Series(name, "band", "torch", band),
+            Series("torch − paddle", "dashed", "paddle", axes.line(middle, most["drift"])),
+        ],
+    )
+
+
+def _maximum(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else math.nan
+
+
+def _steps(count: int) -> np.ndarray:
+    """At most so many of the steps, spread evenly, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))

@@ -1,0 +1,187 @@
+"""What a report says beside its rows: environments, commands, discrete choices, reprod_log's words.
+
+All of it is read from what lies in the result folders; what cannot be read is said, and no error.
+"""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.report.html_rows import visible
+from common.system.errors import LogError, UserError
+from common.system.frameworks import SIDES
+from common.verdict.row import Row
+
+# What reading a log or a sidecar of anybody's may raise.
+UNREADABLE = (LogError, UserError, OSError, ValueError, KeyError, MemoryError)
+
+MOST_LINES = 60  # of reprod_log's report
+_MOST_BYTES = 1 << 16  # that are read of it, from either end
+MOST_CHOICES = 400  # whose margins are read, of one result
+SHOWN_CHOICES = 25
+
+# Sidecar field -> what the page calls it, in the order of the table.
+_ENVIRONMENT = (
+    ("framework", "framework"),
+    ("framework_version", "version"),
+    ("framework_file", "imported from"),
+    ("device", "device"),
+    ("preset", "preset"),
+    ("seed", "seed"),
+    ("weights", "weights"),
+    ("inputs_sha256", "inputs, SHA-256"),
+    ("weights_sha256", "weights, SHA-256"),
+    ("time", "ended"),
+)
+_OF_THE_HOST = {"python": "Python", "numpy": "NumPy"}
+
+
+@dataclass(frozen=True)
+class Environments:
+    """Both sides' environments of one or several results."""
+
+    results: tuple[str, ...]  # their titles
+    rows: tuple[tuple[str, str, str], ...]  # what, torch's, Paddle's
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One discrete choice of the reference, and by how much it was won."""
+
+    key: str
+    verdict: str
+    count: int  # of values that were chosen
+    margin: float | None  # the narrowest
+    flips: str  # what is said of those that fell the other way
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The discrete choices of a result."""
+
+    total: int
+    shown: list[Choice] = field(default_factory=list)
+    problem: str = ""
+
+
+def sidecars_of(folder: Path, stems: Sequence[str], side: str) -> Iterator[Sidecar]:
+    """The sidecars of a side's judged logs that can be read."""
+    for stem in stems:
+        try:
+            found = read_sidecar(ResultFolder(folder).log(stem, side))
+        except UNREADABLE:
+            continue
+        if found is not None:
+            yield found
+
+
+def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> list[Environments]:
+    """Both sides' environments, each once: (title, side -> sidecar) of every result."""
+    groups: dict[tuple, list[str]] = {}
+    for title, sidecars in results:
+        if sidecars:
+            groups.setdefault(_environment(sidecars), []).append(title)
+    return [Environments(tuple(titles), rows) for rows, titles in groups.items()]
+
+
+# These differ from result to result, and are not what an environment is.
+_OF_A_RESULT = ("preset", "seed", "weights", "inputs_sha256", "weights_sha256", "time")
+
+
+def _environment(sidecars: Mapping[str, Sidecar]) -> tuple[tuple[str, str, str], ...]:
+    own = [(name, word) for name, word in _ENVIRONMENT if name not in _OF_A_RESULT]
+    rows = [(word, *_both(sidecars, name)) for name, word in own]
+    hosts = [sidecars[side].environment if side in sidecars else {} for side in SIDES]
+    for name in dict.fromkeys(key for host in hosts for key in host):
+        values = (visible(host.get(name, "–")) for host in hosts)
+        rows.append((_OF_THE_HOST.get(name, visible(name)), *values))
+    return tuple(rows)
+
+
+def what_ran(sidecars: Mapping[str, Sidecar]) -> list[tuple[str, str, str]]:
+    """Preset, seed, weights and hashes of a result: what, torch's, Paddle's."""
+    rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT if name in _OF_A_RESULT]
+    return [row for row in rows if row[1:] != ("–", "–")]
+
+
+def _both(sidecars: Mapping[str, Sidecar], name: str) -> tuple[str, ...]:
+    values = (getattr(sidecars[side], name) if side in sidecars else None for side in SIDES)
+    return tuple("–" if value is None else visible(str(value)) for value in values)
+
+
+def diff_log_words(path: Path) -> list[str]:
+    """reprod_log's own report; of a long one its beginning and its end, with a line between."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(_MOST_BYTES)
+            file.seek(max(len(head), size - _MOST_BYTES))
+            tail = file.read()
+    except OSError:
+        return []
+    lines = _text_lines(head) + _text_lines(tail)
+    if len(lines) > MOST_LINES or size > 2 * _MOST_BYTES:
+        lines = [*lines[: MOST_LINES - 2], f"… (the rest is in {path.name})", lines[-1]]
+    return lines
+
+
+def _text_lines(content: bytes) -> list[str]:
+    lines = content.decode("utf-8", errors="replace").split("\n")
+    return [visible(line.expandtabs(4).rstrip()) for line in lines if line.strip()]
+
+
+def choices_of(
+    folder: Path, stems: Sequence[str], rows: Sequence[Row], ledger: Container[str]
+) -> Choices:
+    """The discrete choices: those that fell the other way first, then the narrowest.
+
+    ledger   their keys
+    """
+    chosen = {row.key: row for row in rows if row.key in ledger}
+    if not chosen:
+        return Choices(0)
+    margins: dict[str, float] = {}
+    problem = ""
+    read = sorted(chosen, key=lambda key: chosen[key].verdict == "IDENTICAL")
+    for stem in stems:
+        try:
+            margins |= _margins(ResultFolder(folder), stem, read[:MOST_CHOICES])
+        except UNREADABLE as error:
+            problem = f"the margins could not be read: {visible(str(error))}"
+    found = [
+        Choice(
+            row.key,
+            row.verdict,
+            row.size,
+            margins.get(key),
+            visible(row.note) if row.verdict != "IDENTICAL" else "",
+        )
+        for key, row in chosen.items()
+    ]
+    found.sort(key=lambda one: (one.verdict == "IDENTICAL", _or_infinite(one.margin)))
+    return Choices(len(found), found[:SHOWN_CHOICES], problem)
+
+
+def _or_infinite(value: float | None) -> float:
+    return float("inf") if value is None else value
+
+
+def _margins(files: ResultFolder, stem: str, wanted: Sequence[str]) -> dict[str, float]:
+    """Choice -> the narrowest margin by which the reference decided."""
+    path = files.log(stem, "torch", FLOAT64)
+    path = path if path.is_file() else files.log(stem, "torch", FLOAT32)
+    ledger = (read_sidecar(path) or Sidecar()).choices
+    found = {}
+    with read_log(path) as log:
+        for key in wanted:
+            margin = ledger.get(key, {}).get("margin", f"{key}:margin")
+            if margin in log:
+                values = np.asarray(log[margin], np.float64)
+                if values.size:
+                    found[key] = float(values.min())
+    return found

@@ -1,0 +1,391 @@
+"""report.html: one page that shows every row of a check, opens from disk, and asks no network.
+
+The template, the style and the script are in page/.  All that comes from a log is put in as text:
+Jinja2 escapes what the template writes, the rows are JSON that no markup can end, and the page's
+own policy runs no script but the one whose hash it names.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from textwrap import dedent
+from urllib.parse import quote
+
+from common.logs.sidecar import Sidecar
+from common.report import html_charts as charts
+from common.report.html_facts import (
+    UNREADABLE,
+    Choices,
+    choices_of,
+    diff_log_words,
+    environments,
+    sidecars_of,
+    what_ran,
+)
+from common.report.html_rows import PackedRows, rows_shown, visible
+from common.report.sentences import what_is_wrong
+from common.report.source_lines import source_context
+from common.report.terminal import describe, guide_word, number, place_of
+from common.system.errors import UserError
+from common.system.files import whole
+from common.system.frameworks import SIDES
+from common.verdict.row import (
+    AGREEING,
+    SEVERITY,
+    Row,
+    count_verdicts,
+    share,
+    worst_row,
+)
+
+FILE = "report.html"
+SHOWN_ORIGINS = 5
+SHOWN_WITHOUT_SCRIPT = 20  # rows of a result: the worst
+_PAGE = Path(__file__).parent / "page"
+
+# What each verdict means, in a few words; the page's key to them.
+MEANINGS = {
+    "IDENTICAL": "the same bits",
+    "ROUNDING": "the same function: what differs is float32’s rounding, as the float64 runs show",
+    "INSIDE": "other values inside the model that reach no result; does not decide",
+    "CLOSE": "only float32 logs: within the guide’s rule, nothing better can be said",
+    "FLIP": "a choice between two nearly equal scores fell the other way",
+    "CONSTANT": "the same function but for a constant that one side keeps in float32",
+    "CARRIED": "wrong only because what it was fed is wrong",
+    "PRECISION": "the same function, but Paddle’s float32 is much less exact",
+    "DIVERGED": "not the same function",
+    "INVALID": "cannot be compared: missing, another shape, NaN",
+}
+# How a verdict is drawn: the shape and the tone of its mark.
+TONES = {
+    "IDENTICAL": "good",
+    "ROUNDING": "good",
+    "INSIDE": "mind",
+    "CLOSE": "mind",
+    "FLIP": "mind",
+    "CONSTANT": "mind",
+    "CARRIED": "carried",
+    "PRECISION": "bad",
+    "DIVERGED": "bad",
+    "INVALID": "bad",
+}
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One side's line with its context."""
+
+    side: str
+    place: str
+    lines: tuple
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """A row that is off and where what is wrong starts."""
+
+    verdict: str
+    key: str
+    href: str
+    sentence: str
+    facts: list[str]
+    sources: list[_Source]
+    same_as: int = 0  # the number of the origin above whose sources these are; 0: of none
+
+
+@dataclass(frozen=True)
+class _Result:
+    """All that the page says of one result beside its rows."""
+
+    index: int
+    name: str  # step1/fastformer
+    title: str  # Step 1 forward · fastformer
+    verdict: str
+    passed: bool
+    error: str
+    counts: dict[str, int]
+    total: int
+    worst: str  # the key of the row that is shown for all
+    worst_used: str  # its share of what is allowed
+    worst_href: str
+    guide: str  # the guide's rule on the keys that it asks for, on every tensor
+    guide_all: str
+    guide_failure: str
+    guide_threshold: str
+    seconds: str
+    notes: list[str]
+    origins: list[_Origin]
+    more_origins: int
+    diff_log: list[str]
+    diff_name: str
+    depth: list
+    drift: list
+    training: list
+    choices: Choices
+    commands: list[tuple[str, str]]
+    ran: list[tuple[str, str, str]]
+    worst_rows: list[tuple[str, ...]]
+    problems: list[str]
+
+
+def write_page(path: Path, results: Sequence, command: Sequence[str], base: str) -> None:
+    """Write the page of some results, whole or not at all; raises UserError where it cannot.
+
+    command  the check's own command line
+    base     what the page calls these results: the step, or `steps 1 to 5`
+    """
+    try:
+        content = page(results, command, base).encode()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    except ImportError as error:
+        raise UserError(f"{error.name} is not installed: make install brings it") from None
+
+
+def page(results: Sequence, command: Sequence[str], base: str) -> str:
+    """The page's text."""
+    packed, told, sides = PackedRows(), [], []
+    shown = rows_shown(results)
+    for index, result in enumerate(results):
+        name, title = _name(result), _title(result)
+        found = {side: list(sidecars_of(result.folder, result.step.judged, side)) for side in SIDES}
+        look_at = visible(_look(result))
+        packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        sides.append((title, {side: own[0] for side, own in found.items() if own}))
+        told.append(_tell(index, name, title, result, found))
+    passed = all(one.passed for one in told) and bool(told)
+    compared = any(result.exit_code != 2 for result in results)
+    outcome = "Aligned" if passed else "Not compared" if not compared else "Not aligned"
+    style, script = _asset("style.css"), _asset("page.js")
+    return _template().render(
+        base=base,
+        results=told,
+        steps=_overview(results, told),
+        models=list(dict.fromkeys(visible(result.model) for result in results)),
+        passed=passed,
+        outcome=outcome,
+        failed=sum(not one.passed for one in told),
+        counts=count_verdicts([row for result in results for row in result.rows]),
+        total=sum(one.total for one in told),
+        left=sum(len(r.rows) for r in results) - sum(map(len, shown)),
+        meanings=MEANINGS,
+        tones=TONES,
+        severity=SEVERITY,
+        command=shlex.join(map(visible, command)),
+        environments=environments(sides),
+        written=time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=_json(packed.as_json() | {"tones": TONES, "meanings": MEANINGS}),
+    )
+
+
+def _json(value: object) -> str:
+    """JSON without a character that could end a script element or begin a comment in it."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+@cache
+def _asset(name: str) -> str:
+    return (_PAGE / name).read_text(encoding="utf-8")
+
+
+@cache
+def _template():
+    """The compiled template; Jinja2 is imported where a page is written, and nowhere before."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_PAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = number
+    environment.filters["anchor"] = _anchor
+    environment.filters["visible"] = visible
+    return environment.get_template("report.html.j2")
+
+
+def _hash(text: str) -> str:
+    """What a content security policy names an inline script or style by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _name(result) -> str:
+    other = f"-{result.step.other}" if result.step.other else ""
+    return f"step{result.step.number}{other}/{visible(result.model)}"
+
+
+def _title(result) -> str:
+    step = result.step
+    return f"Step {step.number} {step.other or step.title} · {visible(result.model)}"
+
+
+def _anchor(name: str, key: str = "") -> str:
+    """The fragment that leads to a result, or to one of its rows."""
+    return "#" + quote(f"{name}/{visible(key)}" if key else name, safe="/")
+
+
+def _ledger(sidecars: Mapping[str, Sequence[Sidecar]]) -> set[str]:
+    """The keys of a result's discrete choices."""
+    return {key for sidecar in sidecars["torch"] for key in sidecar.choices}
+
+
+# ---- one result ----------------------------------------------------------------------------------
+
+
+def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
+    problems: list[str] = []
+    curves: list[charts.Chart] = []
+    if result.step.trains and not result.error:
+        try:
+            curves += charts.training_charts(result.folder)
+        except UNREADABLE as error:
+            problems.append(f"the curves could not be drawn: {visible(str(error))}")
+    step, rows = result.step, result.rows
+    off = [row for row in rows if row.origin and row.verdict not in (*AGREEING, "CARRIED")]
+    first = result.first_diverged
+    off = [row for row in off if row is not first]
+    off.sort(key=lambda row: row.measure != "claim")
+    off = [*([first] if first is not None else []), *off] if result.exit_code == 1 else []
+    worst = first or worst_row(rows)
+    first_of = {side: found[0] for side, found in sidecars.items() if found}
+    diff_log = result.folder / result.guide_report if result.guide_report else None
+    return _Result(
+        index=index,
+        name=name,
+        title=title,
+        verdict=result.verdict,
+        passed=result.exit_code == 0,
+        error=visible(result.error),
+        counts=dict(count_verdicts(rows)),
+        total=len(rows),
+        worst=visible(worst.key) if worst else "",
+        worst_used=_used(worst),
+        worst_href=_anchor(name, worst.key) if worst else "",
+        guide=guide_word(result.guide_passed),
+        guide_all=guide_word(result.guide_all_passed),
+        guide_failure=step.guide_failure
+        if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0
+        else "",
+        guide_threshold=f"{step.guide_threshold:g}",
+        seconds=f"{result.elapsed_s:.1f}",
+        notes=[visible(note) for note in dict.fromkeys(result.notes)],
+        origins=_origins(name, off[:SHOWN_ORIGINS], result),
+        more_origins=max(0, len(off) - SHOWN_ORIGINS),
+        diff_log=diff_log_words(diff_log) if diff_log else [],
+        diff_name=visible(diff_log.name) if diff_log else "",
+        depth=list(charts.depth_charts(rows, result.cases)) if step.number == 1 else [],
+        drift=list(charts.drift_charts(rows, result.cases)),
+        training=curves,
+        choices=choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
+        commands=_commands(result, first_of),
+        ran=what_ran(first_of),
+        worst_rows=_worst_rows(rows),
+        problems=problems,
+    )
+
+
+def _used(row: Row | None) -> str:
+    """How much of what is allowed a row used."""
+    used = share(row) if row is not None else None
+    if used is None:
+        return ""
+    return f"{used:.0e} of what is allowed" if used <= 1 else f"{used:.0e} times what is allowed"
+
+
+def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """What is shown where scripts do not run."""
+
+    def badness(row: Row) -> tuple[bool, int, float]:
+        used = share(row) or 0.0
+        return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
+
+    return [
+        (
+            row.verdict,
+            visible(row.key),
+            *map(number, (row.mean_abs, row.max_abs)),
+            *map(number, (row.noise_ref, row.noise_cand, row.gap, row.allowed)),
+        )
+        for row in sorted(rows, key=badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT]
+    ]
+
+
+def _origins(name: str, rows: Sequence[Row], result) -> list[_Origin]:
+    """Origins, of which those at the same lines of source show them once."""
+    found: list[_Origin] = []
+    first: dict[tuple, int] = {}
+    for place, row in enumerate(rows, 1):
+        origin = _origin(name, row, result)
+        places = tuple(source.place for source in origin.sources)
+        if places and first.setdefault(places, place) != place:
+            origin = replace(origin, same_as=first[places])
+        found.append(origin)
+    return found
+
+
+def _origin(name: str, row: Row, result) -> _Origin:
+    sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
+    places = {side: place_of(result.places.get(side, {}), row.key) for side in SIDES}
+    sources = [_Source(side, visible(place), _shown(place)) for side, place in places.items()]
+    return _Origin(
+        verdict=row.verdict,
+        key=visible(row.key),
+        href=_anchor(name, row.key),
+        sentence=visible(sentence),
+        facts=[visible(line) for line in describe(row) if line != sentence],
+        sources=sources if row.measure != "claim" else [],
+    )
+
+
+def _shown(place: str) -> tuple:
+    lines = source_context(place)
+    texts = dedent("\n".join(visible(line.text.expandtabs()) for line in lines)).split("\n")
+    return tuple((line.number, text, line.here) for line, text in zip(lines, texts, strict=False))
+
+
+def _commands(result, sidecars) -> list[tuple[str, str]]:
+    found = [("show one tensor around its worst element", _look(result))]
+    for side, sidecar in sidecars.items():
+        if sidecar.command:
+            found.append((f"how the {side} side was started", sidecar.command))
+    return [(what, visible(command)) for what, command in found]
+
+
+def _look(result) -> str:
+    """The command that shows one of its tensors, which KEY stands for."""
+    command = ["python", "-m", "common.show", "KEY", "--step", str(result.step.number)]
+    command += ["--model", result.asked_for or result.model]
+    if result.folder.parent != result.step.folder / "log" / result.step.other:
+        above = result.folder.parents[2 if result.step.other else 1]
+        command += ["--out", str(above)]
+    return shlex.join(command)
+
+
+def _overview(results: Sequence, told: Sequence[_Result]) -> list[tuple[str, list]]:
+    """(step, its cells): one for each model, None where there is no such result."""
+    models = list(dict.fromkeys(result.model for result in results))
+    steps: dict[str, list] = {}
+    for result, one in zip(results, told, strict=True):
+        step = result.step
+        cells = steps.setdefault(f"{step.number} {step.other or step.title}", [None] * len(models))
+        cells[models.index(result.model)] = one
+    return list(steps.items())

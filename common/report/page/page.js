@@ -1,0 +1,413 @@
+"use strict";
+// The list of tensors: unpacks the rows (common/report/html_rows.py), filters, sorts, opens them.
+// Every text is put in by textContent, so that what came from a log is never markup.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const CODE = new Uint8Array(128);
+  for (let i = 0; i < 64; i++) CODE[ALPHABET.charCodeAt(i)] = i;
+  const PAGE_ROWS = 50, PRINTED_ROWS = 1000;
+  const AGREEING = new Set(data.agreeing);
+
+  // ---- unpacking ------------------------------------------------------------------------------
+  function strings(packed) {
+    let before = "";
+    return packed.map((text) => (before = before.slice(0, CODE[text.charCodeAt(0)]) + text.slice(1)));
+  }
+  const tables = {};
+  for (const name of ["heads", "tails", "notes", "shapes", "places"]) tables[name] = strings(data[name]);
+
+  const at3 = (text, i) =>
+    (CODE[text.charCodeAt(3 * i)] << 12) | (CODE[text.charCodeAt(3 * i + 1)] << 6) | CODE[text.charCodeAt(3 * i + 2)];
+  const POWERS = [];
+  for (let power = -101; power <= 90; power++) POWERS.push(Number("1e" + power));
+  function numberAt(text, i) {
+    const code = at3(text, i);
+    if (code === 0) return NaN;
+    if (code === 1) return 0;
+    if (code === 2) return Infinity;
+    const digits = (code - 3) % 900 + 100, power = Math.floor((code - 3) / 900) - 99;
+    return Number((digits * POWERS[power - 2 + 101]).toPrecision(3));
+  }
+
+  class Row {
+    constructor(result, r, i) { this.result = result; this.r = r; this.i = i; }
+    get key() {
+      const { heads, tails } = this.result.columns;
+      return tables.heads[at3(heads, this.i)] + tables.tails[at3(tails, this.i)];
+    }
+    get severity() { return CODE[this.result.verdicts.charCodeAt(this.i)]; }
+    get verdict() { return data.severity[this.severity]; }
+    get note() { return tables.notes[at3(this.result.columns.notes, this.i)]; }
+    get shape() { return tables.shapes[at3(this.result.columns.shapes, this.i)]; }
+    get order() { return this.result.order ? at3(this.result.order, this.i) : this.i; }
+    flag(bit) { return (CODE[this.result.flags.charCodeAt(this.i)] >> bit) & 1; }
+    get origin() { return this.flag(0) && !AGREEING.has(this.verdict); }
+    get guide() { return this.flag(5) ? (this.flag(4) ? "passed" : "FAIL") : "–"; }
+    number(name) {
+      if (name === "share") {
+        const gap = this.number("gap"), allowed = this.number("allowed");
+        return allowed > 0 ? gap / allowed : NaN;
+      }
+      return numberAt(this.result.numbers[name], this.i);
+    }
+    place(side) { return tables.places[at3(this.result.places[side], this.i)]; }
+    get words() { return this.text ??= (this.key + " " + this.note).toLowerCase(); }
+    get href() { return "#" + encoded(this.result.name + "/" + this.key); }
+  }
+  const encoded = (text) => text.split("/").map((part) => {
+    try { return encodeURIComponent(part); } catch { return ""; }
+  }).join("/");
+  const all = data.results.map((result, r) => Array.from({ length: result.count }, (_, i) => new Row(result, r, i)));
+
+  // ---- small helpers --------------------------------------------------------------------------
+  const $ = (id) => document.getElementById(id);
+  function element(name, attributes = {}, ...children) {
+    const made = document.createElement(name);
+    for (const [attribute, value] of Object.entries(attributes)) {
+      if (value !== false && value !== null) made.setAttribute(attribute, value === true ? "" : value);
+    }
+    made.append(...children);
+    return made;
+  }
+  function mark(verdict) {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("class", "mark");
+    svg.setAttribute("aria-hidden", "true");
+    const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+    use.setAttribute("href", "#v-" + verdict);
+    svg.append(use);
+    return svg;
+  }
+  const verdictWord = (verdict) =>
+    element("span", { class: "verdict " + data.tones[verdict] }, mark(verdict), verdict);
+  const shown = (value) => // 2.39e-08, as everywhere else
+    Number.isNaN(value) ? "–" : value === Infinity ? "∞" : value === 0 ? "0"
+      : value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
+  const counted = (count) => count.toLocaleString("en");
+
+  // ---- the controls ---------------------------------------------------------------------------
+  const COLUMNS = [
+    { id: "order", label: "#", long: "# in the order of the log", figure: true },
+    { id: "verdict", label: "Verdict" },
+    { id: "key", label: "Tensor" },
+    { id: "mean_abs", label: "Mean diff", long: "Mean difference", figure: true },
+    { id: "max_abs", label: "Max diff", long: "Max difference", figure: true },
+    { id: "noise_ref", label: "Noise torch", figure: true },
+    { id: "noise_cand", label: "Noise paddle", figure: true },
+    { id: "gap", label: "Float64 gap", figure: true },
+    { id: "share", label: "Share", long: "Share of what is allowed", figure: true },
+  ];
+  const red = data.results.some((result) => /[H-J]/.test(result.verdicts)); // PRECISION and beyond
+  const state = { result: data.results.length === 1 ? 0 : -1, text: "", kind: "", off: new Set(),
+    sort: red ? "verdict" : "order", up: !red, first: 0, opened: new Set(), target: null };
+  if (red) state.result = Math.max(0, data.results.findIndex((result) => /[H-J]/.test(result.verdicts)));
+
+  const chosen = $("f-result");
+  if (data.results.length > 1) chosen.append(new Option("all results", "-1"));
+  data.results.forEach((result, r) => chosen.append(new Option(`${result.title} (${counted(result.count)})`, r)));
+  const sortBy = $("f-sort");
+  for (const { id, label, long } of COLUMNS) {
+    const name = long ?? label;
+    if (id === "order" || id === "key") sortBy.append(new Option(name, id + " up"));
+    else sortBy.append(new Option(name + ", " + (id === "verdict" ? "worst first" : "largest first"), id + " down"));
+  }
+  const heads = $("heads");
+  for (const { id, label, long, figure } of COLUMNS) {
+    const button = element("button", { type: "button" }, label, element("span", { class: "arrow", "aria-hidden": "true" }));
+    if (long) button.setAttribute("aria-label", long);
+    if (long) button.title = long;
+    button.addEventListener("click", () => {
+      const downFirst = id !== "order" && id !== "key";
+      state.up = state.sort === id ? !state.up : !downFirst;
+      state.sort = id;
+      update();
+    });
+    heads.append(element("th", { scope: "col", role: "columnheader", "data-sort": id, class: figure && "figure" }, button));
+  }
+
+  function drawVerdicts() {
+    const counts = new Map();
+    for (const row of pool()) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
+    $("f-verdicts").replaceChildren(...[...data.severity].reverse().filter((v) => counts.has(v)).map((verdict) => {
+      const box = element("input", { type: "checkbox", value: verdict });
+      box.checked = !state.off.has(verdict);
+      box.addEventListener("change", () => {
+        if (box.checked) state.off.delete(verdict); else state.off.add(verdict);
+        state.first = 0;
+        update();
+      });
+      return element("label", {}, box, " ", verdictWord(verdict), " " + counted(counts.get(verdict)));
+    }));
+  }
+
+  // ---- which rows, in which order -------------------------------------------------------------
+  const pool = () => (state.result < 0 ? all.flat() : all[state.result] ?? []);
+  let list = [];
+  function select() {
+    const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const { kind, off } = state;
+    const wanted = {
+      "": () => true,
+      origins: (row) => row.origin,
+      choices: (row) => row.result.choices.includes(row.i),
+      claims: (row) => row.result.claims.includes(row.i),
+      guide: (row) => row.guide === "FAIL",
+    }[kind];
+    list = pool().filter((row) => !off.has(row.verdict) && wanted(row) && words.every((word) => row.words.includes(word)));
+    const sign = state.up ? 1 : -1;
+    const inOrder = (a, b) => a.r - b.r || a.i - b.i;
+    const by = {
+      order: inOrder,
+      key: (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
+      verdict: (a, b) => a.severity - b.severity || a.origin - b.origin,
+    }[state.sort];
+    if (by) {
+      list.sort((a, b) => sign * by(a, b) || inOrder(a, b));
+    } else {
+      const values = new Map(list.map((row) => [row, row.number(state.sort)]));
+      list.sort((a, b) => { // what is undefined comes last, either way
+        const x = values.get(a), y = values.get(b);
+        if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y) || inOrder(a, b);
+        return (x === y ? 0 : sign * (x < y ? -1 : 1)) || inOrder(a, b);
+      });
+    }
+  }
+
+  // ---- drawing --------------------------------------------------------------------------------
+  function draw(count = PAGE_ROWS) {
+    const part = list.slice(state.first, state.first + count);
+    const drawn = [];
+    for (const row of part) {
+      drawn.push(...drawRow(row));
+    }
+    $("rows").replaceChildren(...drawn);
+    for (const head of heads.children) {
+      const sorted = head.dataset.sort === state.sort;
+      if (sorted) head.setAttribute("aria-sort", state.up ? "ascending" : "descending");
+      else head.removeAttribute("aria-sort");
+      head.querySelector(".arrow").textContent = sorted ? (state.up ? "▲" : "▼") : "";
+    }
+    sortBy.value = state.sort + (state.up ? " up" : " down");
+    const last = state.first + part.length;
+    $("page").textContent = list.length ? `${counted(state.first + 1)} to ${counted(last)} of ${counted(list.length)}` : "no rows";
+    $("previous").disabled = state.first === 0;
+    $("next").disabled = last >= list.length;
+  }
+  function drawRow(row) {
+    const verdict = row.verdict;
+    const isOpen = state.opened.has(row);
+    const id = `o${row.r}-${row.i}`;
+    const button = element("button", { type: "button", "aria-expanded": String(isOpen), "aria-controls": isOpen && id });
+    button.append(element("bdi", {}, row.key));
+    button.addEventListener("click", () => {
+      if (state.opened.has(row)) state.opened.delete(row); else state.opened.add(row);
+      const drawn = drawRow(row);
+      const old = [button.closest("tr")];
+      if (isOpen) old.push(old[0].nextElementSibling);
+      old[0].before(...drawn);
+      old.forEach((one) => one.remove());
+      drawn[0].querySelector("button").focus();
+    });
+    const name = element("td", { role: "cell", class: "key" }, button);
+    if (state.result < 0) name.append(element("span", { class: "small" }, row.result.title));
+    const figures = COLUMNS.slice(3).map(({ id, label }) =>
+      element("td", { role: "cell", class: "figure", "data-label": label }, shown(row.number(id))));
+    const line = element("tr", { role: "row", class: [row.origin && "origin", isOpen && "opened", state.target === row && "target"].filter(Boolean).join(" ") },
+      element("td", { role: "cell", class: "figure quiet", "data-label": "#" }, counted(row.order + 1)),
+      element("td", { role: "cell", "data-label": "Verdict" }, verdictWord(verdict)), name, ...figures);
+    if (!isOpen) return [line];
+    const detail = element("td", { role: "cell", class: "detail", colspan: COLUMNS.length, id });
+    detail.append(...drawDetail(row));
+    return [line, element("tr", { role: "row", class: "more" }, detail)];
+  }
+  function drawDetail(row) {
+    const facts = element("dl");
+    const add = (what, text) => {
+      if (text) facts.append(element("dt", {}, what), element("dd", {}, text));
+    };
+    add("verdict", `${row.verdict}: ${data.meanings[row.verdict]}`);
+    if (row.origin) add("origin", "what is wrong starts here");
+    const described = row.result.described[row.i];
+    if (described) described.forEach((line, n) => add(n ? "" : "in numbers", line));
+    for (const dt of facts.querySelectorAll("dt")) if (!dt.textContent) dt.textContent = "\u00a0";
+    add("shape", row.shape || "a single number");
+    if (!described) {
+      add("size", shown(row.number("scale")) + " (rms of the reference)");
+      add("gap / allowed", `${shown(row.number("gap"))} / ${shown(row.number("allowed"))}`);
+      add("guide’s rule", row.guide);
+    }
+    if (row.flag(1)) add("inside", "a value inside the model: it locates, and decides nothing");
+    if (row.flag(2)) add("zero", "zero in exact arithmetic: its agreement shows nothing");
+    if (row.flag(3)) add("capped", "its noise was above the cap, so that it did not excuse all it could");
+    if (!described) add("note", row.note);
+    const parts = [facts];
+    const sources = element("div", { class: "sources" });
+    for (const side of ["torch", "paddle"]) {
+      const place = row.place(side);
+      if (place) sources.append(drawSource(side, place));
+    }
+    if (sources.children.length) parts.push(sources);
+    const link = element("a", { href: row.href }, "Link to this row");
+    parts.push(element("p", {}, link));
+    if (!row.result.claims.includes(row.i)) {
+      const command = row.result.look.replace(/\bKEY\b/, () => quoted(row.key));
+      parts.push(element("p", {}, copyable(command)));
+    }
+    return parts;
+  }
+  const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+  function drawSource(side, place) {
+    const uses = place.endsWith("*");
+    const name = uses ? place.slice(0, -1) : place;
+    const cut = name.lastIndexOf(":");
+    const lines = data.sources[name.slice(0, cut)] ?? {};
+    const here = Number(name.slice(cut + 1));
+    const caption = element("figcaption", {}, element("strong", {}, side), " ", element("bdi", {}, name), uses ? " (where its module is used)" : "");
+    const figure = element("figure", { class: "source " + side }, caption);
+    if (!(here in lines)) {
+      figure.append(element("p", { class: "quiet" }, "The source could not be read where this page was written."));
+      return figure;
+    }
+    const code = element("pre", { tabindex: "0", "aria-label": `source of the ${side} side` });
+    const numbers = [-2, -1, 0, 1, 2].map((by) => here + by).filter((number) => number in lines);
+    const indents = numbers.filter((number) => lines[number].trim()).map((number) => lines[number].search(/\S/));
+    const indent = Math.min(...indents);
+    for (const number of numbers) {
+      code.append(element("span", { class: number === here ? "line here" : "line" },
+        element("span", { class: "number" }, (number === here ? "▶ " : "") + number), lines[number].slice(indent) + "\n"));
+    }
+    figure.append(code);
+    return figure;
+  }
+  function copyable(command) {
+    const button = element("button", { type: "button", class: "copy" }, "Copy");
+    return element("span", { class: "command" }, element("code", {}, command), button);
+  }
+
+  // ---- updating -------------------------------------------------------------------------------
+  function update() {
+    select();
+    if (state.first >= list.length) state.first = 0;
+    draw();
+    const off = list.reduce((sum, row) => sum + !AGREEING.has(row.verdict), 0);
+    const where = state.result < 0 ? "all results" : data.results[state.result].title;
+    $("found").textContent = `${counted(list.length)} of ${counted(pool().length)} rows of ${where}` +
+      (off ? `, ${counted(off)} of them neither IDENTICAL nor ROUNDING` : "");
+  }
+  function choose(result) {
+    state.result = result;
+    chosen.value = String(result);
+    state.first = 0;
+    state.off.clear();
+    drawVerdicts();
+  }
+  let waiting = 0;
+  $("f-text").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { state.text = $("f-text").value; state.first = 0; update(); }, 120);
+  });
+  $("f-kind").addEventListener("change", () => { state.kind = $("f-kind").value; state.first = 0; update(); });
+  chosen.addEventListener("change", () => { choose(Number(chosen.value)); update(); });
+  sortBy.addEventListener("change", () => {
+    const [id, way] = sortBy.value.split(" ");
+    state.sort = id; state.up = way === "up"; state.first = 0;
+    update();
+  });
+  $("controls").addEventListener("submit", (event) => event.preventDefault());
+  function turn(by) {
+    state.first = Math.max(0, state.first + by * PAGE_ROWS);
+    draw();
+    $("h-tensors").focus();
+    $("h-tensors").scrollIntoView();
+  }
+  $("previous").addEventListener("click", () => turn(-1));
+  $("next").addEventListener("click", () => turn(1));
+
+  document.addEventListener("click", (event) => {
+    const toAll = event.target.closest?.("a.all");
+    if (toAll) { choose(Number(toAll.dataset.result)); update(); }
+    const copy = event.target.closest?.(".copy");
+    if (copy) copyText(copy);
+    const inPage = event.target.closest?.('a[href^="#"]');
+    if (inPage && inPage.getAttribute("href") === location.hash) follow(); // no hashchange comes
+  });
+  async function copyText(button) {
+    const code = button.previousElementSibling;
+    const range = document.createRange();
+    range.selectNodeContents(code);
+    const selection = getSelection();
+    selection.removeAllRanges();
+    selection.addRange(range);
+    try { await navigator.clipboard.writeText(code.textContent); button.textContent = "Copied"; }
+    catch { button.textContent = document.execCommand?.("copy") ? "Copied" : "Selected"; }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  }
+
+  // ---- links to a row: #step1/model/key -------------------------------------------------------
+  function follow() {
+    let wanted = location.hash.slice(1);
+    try { wanted = decodeURIComponent(wanted); } catch { return; }
+    const block = document.getElementById(location.hash.slice(1));
+    if (block instanceof HTMLDetailsElement) block.open = true;
+    const r = data.results.findIndex((result) => wanted === result.name || wanted.startsWith(result.name + "/"));
+    if (r < 0) return;
+    const key = wanted.slice(data.results[r].name.length + 1);
+    if (!key) {
+      const section = $("r" + r);
+      section.open = true;
+      section.scrollIntoView();
+      section.querySelector("summary").focus({ preventScroll: true });
+      return;
+    }
+    const row = all[r].find((one) => one.key === key);
+    choose(r);
+    state.text = $("f-text").value = "";
+    state.kind = $("f-kind").value = "";
+    if (!row) {
+      update();
+      $("found").textContent = `no row of ${data.results[r].title} is called ${key}`;
+      $("h-tensors").scrollIntoView();
+      return;
+    }
+    state.target = row;
+    state.opened.add(row);
+    select();
+    state.first = Math.floor(list.indexOf(row) / PAGE_ROWS) * PAGE_ROWS;
+    update();
+    const line = document.querySelector("#rows tr.target");
+    line.querySelector("button").focus({ preventScroll: true });
+    line.scrollIntoView({ block: "center" });
+  }
+  addEventListener("hashchange", follow);
+
+  // ---- print: all is open, and as many rows as paper can bear ----------------------------------
+  let closed = null;
+  function beforePrint() {
+    if (closed) return;
+    closed = [...document.querySelectorAll("details:not([open])")];
+    closed.forEach((one) => { one.open = true; });
+    const first = state.first;
+    state.first = 0;
+    draw(PRINTED_ROWS);
+    state.first = first;
+    if (list.length > PRINTED_ROWS) {
+      const text = `and ${counted(list.length - PRINTED_ROWS)} further rows, which are not printed`;
+      $("rows").append(element("tr", { role: "row" }, element("td", { role: "cell", colspan: COLUMNS.length }, text)));
+    }
+  }
+  function afterPrint() {
+    if (!closed) return;
+    closed.forEach((one) => { one.open = false; });
+    closed = null;
+    draw();
+  }
+  addEventListener("beforeprint", beforePrint);
+  addEventListener("afterprint", afterPrint);
+  matchMedia("print").addEventListener("change", (event) => (event.matches ? beforePrint() : afterPrint()));
+
+  for (const one of document.querySelectorAll(".scripted, .copy")) one.hidden = false;
+  choose(state.result);
+  update();
+  follow();
+})();
