@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from common.logs.sidecar import Sidecar
 from common.report import html_charts as charts
+from common.report.commands import next_commands
 from common.report.html_facts import (
     UNREADABLE,
     Choices,
@@ -30,7 +31,8 @@ from common.report.html_facts import (
     what_ran,
 )
 from common.report.html_rows import PackedRows, rows_shown, visible
-from common.report.sentences import what_is_wrong
+from common.report.scores import Score, figure, scores_of
+from common.report.sentences import what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.report.terminal import describe, guide_word, number, place_of
 from common.system.errors import UserError
@@ -121,6 +123,7 @@ class _Result:
     guide_threshold: str
     seconds: str
     notes: list[str]
+    scores: list[Score]
     origins: list[_Origin]
     more_origins: int
     diff_log: list[str]
@@ -130,6 +133,7 @@ class _Result:
     training: list
     choices: Choices
     commands: list[tuple[str, str]]
+    next_commands: list[tuple[str, str]]  # where it is red
     ran: list[tuple[str, str, str]]
     worst_rows: list[tuple[str, ...]]
     problems: list[str]
@@ -219,6 +223,7 @@ def _template():
     )
     environment.filters["number"] = number
     environment.filters["anchor"] = _anchor
+    environment.filters["figure"] = figure
     environment.filters["visible"] = visible
     return environment.get_template("report.html.j2")
 
@@ -287,6 +292,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         else "",
         guide_threshold=f"{step.guide_threshold:g}",
         seconds=f"{result.elapsed_s:.1f}",
+        scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
         notes=[visible(note) for note in dict.fromkeys(result.notes)],
         origins=_origins(name, off[:SHOWN_ORIGINS], result),
         more_origins=max(0, len(off) - SHOWN_ORIGINS),
@@ -297,6 +303,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         training=curves,
         choices=choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
         commands=_commands(result, first_of),
+        next_commands=_next_commands(result),
         ran=what_ran(first_of),
         worst_rows=_worst_rows(rows),
         problems=problems,
@@ -343,7 +350,8 @@ def _origins(name: str, rows: Sequence[Row], result) -> list[_Origin]:
 
 
 def _origin(name: str, row: Row, result) -> _Origin:
-    sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
+    told = result.classes.get(row.key, ""), result.cases
+    sentence = what_differs(row, *told, result.settings) or what_is_wrong(row, *told)
     places = {side: place_of(result.places.get(side, {}), row.key) for side in SIDES}
     sources = [_Source(side, visible(place), _shown(place)) for side, place in places.items()]
     return _Origin(
@@ -368,6 +376,16 @@ def _commands(result, sidecars) -> list[tuple[str, str]]:
         if sidecar.command:
             found.append((f"how the {side} side was started", sidecar.command))
     return [(what, visible(command)) for what, command in found]
+
+
+def _next_commands(result) -> list[tuple[str, str]]:
+    """What to type after a red result, as the terminal says it."""
+    first = result.first_diverged
+    if result.exit_code != 1 or first is None:
+        return []
+    is_tensor = first.measure != "claim" and not result.step.other
+    found = next_commands(result, first.key if is_tensor else None)
+    return [(why, visible(command)) for why, command in found]
 
 
 def _look(result) -> str:
