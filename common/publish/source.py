@@ -348,3 +348,8 @@ def _without_twin_comments(text: str) -> str:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
     return "".join(lines)
+
+
+def bound_names(statement: ast.stmt) -> set[str]:
+    """The names that a top-level statement binds, by a definition, an import or an assignment."""
+    return _bound(statement)

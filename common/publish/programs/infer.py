@@ -1,0 +1,106 @@
+"""Run the saved program on the example, and hold its outputs against the model's own.
+
+    python infer.py      needs what export.py has written
+
+Twice: by paddle.jit.load, and by paddle.inference, Paddle's engine for deployment.
+Exit status: 0 the same within rounding, 1 not, 2 could not be run.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import paddle
+from paddle import inference
+
+from model_package import FOLDER, SETTINGS, arrays, begin, load
+
+# Of the largest value of an output: a program's operators may be fused, which rounds otherwise.
+ALLOWED = 1e-5
+
+
+def main():
+    """The command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--program", type=Path, default=FOLDER / "inference", metavar="FOLDER")
+    example = FOLDER / "example" / "inputs.npz"
+    parser.add_argument("--input", type=Path, default=example, metavar="FILE.npz")
+    parser.add_argument(
+        "--split", action="store_true", help="also run the first sample alone, and hold it against"
+    )
+    given = parser.parse_args()
+    try:
+        told = json.loads((given.program / "names.json").read_text(encoding="utf-8"))
+        stored = arrays.read(given.input)
+        stored = {name: stored[name] for name in told["inputs"]}
+        model = load(told["weights"])
+    except (ValueError, OSError, KeyError) as error:
+        print(f"error: {error}; run export.py first", file=sys.stderr)
+        return 2
+    batches = [stored, {k: v[:1] if v.ndim else v for k, v in stored.items()}]
+    passed = all([checked(model, batch, told, given.program) for batch in batches[: 1 + given.split]])
+    print("same as the model within rounding" if passed else "NOT the same as the model")
+    return 0 if passed else 1
+
+
+def checked(model, batch, told, program):
+    """Whether both engines give the model's outputs for a batch, within rounding."""
+    batch = arrays.tensors(batch)
+    begin(SETTINGS["seed"])
+    with paddle.no_grad():
+        wanted = {name: v.numpy() for name, v in arrays.flat(model(**batch)).items()}
+    inputs, passed = [batch[name].numpy() for name in told["inputs"]], True
+    for engine, run in (("paddle.jit.load", by_jit), ("paddle.inference", by_inference)):
+        outputs = dict(zip(told["outputs"], run(program / "model", told, inputs), strict=True))
+        for name, values in outputs.items():
+            same, sentence = compared(values, wanted[name])
+            passed = passed and same
+            print(f"{engine}: {name} {list(values.shape)}: {sentence}")
+        passed = passed and set(outputs) == set(wanted)
+    return passed
+
+
+def compared(values, wanted):
+    """Whether an output is the model's within rounding, and the numbers of it."""
+    if values.shape != wanted.shape:
+        return False, f"shape {list(values.shape)} instead of {list(wanted.shape)}"
+    if wanted.dtype.kind != "f":
+        same = bool((values == wanted).all())
+        return same, "the same" if same else "other integers"
+    difference = np.abs(values.astype(np.float64) - wanted)
+    largest, allowed = difference.max(initial=0.0), ALLOWED * np.abs(wanted).max(initial=0.0)
+    same = bool(np.isfinite(values).all() and largest <= allowed)
+    told = f"largest difference {largest:.3g}, mean {difference.mean():.3g}, allowed {allowed:.3g}"
+    return same, told
+
+
+def by_jit(path, told, inputs):
+    """The outputs of the program as paddle.jit.load runs it."""
+    program = paddle.jit.load(str(path))
+    program.eval()
+    with paddle.no_grad():
+        outputs = program(*[paddle.to_tensor(values) for values in inputs])
+    outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
+    return [values.numpy() for values in outputs]
+
+
+def by_inference(path, told, inputs):
+    """The outputs of the program as paddle.inference runs it on CPU."""
+    config = inference.Config(f"{path}.json", f"{path}.pdiparams")
+    config.disable_gpu()
+    config.disable_glog_info()
+    predictor = inference.create_predictor(config)
+    values = dict(zip(told["inputs"], inputs, strict=True))
+    for name in predictor.get_input_names():
+        predictor.get_input_handle(name).copy_from_cpu(values[name])
+    predictor.run()
+    handles = [predictor.get_output_handle(name) for name in predictor.get_output_names()]
+    return [handle.copy_to_cpu() for handle in handles]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
