@@ -31,7 +31,7 @@ class Inference(paddle.nn.Layer):
     def forward(self, inputs):
         """Tensors in the order of `names` -> the outputs in their order"""
         begin(SETTINGS["seed"])
-        outputs = self.model(**dict(zip(self.names, inputs, strict=True)))
+        outputs = self.model(**{name: inputs[i] for i, name in enumerate(self.names)})
         return list(arrays.flat(outputs).values())
 
 

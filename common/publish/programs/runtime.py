@@ -109,8 +109,13 @@ def dropout(layer, name, value, p, mask_shape=None):
 
 def draw_normal(layer, name, shape, like):
     """N(0, 1) of a shape, with the dtype of `like`."""
-    label = _step.label(join_site(layer._site, name))
-    shape = tuple(shape)
+    values = normal_numbers(_step.label(join_site(layer._site, name)), tuple(shape))
+    return paddle.to_tensor(values).astype(like.dtype)
+
+
+@paddle.jit.not_to_static  # a saved program gets the numbers, not the drawing
+def normal_numbers(label, shape):
+    """The numbers of a draw, in the default dtype."""
     if math.prod(shape) < LARGE:
         values = _step.generator(label).standard_normal(shape)
     else:
@@ -119,8 +124,7 @@ def draw_normal(layer, name, shape, like):
             block = _step.generator(f"{label}/block {first // BLOCK}")
             block.standard_normal(None, np.float32, values[first : first + BLOCK])
         values = values.reshape(shape)
-    values = values.astype(str(paddle.get_default_dtype()).replace("paddle.", ""))
-    return paddle.to_tensor(values).astype(like.dtype)
+    return values.astype(str(paddle.get_default_dtype()).replace("paddle.", ""))
 
 
 def choose(layer, name, scores):
