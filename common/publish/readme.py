@@ -63,4 +63,6 @@ def _filled(path: Path, has: dict[str, bool], words: dict[str, str]) -> str:
 def _counts(samples) -> str:
     if samples is None:
         return ""
-    return " + ".join(f"{len(next(iter(part.values()))):,}" for part in (samples.train, samples.test))
+    return " + ".join(
+        f"{len(next(iter(part.values()))):,}" for part in (samples.train, samples.test)
+    )

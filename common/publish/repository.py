@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ from common.publish.source import (
     PROGRAMS,
     RUNTIME,
     Sources,
-    extract,
     bound_names,
+    extract,
     take,
 )
 from common.publish.twin import Published
@@ -51,9 +52,9 @@ def package_name(name: str) -> str:
 
 
 def _is_known(package: str) -> bool:
-    import sys
-
-    return package in sys.stdlib_module_names or package in importlib.metadata.packages_distributions()
+    """Whether another module has that name."""
+    installed = importlib.metadata.packages_distributions()
+    return package in sys.stdlib_module_names or package in installed
 
 
 def write_repository(folder: Path, published: Published, settings: Settings) -> Sources:
@@ -117,7 +118,7 @@ def _begin(sources: Sources) -> str:
     if RUNTIME not in sources.modules:
         return text[:start] + "\n\n" + text[start + len("\n\n# begin\n") : end]
     imported = "from .model import build\n"
-    told = f"{imported}from .runtime import begin  # noqa: F401  (for the programs)\n"
+    told = f"{imported}from .runtime import begin\n"
     return text[:start].replace(imported, told)
 
 

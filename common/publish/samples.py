@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from common.pair import sources
-from common.pair.case_hooks import SAMPLES, data_preset, make_data, reads_file, training
+from common.pair.case_hooks import data_preset, make_data, reads_file, training
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
 from common.system.errors import UserError

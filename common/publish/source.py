@@ -268,8 +268,9 @@ def extract(text: str, wanted: set[str], where: object, title: str | None = None
     parts = [_docstring(tree, lines) if title is None else f'"""{title}"""']
     end, heading = 0, ""
     for statement in tree.body:
-        first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
-        above = [line for line in lines[end : first - 1]]
+        decorators = getattr(statement, "decorator_list", [])
+        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+        above = lines[end : first - 1]
         headings = [line for line in above if line.startswith("# ----")]
         heading = headings[-1] if headings else heading
         end = statement.end_lineno
@@ -333,11 +334,14 @@ def _is_plain(line: str) -> bool:
 
 
 def _with_usage(text: str, name: str) -> str:
-    """The usage in a docstring, spelled for the package."""
-    text = re.sub(rf"from common\.models\.{name}\.case import [^\n]*", f"from {name} import CONFIG", text)
-    text = re.sub(rf"from common\.models\.{name}\.paddle_model import build\n", f"from {name} import build\n", text)
-    text = re.sub(r'build\(CONFIGS\["\w+"\]\)', "build(CONFIG)", text, count=1)
-    return text.replace(f"common.models.{name}.", f"{name}.")
+    """The usage in a docstring of a built-in model, spelled for the package."""
+    ours = rf"from common\.models\.{name}\."
+    text = re.sub(
+        rf"( *){ours}case import [^\n]*\n *{ours}paddle_model import build\n",
+        rf"\1from {name} import CONFIG, build\n",
+        text,
+    )
+    return re.sub(r'build\(CONFIGS\["\w+"\]\)', "build(CONFIG)", text, count=1)
 
 
 def _without_twin_comments(text: str) -> str:

@@ -49,9 +49,8 @@ def publish(
     out, python = options.out.absolute(), pythons["paddle"]
     package = package_name(pair.name)
     take(pair.folder, package, pair.built_in)  # what cannot stand alone is refused at once
-    published = run_twins(
-        pair, options.preset, options.case, options.weights, options.seed, pythons, work, on_progress
-    )
+    chosen = options.preset, options.case, options.weights, options.seed
+    published = run_twins(pair, *chosen, pythons, work, on_progress)
     samples, why_none = samples_of(
         published.pair, published.case, options.preset, options.seed, options.data, on_progress
     )

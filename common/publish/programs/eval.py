@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import paddle
-
 from model_package import CONFIG, FOLDER, SETTINGS, WEIGHTS, arrays, begin, load, metrics
 
 

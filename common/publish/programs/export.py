@@ -16,7 +16,6 @@ import sys
 from pathlib import Path
 
 import paddle
-
 from model_package import FOLDER, SETTINGS, WEIGHTS, arrays, begin, load
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import paddle
-from paddle import inference
-
 from model_package import FOLDER, SETTINGS, arrays, begin, load
+from paddle import inference
 
 # Of the largest value of an output: a program's operators may be fused, which rounds otherwise.
 ALLOWED = 1e-5
@@ -42,7 +41,9 @@ def main():
         print(f"error: {error}; run export.py first", file=sys.stderr)
         return 2
     batches = [stored, {k: v[:1] if v.ndim else v for k, v in stored.items()}]
-    passed = all([checked(model, batch, told, given.program) for batch in batches[: 1 + given.split]])
+    passed = all(
+        [checked(model, batch, told, given.program) for batch in batches[: 1 + given.split]]
+    )
     print("same as the model within rounding" if passed else "NOT the same as the model")
     return 0 if passed else 1
 

@@ -1,7 +1,7 @@
 """The model in Paddle: `load()` builds it from config.json and gives it this repository's weights.
 
-    from model_package import load
-    model = load()
+from model_package import load
+model = load()
 """
 
 import json
@@ -46,4 +46,6 @@ def load_weights(model, weights):
 def begin(seed=0, step=0):
     """Start the random numbers of a step anew: those of Paddle's own generator."""
     paddle.seed(seed * 1_000_003 + step)
+
+
 # end

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import paddle
-
 from model_package import FOLDER, SETTINGS, WEIGHTS, arrays, begin, load
 
 
@@ -26,7 +25,8 @@ def main():
     parser.add_argument("--input", type=Path, default=example, metavar="FILE.npz")
     parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write all outputs here")
     parser.add_argument("--weights", type=Path, default=WEIGHTS, metavar="FILE.pdparams")
-    parser.add_argument("--seed", type=int, default=SETTINGS["seed"], help="of what the model draws")
+    seed = SETTINGS["seed"]
+    parser.add_argument("--seed", type=int, default=seed, help="of what the model draws")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     given = parser.parse_args()
     try:

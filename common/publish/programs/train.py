@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import paddle
-
 from eval import evaluate
 from model_package import CONFIG, FOLDER, SETTINGS, arrays, begin, build, load_weights
 from model_package.model import loss as loss_of
