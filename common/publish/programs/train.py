@@ -50,7 +50,7 @@ def main():
 
 
 def train(model, samples, test, given):
-    """All epochs: a line every ten steps, the scores behind each epoch, the best epoch's weights."""
+    """All epochs: a line every ten steps, scores behind each epoch, the best epoch's weights."""
     settings = SETTINGS["train"]
     kind, judged = settings["best"]
     size, count = settings["batch_size"], len(next(iter(samples.values())))
