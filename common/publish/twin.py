@@ -22,7 +22,7 @@ from common.weights.layout import Layout
 from common.weights.states import load_owners, load_state
 from common.weights.write import write
 
-STEM = "forward"
+STEM = "forward_all"
 
 
 @dataclass
