@@ -73,13 +73,18 @@ def differing(found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray])
                 f"{twins.dtype}{list(twins.shape)}"
             )
         elif mine.tobytes() != twins.tobytes():
+            count = int((_bits(mine) != _bits(twins)).any(axis=-1).sum())
             with np.errstate(all="ignore"):
                 gap = np.abs(mine.astype(np.float64) - twins.astype(np.float64))
-            count = int((mine != twins).sum())
-            sentences.append(
-                f"{name} differs in {count:,} of {mine.size:,} values, by {gap.max():.3g} at most"
-            )
+            gap = gap[np.isfinite(gap)].max(initial=0.0)
+            of = f"{count:,} of {mine.size:,} values"
+            sentences.append(f"{name} differs in {of}, by {gap:.3g} at most")
     return sentences
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    """Each value's bytes, (values, bytes)."""
+    return np.frombuffer(values.tobytes(), np.uint8).reshape(values.size, values.itemsize)
 
 
 def last_line(said: str) -> str:

@@ -33,9 +33,10 @@ def taken(model, inputs):
     return {name: values for name, values in inputs.items() if name in accepted}
 
 
+@paddle.jit.not_to_static  # it runs while a program is made, and is no part of it
 def flat(outputs, path=()):
     """Name -> tensor of nested outputs; the names of each level are joined by '/'."""
-    if paddle.is_tensor(outputs) or isinstance(outputs, paddle.base.framework.Variable):
+    if paddle.is_tensor(outputs):
         return {"/".join(map(str, path)) or "output": outputs}
     found = {}
     for name, value in _parts(outputs):
