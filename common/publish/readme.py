@@ -18,7 +18,7 @@ def pages(published, settings, programs, licence: str) -> dict[str, str]:
         "data": samples is not None,
         "train": "train.py" in programs,
         "only_eval": samples is not None and "train.py" not in programs,
-        "no_data": samples is None,
+        "no_train": "train.py" not in programs,
         "program": not settings.no_program,
         "no_program": bool(settings.no_program),
         "licence": bool(licence),
@@ -49,6 +49,7 @@ def pages(published, settings, programs, licence: str) -> dict[str, str]:
         "batch": "any number of samples" if settings.free_batch else "the example's shapes alone",
         "batch_cn": "样本数不限" if settings.free_batch else "仅接受示例的形状",
         "why": settings.no_program,
+        "programs": ", ".join(f"`{program}`" for program in programs),
         "licence": licence,
     }
     return {name: _filled((PROGRAMS / file), has, words) for name, file in _PAGES.items()}

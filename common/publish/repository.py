@@ -69,7 +69,7 @@ def write_repository(folder: Path, published: Published, settings: Settings) -> 
         (package / f"{module}.py").write_text(text, encoding="utf-8")
     _write_program(package / "__init__.py", "package.py", settings, _begin(sources))
     _write_program(package / "arrays.py", "arrays.py", settings)
-    programs = list(_ALWAYS)
+    programs = [p for p in _ALWAYS if p not in ("export.py", "infer.py") or not settings.no_program]
     if samples is not None:
         programs.append("eval.py")
         _write_metrics(package, own_metric, settings)

@@ -64,7 +64,9 @@ def main():
     given.out.mkdir(parents=True, exist_ok=True)
     with paddle.no_grad():
         paddle.jit.save(program, str(given.out / "model"))
-    told = {"inputs": list(example), "outputs": names, "weights": str(given.weights)}
+    weights = given.weights.resolve()
+    weights = weights.relative_to(FOLDER) if weights.is_relative_to(FOLDER) else weights
+    told = {"inputs": list(example), "outputs": names, "weights": str(weights)}
     (given.out / "names.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     shapes = ", ".join(f"{spec.name} {list(spec.shape)}" for spec in specs(example, given.fixed))
     print(f"written: {given.out / 'model'}.json and .pdiparams; it takes {shapes}")

@@ -30,6 +30,9 @@ def main():
     LOG.parent.mkdir(exist_ok=True)
     with open(LOG, "w", encoding="utf-8") as log:
         for name, arguments in stages(given.full):
+            if not (FOLDER / arguments[0]).is_file():
+                say(log, f"{name}: left out, there is no {arguments[0]}: see README.md")
+                continue
             status = run(log, name, arguments)
             if status:
                 say(log, f"chain: failed in {name}")
@@ -40,15 +43,13 @@ def main():
 
 def stages(full):
     """(name, arguments of Python) of each stage."""
-    weights = ["--weights", str(Path("output", "best.pdparams"))]
-    if not (FOLDER / "data").is_dir():
-        return [("predict", ["predict.py"]), ("export", ["export.py"]), ("infer", ["infer.py"])]
-    return [
-        ("train", ["train.py", *([] if full else SHORT)]),
-        ("eval", ["eval.py", *weights]),
-        ("export", ["export.py", *weights]),
-        ("infer", ["infer.py"]),
-    ]
+    weights = ["--weights", "output/best.pdparams"]
+    if (FOLDER / "train.py").is_file():
+        first = [("train", ["train.py", *([] if full else SHORT)]), ("eval", ["eval.py", *weights])]
+    else:
+        first = [("predict", ["predict.py"])]
+        weights = []
+    return [*first, ("export", ["export.py", *weights]), ("infer", ["infer.py"])]
 
 
 def run(log, name, arguments):
