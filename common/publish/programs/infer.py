@@ -93,8 +93,8 @@ def by_inference(path, told, inputs):
     """The outputs of the program as paddle.inference runs it on CPU."""
     config = inference.Config(f"{path}.json", f"{path}.pdiparams")
     config.disable_gpu()
-    # oneDNN is on by default; in Paddle 3.3.1 it computes some models wrong: the mean square in a T5
-    # norm made its logits differ by 92.
+    # oneDNN is on by default; Paddle 3.3.1 computes some models wrong with it: a T5's logits
+    # differed by 92.
     config.disable_mkldnn()
     config.disable_glog_info()
     predictor = inference.create_predictor(config)

@@ -9,10 +9,13 @@ Exit status: 0 all stages passed, 1 one did not.
 """
 
 import argparse
+import os
+import platform
 import subprocess
 import sys
 import time
 from datetime import datetime
+from importlib import metadata
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
@@ -29,6 +32,9 @@ def main():
     given = parser.parse_args()
     LOG.parent.mkdir(exist_ok=True)
     with open(LOG, "w", encoding="utf-8") as log:
+        found = (d for d in metadata.distributions() if d.name in ("paddlepaddle", "numpy"))
+        versions = ", ".join(sorted(f"{d.name} {d.version}" for d in found))
+        say(log, f"chain: Python {platform.python_version()}, {versions}, {platform.platform()}")
         for name, arguments in stages(given.full):
             if not (FOLDER / arguments[0]).is_file():
                 say(log, f"{name}: left out, there is no {arguments[0]}: see README.md")
@@ -58,7 +64,12 @@ def run(log, name, arguments):
     started = time.perf_counter()
     command = [sys.executable, "-W", "ignore", *arguments]
     process = subprocess.Popen(
-        command, cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=FOLDER,
+        env={"GLOG_minloglevel": "2", **os.environ},  # Paddle's errors, and not its remarks
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     for line in process.stdout:
         say(log, f"{name}: {line.rstrip()}")
