@@ -32,6 +32,7 @@ def pages(published, settings, programs, licence: str) -> dict[str, str]:
         "preset": published.preset,
         "case": published.case.name or "main",
         "origin": published.origin,
+        "origin_cn": published.origin_cn,
         "seed": str(published.seed),
         "outputs": ", ".join(
             f"`{name}` {list(values.shape)}" for name, values in published.outputs.items()
@@ -44,6 +45,7 @@ def pages(published, settings, programs, licence: str) -> dict[str, str]:
         "numpy": settings.versions["numpy"],
         "python": settings.versions["python"],
         "samples": samples.note if samples else "",
+        "samples_cn": _note_cn(samples),
         "counts": _counts(samples),
         "epochs": str(samples.settings["epochs"]) if samples else "",
         "batch": "any number of samples" if settings.free_batch else "the example's shapes alone",
@@ -59,6 +61,16 @@ def _filled(path: Path, has: dict[str, bool], words: dict[str, str]) -> str:
     text = path.read_text(encoding="utf-8")
     text = _PART.sub(lambda part: part[2] if has[part[1]] else "", text)
     return _WORD.sub(lambda word: words[word[1]], text)
+
+
+def _note_cn(samples) -> str:
+    """How much of the data it is, in Chinese."""
+    if samples is None or not samples.cut:
+        return "全部样本"
+    words = {"train": "训练集", "test": "测试集"}
+    return "，".join(
+        f"{words[p]} {of:,} 条中的前 {kept:,} 条" for p, (kept, of) in samples.cut.items()
+    )
 
 
 def _counts(samples) -> str:

@@ -24,7 +24,13 @@ class Samples:
     train: dict[str, np.ndarray]
     test: dict[str, np.ndarray]
     settings: dict[str, object]
-    note: str  # how much of the data it is
+    cut: dict[str, tuple[int, int]]  # part -> how many samples it has here, and of how many
+
+    @property
+    def note(self) -> str:
+        """How much of the data it is."""
+        told = (f"{part}: the first {kept:,} of {of:,}" for part, (kept, of) in self.cut.items())
+        return "; ".join(told) or "all samples"
 
 
 def samples_of(
@@ -58,18 +64,18 @@ def samples_of(
         }
     else:
         parts = make_data(pair, preset, seed, path)
-    notes = []
-    kept = {part: _kept(part, parts[part], notes) for part in ("train", "test")}
+    cut: dict[str, tuple[int, int]] = {}
+    kept = {part: _kept(part, parts[part], cut) for part in ("train", "test")}
     settings = training(pair, case.config, chosen)
-    return Samples(kept["train"], kept["test"], settings, "; ".join(notes) or "all samples"), ""
+    return Samples(kept["train"], kept["test"], settings, cut), ""
 
 
-def _kept(part: str, arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str, np.ndarray]:
+def _kept(part: str, arrays: Mapping[str, np.ndarray], cut: dict) -> dict[str, np.ndarray]:
     """A part's samples in few bytes: integers in the smallest type, not more than _FEW of many."""
     small = {name: _small(np.asarray(values)) for name, values in arrays.items()}
     count = len(next(iter(small.values())))
     if sum(values.nbytes for values in small.values()) > MOST_BYTES and count > _FEW[part]:
-        notes.append(f"{part}: the first {_FEW[part]:,} of {count:,} samples")
+        cut[part] = _FEW[part], count
         small = {name: values[: _FEW[part]] for name, values in small.items()}
     return small
 

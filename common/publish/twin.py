@@ -14,7 +14,7 @@ from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, UNFORCED, ResultFolder
 from common.logs.sidecar import read_sidecar
-from common.pair.pairs import WORDS, Case, Pair, chosen_cases
+from common.pair.pairs import STIRRED, TRAINED_LIKE, WORDS, Case, Pair, chosen_cases
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.weights.checkpoint import FOLDER, Checkpoint, describe, prepare, run_side
@@ -35,6 +35,7 @@ class Published:
     seed: int
     weights: Path  # model_state.pdparams
     origin: str  # of the weights, in words
+    origin_cn: str  # and in Chinese
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
     outputs: dict[str, np.ndarray] = field(default_factory=dict)  # of the Paddle twin, float32
     versions: dict[str, str] = field(default_factory=dict)  # of the Paddle side's Python
@@ -56,16 +57,28 @@ def run_twins(
     Raises UserError, in a side's own words where it cannot run the model.
     """
     from_file = weights is not None and weights not in WORDS
-    origin = f"the initial state under seed {seed}, untrained"
-    if weights in WORDS:
-        origin = f"{weights} noise under seed {seed}, untrained"
     if from_file:
         on_progress("reading the weights")
         pair, checkpoint = prepare(pair, weights, preset, False, pythons, work, both=True)
-        origin = f"{checkpoint.files.path.name} of {checkpoint.files.path.parent.name}"
+        file = checkpoint.files.path
     case = _case(pair, preset, case_name, weights)
-    if case.weights == "stirred" and not from_file:
-        origin = f"the initial state under seed {seed} with noise, untrained"
+    if from_file:
+        origin = f"{file.name} of {file.parent.name}", f"{file.parent.name} 中的 {file.name}"
+    elif weights == TRAINED_LIKE:
+        origin = (
+            f"random values like those of training, under seed {seed}",
+            f"随机种子 {seed} 下模拟训练后分布的随机值，未经训练",
+        )
+    elif weights == STIRRED or case.weights == STIRRED:
+        origin = (
+            f"the initial state under seed {seed} with noise, untrained",
+            f"随机种子 {seed} 下的初始权重加噪声，未经训练",
+        )
+    else:
+        origin = (
+            f"the initial state under seed {seed}, untrained",
+            f"随机种子 {seed} 下的初始权重，未经训练",
+        )
     folder = work / pair.name
     request = RunRequest(
         pair.model,
@@ -85,7 +98,7 @@ def run_twins(
     path = work / "model_state.pdparams"
     write(path, _in_both_layouts(pair, preset, case, folder, pythons, work), pythons, work)
     inputs = pair.inputs(case, preset, seed)
-    return Published(pair, case, preset, seed, path, origin, inputs, **_logged(folder, case))
+    return Published(pair, case, preset, seed, path, *origin, inputs, **_logged(folder, case))
 
 
 def _case(pair: Pair, preset: str, name: str | None, weights: str | None) -> Case:

@@ -91,7 +91,9 @@ def by_jit(path, told, inputs):
 
 def by_inference(path, told, inputs):
     """The outputs of the program as paddle.inference runs it on CPU."""
-    config = inference.Config(f"{path}.json", f"{path}.pdiparams")
+    program = path.with_suffix(".json")
+    program = program if program.is_file() else path.with_suffix(".pdmodel")  # of Paddle 2
+    config = inference.Config(str(program), str(path.with_suffix(".pdiparams")))
     config.disable_gpu()
     # oneDNN is on by default; Paddle 3.3.1 computes some models wrong with it: a T5's logits
     # differed by 92.
