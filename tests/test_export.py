@@ -19,6 +19,7 @@ from test_environments import INSTALLED, link_environment
 
 from common import export
 from common.pair.pairs import built_in_models, load_pair
+from common.pair.tape import Tape
 from common.publish.self_check import ALONE, check_bits, differing, run_alone
 from common.publish.source import PROGRAMS, extract, take
 from common.publish.write import refuse_place
@@ -107,6 +108,7 @@ PLAIN = "from paddle import nn\n\n\ndef build(config):\n    return nn.Linear(2, 
         ("from torch_model import build", "torch_model is the reference"),
         ("from common.pair.tape import Tape", "common.pair.tape is this workbench's own"),
         ("from common.paddle_side import tap, tensor", "paddle_model.py:1: tensor of common."),
+        ("from common.paddle_side import *", "* of common.paddle_side is this workbench's own"),
         ("import step4_backward.setups", "step4_backward.setups is this workbench's own"),
         ("from parts.deep import x", "parts.deep is no single file"),
         ('x = __import__("layers")', "import_module cannot be followed"),
@@ -253,6 +255,25 @@ def test_reformer_draws_and_reverses_as_its_twin(reformer):
         text = path.read_text()
         found = [w for w in ("from common", "torch", "model_package") if w in text]
         assert found == [], path
+
+
+def test_rotations_may_be_an_input(reformer, tmp_path):
+    """Those of the tape, given to a model that would draw others."""
+    config = json.loads((reformer.folder / "config.json").read_text())["model"]
+    shape = [config[k] for k in ("num_attention_heads", "attention_head_size", "num_hashes")]
+    shape.append(sum(config["num_buckets"]) // 2)
+    sites = [i for i, kind in enumerate(config["attn_layers"]) if kind == "lsh"]
+    sites = [f"reformer.encoder.layers.{i}.attention.self_attention.rotations" for i in sites]
+    rotations = np.stack([Tape(0).normal(site, 0, shape) for site in sites])
+    inputs = read_npz(reformer.folder / "example" / "inputs.npz")
+    wanted = read_npz(reformer.folder / "example" / "outputs.npz")
+    for name, more, same in [("given", {"rotations": rotations}, True), ("drawn", {}, False)]:
+        path, output = tmp_path / f"{name}.npz", tmp_path / f"{name}_outputs.npz"
+        np.savez(path, **inputs, **more)
+        options = ["--seed", "1", "--input", str(path), "--output", str(output)]
+        status, said = run_alone(sys.executable, reformer.folder, "predict.py", options)
+        assert status == 0, said
+        assert (differing(read_npz(output), wanted) == []) == same
 
 
 FIRST_LAYER = "reformer.encoder.layers.0."

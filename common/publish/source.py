@@ -200,15 +200,16 @@ def _is_import_module(node: ast.Call) -> bool:
 
 
 def _offered() -> set[str]:
-    """Names that the stand-in for common.paddle_side has."""
-    return set(_definitions(ast.parse((PROGRAMS / "runtime.py").read_text(encoding="utf-8"))))
+    """What of common.paddle_side has a stand-in."""
+    tree = ast.parse((PROGRAMS / "runtime.py").read_text(encoding="utf-8"))
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return functions - {"begin", "join_site", "normal_numbers"}
 
 
 def _no_stand_in() -> str:
-    offered = sorted(_offered() - {"Step", "begin", "join_site", "LARGE", "BLOCK", "_step"})
     return (
         "is this workbench's own, which a published repository has not: write it out, or use "
-        f"Paddle's ({', '.join(n for n in offered if n.islower())} of {FACE} are taken along)"
+        f"Paddle's ({', '.join(sorted(_offered()))} of {FACE} are taken along)"
     )
 
 

@@ -40,6 +40,7 @@ class Published:
     outputs: dict[str, np.ndarray] = field(default_factory=dict)  # of the Paddle twin, float32
     versions: dict[str, str] = field(default_factory=dict)  # of the Paddle side's Python
     draws: bool = False  # the model draws random numbers in eval mode
+    own_draws: bool = False  # by Paddle's own functions, which the twin gives the tape's numbers
 
 
 def run_twins(
@@ -142,5 +143,6 @@ def _logged(folder: Path, case: Case) -> dict[str, object]:
         "numpy": sidecar.environment["numpy"],
         "python": sidecar.environment["python"],
     }
-    draws = bool(sidecar.draws or sidecar.untaped_draws or sidecar.choices)
-    return {"outputs": outputs, "versions": versions, "draws": draws}
+    own = bool(sidecar.draws or sidecar.untaped_draws)
+    draws = own or bool(sidecar.choices)
+    return {"outputs": outputs, "versions": versions, "draws": draws, "own_draws": own}

@@ -63,7 +63,8 @@ def main():
     program.eval()
     given.out.mkdir(parents=True, exist_ok=True)
     with paddle.no_grad():
-        paddle.jit.save(program, str(given.out / "model"))
+        # Without the pruning an input stays one that no output depends on.
+        paddle.jit.save(program, str(given.out / "model"), skip_prune_program=True)
     weights = given.weights.resolve()
     weights = weights.relative_to(FOLDER) if weights.is_relative_to(FOLDER) else weights
     told = {"inputs": list(example), "outputs": names, "weights": str(weights)}
