@@ -44,6 +44,7 @@ def pages(published, settings, programs, licence: str) -> dict[str, str]:
         "paddle": settings.versions["paddlepaddle"],
         "numpy": settings.versions["numpy"],
         "python": settings.versions["python"],
+        "variables": settings.versions["variables"],
         "samples": samples.note if samples else "",
         "samples_cn": _note_cn(samples),
         "counts": _counts(samples),

@@ -17,6 +17,7 @@ from common.logs.sidecar import read_sidecar
 from common.pair.pairs import STIRRED, TRAINED_LIKE, WORDS, Case, Pair, chosen_cases
 from common.pair.request import RunRequest
 from common.system.errors import UserError
+from common.system.frameworks import SETTINGS
 from common.weights.checkpoint import FOLDER, Checkpoint, describe, prepare, run_side
 from common.weights.layout import Layout
 from common.weights.states import load_owners, load_state
@@ -138,10 +139,16 @@ def _logged(folder: Path, case: Case) -> dict[str, object]:
         plain = [key for key in keys if not (key.kind or key.choice or key.local)]
         wanted = [str(key) for key in plain if str(key) not in sidecar.choices]
         outputs = {key[len(prefix) :]: np.array(log[key]) for key in wanted}
+    settings = {name: sidecar.environment.get(name) for name in SETTINGS}
     versions = {
         "paddlepaddle": sidecar.framework_version,
         "numpy": sidecar.environment["numpy"],
         "python": sidecar.environment["python"],
+        "variables": " ".join(
+            f"`{name}={sidecar.environment[name]}`"
+            for name in SETTINGS
+            if name in sidecar.environment
+        ),
     }
     own = bool(sidecar.draws or sidecar.untaped_draws)
     draws = own or bool(sidecar.choices)

@@ -6,6 +6,9 @@ import inspect
 import numpy as np
 import paddle
 
+# Of the largest value of an output: another order of operations rounds otherwise.
+ALLOWED = 1e-5
+
 
 def read(path):
     """Name -> array of an .npz file."""
@@ -31,6 +34,22 @@ def taken(model, inputs):
     """Those of the inputs that the model's forward names: labels are the loss's alone."""
     accepted = inspect.signature(model.forward).parameters
     return {name: values for name, values in inputs.items() if name in accepted}
+
+
+def compared(values, wanted):
+    """Whether an output is the model's within rounding, and the numbers of it."""
+    if (values.shape, values.dtype) == (wanted.shape, wanted.dtype):
+        if values.tobytes() == wanted.tobytes():
+            return True, "the same bits"
+    if values.shape != wanted.shape:
+        return False, f"DIFFERS: shape {list(values.shape)} instead of {list(wanted.shape)}"
+    if wanted.dtype.kind != "f":
+        return False, "DIFFERS: other integers"
+    difference = np.abs(values.astype(np.float64) - wanted)
+    largest, allowed = difference.max(initial=0.0), ALLOWED * np.abs(wanted).max(initial=0.0)
+    same = bool(np.isfinite(values).all() and largest <= allowed)
+    told = f"largest difference {largest:.3g}, mean {difference.mean():.3g}, allowed {allowed:.3g}"
+    return same, told if same else f"{told}: MORE than rounding"
 
 
 @paddle.jit.not_to_static  # it runs while a program is made, and is no part of it

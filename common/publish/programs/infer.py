@@ -11,13 +11,9 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import paddle
 from model_package import FOLDER, SETTINGS, arrays, begin, load
 from paddle import inference
-
-# Of the largest value of an output: a program's operators may be fused, which rounds otherwise.
-ALLOWED = 1e-5
 
 
 def main():
@@ -58,25 +54,11 @@ def checked(model, batch, told, program):
     for engine, run in (("paddle.jit.load", by_jit), ("paddle.inference", by_inference)):
         outputs = dict(zip(told["outputs"], run(program / "model", told, inputs), strict=True))
         for name, values in outputs.items():
-            same, sentence = compared(values, wanted[name])
+            same, sentence = arrays.compared(values, wanted[name])
             passed = passed and same
             print(f"{engine}: {name} {list(values.shape)}: {sentence}")
         passed = passed and set(outputs) == set(wanted)
     return passed
-
-
-def compared(values, wanted):
-    """Whether an output is the model's within rounding, and the numbers of it."""
-    if values.shape != wanted.shape:
-        return False, f"DIFFERS: shape {list(values.shape)} instead of {list(wanted.shape)}"
-    if wanted.dtype.kind != "f":
-        same = bool((values == wanted).all())
-        return same, "the same" if same else "DIFFERS: other integers"
-    difference = np.abs(values.astype(np.float64) - wanted)
-    largest, allowed = difference.max(initial=0.0), ALLOWED * np.abs(wanted).max(initial=0.0)
-    same = bool(np.isfinite(values).all() and largest <= allowed)
-    told = f"largest difference {largest:.3g}, mean {difference.mean():.3g}, allowed {allowed:.3g}"
-    return same, told if same else f"{told}: MORE than rounding"
 
 
 def by_jit(path, told, inputs):
