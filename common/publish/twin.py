@@ -144,11 +144,7 @@ def _logged(folder: Path, case: Case) -> dict[str, object]:
         "paddlepaddle": sidecar.framework_version,
         "numpy": sidecar.environment["numpy"],
         "python": sidecar.environment["python"],
-        "variables": " ".join(
-            f"`{name}={sidecar.environment[name]}`"
-            for name in SETTINGS
-            if name in sidecar.environment
-        ),
+        "variables": " ".join(f"`{name}={value}`" for name, value in settings.items() if value),
     }
     own = bool(sidecar.draws or sidecar.untaped_draws)
     draws = own or bool(sidecar.choices)
