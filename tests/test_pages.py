@@ -147,7 +147,9 @@ def test_the_page_of_the_rooms_has_the_table_that_is_enforced():
     lines = re.findall(r"^\| `(\w+)/` \| .* \| (.*) \|$", HOUSE.read_text(), flags=re.M)
     words = {
         "–": "",
-        "all but sides": ", ".join(rooms.FOLDERS.keys() - {"sides", "check", "models"}),
+        "all but sides and publish": ", ".join(
+            rooms.FOLDERS.keys() - {"sides", "publish", "check", "models"}
+        ),
     }
     words["the faces, pair"] = ", ".join([*rooms.FACES, "pair"])
     told = {room: set(words.get(may, may).split(", ")) - {""} for room, may in lines}

@@ -35,6 +35,7 @@ FOLDERS: dict[str, set[str]] = {
     "verdict": {"logs", "system"},
     "weights": {"pair", "logs", "system"},
     "transplant": {"verdict", "logs", "pair", "system"},
+    "publish": {"weights", "pair", "logs", "system"},
     "report": {"verdict", "logs", "pair", "system"},
     "sides": {"weights", "transplant", "pair", "logs", "system"},
     "check": {"report", "transplant", "weights", "verdict", "pair", "logs", "system"},

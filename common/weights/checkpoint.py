@@ -184,17 +184,27 @@ def fill_in(state: dict[str, np.ndarray], owners: Mapping[str, Owner]) -> dict[s
 
 
 def describe(
-    side: str, pair: Pair, python: str, preset: str, work: Path, on_progress=None
+    side: str,
+    pair: Pair,
+    python: str,
+    preset: str,
+    work: Path,
+    on_progress=None,
+    cases: tuple[str, ...] = (),
 ) -> dict[str, Owner]:
     """Key -> Owner of a side's model, which a process of that side builds.
+
+    cases   whose model it is, the first of them; by default of the preset
 
     Raises UserError in that process's own words where it cannot.
     """
     folder = work / FOLDER / side / pair.name
+    published = str(work / FOLDER) if (work / FOLDER / f"{pair.name}.json").is_file() else None
+    request = RunRequest(pair.model, preset, published=published, cases=cases, describe=True)
     run_side(
         side,
         python,
-        RunRequest(pair.model, preset, published=str(work / FOLDER), describe=True),
+        request,
         folder / "request.json",
         on_progress,
     )

@@ -1,0 +1,94 @@
+"""Run the saved program on the example, and hold its outputs against the model's own.
+
+    python infer.py      needs what export.py has written
+
+Twice: by paddle.jit.load, and by paddle.inference, Paddle's engine for deployment.
+Exit status: 0 the same within rounding, 1 not, 2 could not be run.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import paddle
+from model_package import FOLDER, SETTINGS, arrays, begin, load
+from paddle import inference
+
+
+def main():
+    """The command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--program", type=Path, default=FOLDER / "inference", metavar="FOLDER")
+    example = FOLDER / "example" / "inputs.npz"
+    parser.add_argument("--input", type=Path, default=example, metavar="FILE.npz")
+    parser.add_argument(
+        "--split", action="store_true", help="also run the first sample alone, and hold it against"
+    )
+    given = parser.parse_args()
+    try:
+        told = json.loads((given.program / "names.json").read_text(encoding="utf-8"))
+        stored = arrays.read(given.input)
+        stored = {name: stored[name] for name in told["inputs"]}
+        model = load(FOLDER / told["weights"])
+    except (ValueError, OSError, KeyError) as error:
+        print(f"error: {error}; run export.py first", file=sys.stderr)
+        return 2
+    batches = [stored, {k: v[:1] if v.ndim else v for k, v in stored.items()}]
+    passed = all(
+        [checked(model, batch, told, given.program) for batch in batches[: 1 + given.split]]
+    )
+    print("same as the model within rounding" if passed else "NOT the same as the model")
+    return 0 if passed else 1
+
+
+def checked(model, batch, told, program):
+    """Whether both engines give the model's outputs for a batch, within rounding."""
+    batch = arrays.tensors(batch)
+    begin(SETTINGS["seed"])
+    with paddle.no_grad():
+        wanted = {name: v.numpy() for name, v in arrays.flat(model(**batch)).items()}
+    inputs, passed = [batch[name].numpy() for name in told["inputs"]], True
+    for engine, run in (("paddle.jit.load", by_jit), ("paddle.inference", by_inference)):
+        outputs = dict(zip(told["outputs"], run(program / "model", told, inputs), strict=True))
+        for name, values in outputs.items():
+            same, sentence = arrays.compared(values, wanted[name])
+            passed = passed and same
+            print(f"{engine}: {name} {list(values.shape)}: {sentence}")
+        passed = passed and set(outputs) == set(wanted)
+    return passed
+
+
+def by_jit(path, told, inputs):
+    """The outputs of the program as paddle.jit.load runs it."""
+    program = paddle.jit.load(str(path))
+    program.eval()
+    with paddle.no_grad():
+        outputs = program(*[paddle.to_tensor(values) for values in inputs])
+    outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
+    return [values.numpy() for values in outputs]
+
+
+def by_inference(path, told, inputs):
+    """The outputs of the program as paddle.inference runs it on CPU."""
+    program = path.with_suffix(".json")
+    program = program if program.is_file() else path.with_suffix(".pdmodel")  # of Paddle 2
+    config = inference.Config(str(program), str(path.with_suffix(".pdiparams")))
+    config.disable_gpu()
+    # oneDNN is on by default; Paddle 3.3.1 computes some models wrong with it: a T5's logits
+    # differed by 92.
+    config.disable_mkldnn()
+    config.disable_glog_info()
+    predictor = inference.create_predictor(config)
+    values = dict(zip(told["inputs"], inputs, strict=True))
+    for name in predictor.get_input_names():
+        predictor.get_input_handle(name).copy_from_cpu(values[name])
+    predictor.run()
+    handles = [predictor.get_output_handle(name) for name in predictor.get_output_names()]
+    return [handle.copy_to_cpu() for handle in handles]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

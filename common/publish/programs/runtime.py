@@ -1,0 +1,173 @@
+"""What model.py needs beside Paddle: random numbers, discrete choices, cross-entropy.
+
+Every random number (a dropout's mask, a hash's rotations) depends on the seed, the step and the
+name of the layer that draws it, and on nothing else: the comments in model.py call this the tape.
+So a layer that is computed again for its gradient sees the same numbers, on any device.
+`begin(seed, step)` starts a step; a layer's second call in one step draws other numbers.
+"""
+
+import hashlib
+import math
+from contextlib import contextmanager
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+
+# From so many values on, normal numbers are drawn in blocks.
+LARGE = 1 << 18
+BLOCK = 1 << 20
+
+
+class Step:
+    """The seed and number of the step that runs now, and how often each layer drew in it."""
+
+    def __init__(self):
+        self.begin(0, 0)
+
+    def begin(self, seed, step):
+        """Start a step: calls are counted from one again."""
+        self.seed, self.number = seed, step
+        self.call, self.counts = 0, {}
+
+    def generator(self, site):
+        """A NumPy generator of its own for a name."""
+        digest = hashlib.sha256(f"{self.seed}|{site}|{self.number}".encode()).digest()
+        return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
+
+    def label(self, site, what=""):
+        """The name of this call: `site`, then `site#2`, …; `what` counts by itself."""
+        name = f"{what}:{site}" if what else site
+        count = self.counts[name] = self.counts.get(name, 0) + 1
+        call = f"@{self.call + 1}" if self.call else ""
+        return site + call + (f"#{count}" if count > 1 else "")
+
+    def next_call(self, site):
+        """The number of this call of a part that will be computed again, from 0."""
+        name = f"call:{site}"
+        self.counts[name] = self.counts.get(name, -1) + 1
+        return self.counts[name]
+
+    @contextmanager
+    def scope(self, call, recompute=False):
+        """A part whose calls count by themselves, so that computing it again repeats its draws."""
+        saved = self.call, self.counts
+        self.call, self.counts = call, {}
+        try:
+            yield
+        finally:
+            self.call, self.counts = saved
+
+
+_step = Step()
+
+
+def current():
+    """The step that runs now."""
+    return _step
+
+
+def begin(seed=0, step=0):
+    """Start the random numbers of a step: those here, and those of Paddle's own generator."""
+    _step.begin(seed, step)
+    paddle.seed(seed * 1_000_003 + step)
+
+
+def named(model):
+    """Tell every layer its qualified name, by which it draws."""
+    for name, layer in model.named_sublayers(include_self=True):
+        layer._site = name
+    return model
+
+
+def join_site(site, name):
+    """The name of something inside a layer."""
+    return f"{site}.{name}" if site else name
+
+
+def tap(layer, name, value):
+    """The value itself: model.py names its intermediate values with this."""
+    return value
+
+
+def watch(value):
+    """Ask for the gradient of a tensor; returns the tensor."""
+    if paddle.is_floating_point(value):
+        value.stop_gradient = False
+    return value
+
+
+def dropout(layer, name, value, p, mask_shape=None):
+    """Dropout in training; the identity in eval mode.  `mask_shape` broadcasts to the value's."""
+    if not layer.training or p == 0.0:
+        return value
+    label = _step.label(join_site(layer._site, name), "draw")
+    shape = tuple(value.shape if mask_shape is None else mask_shape)
+    keep = _step.generator(label).random(shape, dtype=np.float32) >= np.float32(p)
+    return value * paddle.to_tensor(keep).astype(value.dtype) / (1.0 - p)
+
+
+def draw_normal(layer, name, shape, like):
+    """N(0, 1) of a shape, with the dtype of `like`."""
+    values = normal_numbers(_step.label(join_site(layer._site, name)), tuple(shape))
+    return paddle.to_tensor(values).astype(like.dtype)
+
+
+@paddle.jit.not_to_static  # a saved program gets the numbers, not the drawing
+def normal_numbers(label, shape):
+    """The numbers of a draw, in the default dtype."""
+    if math.prod(shape) < LARGE:
+        values = _step.generator(label).standard_normal(shape)
+    else:
+        values = np.empty(math.prod(shape), np.float32)
+        for first in range(0, values.size, BLOCK):
+            block = _step.generator(f"{label}/block {first // BLOCK}")
+            block.standard_normal(None, np.float32, values[first : first + BLOCK])
+        values = values.reshape(shape)
+    return values.astype(str(paddle.get_default_dtype()).replace("paddle.", ""))
+
+
+def choose(layer, name, scores):
+    """The index of the largest score along the last axis, int64."""
+    return paddle.argmax(scores.detach(), axis=-1)
+
+
+def choose_top_k(layer, name, scores, k):
+    """Indices (..., k) of the k largest scores along the last axis, largest first, int64.
+
+    Among equal scores the lower index comes first.
+    """
+    if not 1 <= k <= scores.shape[-1]:
+        raise ValueError(f"{name}: k is {k}; allowed: 1 to {scores.shape[-1]}")
+    return paddle.argsort(scores.detach(), axis=-1, descending=True, stable=True)[..., :k]
+
+
+def choose_order(layer, name, scores):
+    """Indices (..., N) that sort the scores along the last axis, largest first, int64."""
+    return choose_top_k(layer, name, scores, scores.shape[-1])
+
+
+def cross_entropy(
+    logits, labels, weight=None, label_smoothing=0.0, ignore_index=-100, reduction="mean"
+):
+    """Cross-entropy; its mean is over the weights of the labels that are not ignored.
+
+    logits (..., C) float; labels (...) integer; weight (C) or None; reduction none, mean or sum.
+    """
+    classes = logits.shape[-1]
+    log_probs = F.log_softmax(logits.reshape([-1, classes]), axis=-1)  # (N, C)
+    labels = labels.reshape([-1])  # (N)
+    kept = labels != ignore_index
+    index = paddle.where(kept, labels, paddle.zeros_like(labels))
+    weight = paddle.ones([classes], dtype=logits.dtype) if weight is None else weight
+    mass = weight[index] * kept.astype(logits.dtype)  # (N)
+    picked = paddle.take_along_axis(log_probs, index.unsqueeze(1), axis=1).squeeze(1)
+    losses = -picked * mass * (1.0 - label_smoothing)
+    if label_smoothing > 0.0:
+        spread = -(log_probs * weight).sum(axis=-1) * kept.astype(logits.dtype)
+        losses = losses + spread * (label_smoothing / classes)
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    return losses.sum() / mass.sum()

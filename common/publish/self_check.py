@@ -1,0 +1,95 @@
+"""An exported repository tried once before it is put in its place: does it give the twin's bits?
+
+Its own programs run, by the Python of the Paddle side, with neither the workbench nor the reference
+to be found (alone.py).
+"""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from common.system.errors import UserError
+from common.system.npz import read_npz
+from common.system.processes import Child, environment
+
+ALONE = Path(__file__).resolve().parent / "alone.py"
+
+
+def run_alone(python: str, folder: Path, program: str, arguments: Sequence[str]) -> tuple[int, str]:
+    """Run a program of an exported repository; its exit status and what it said."""
+    command = [python, "-I", "-B", "-W", "ignore", str(ALONE), str(folder), program, *arguments]
+    child = Child(
+        command,
+        environment(),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    try:
+        said, _ = child.communicate()
+    finally:
+        child.stop()
+    return child.returncode, said
+
+
+def check_bits(python: str, folder: Path, outputs: Mapping[str, np.ndarray], work: Path) -> int:
+    """Run predict.py and compare; the number of outputs that have the twin's bits, which is all.
+
+    Raises UserError that names the first output that has not.
+    """
+    path = work / "outputs.npz"
+    path.unlink(missing_ok=True)
+    status, said = run_alone(python, folder, "predict.py", ["--output", str(path)])
+    if not path.is_file():
+        raise UserError(
+            f"nothing was exported: the exported predict.py does not run: {last_line(said)}"
+        )
+    different = differing(read_npz(path), outputs)
+    if different:
+        raise UserError(
+            f"nothing was exported: the exported model is not the twin: {different[0]}"
+            + (f", and {len(different) - 1} more outputs differ" if len(different) > 1 else "")
+        )
+    return len(outputs)
+
+
+def differing(found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> list[str]:
+    """A sentence for each output that is not the same, bit for bit."""
+    if not wanted:
+        return ["the twin's log has no output, so nothing was compared"]
+    sentences = []
+    for name in dict.fromkeys([*wanted, *found]):
+        if name not in found or name not in wanted:
+            whose = "twin's" if name in wanted else "exported model's"
+            sentences.append(f"{name} is the {whose} alone")
+            continue
+        mine, twins = found[name], wanted[name]
+        if (mine.shape, mine.dtype) != (twins.shape, twins.dtype):
+            sentences.append(
+                f"{name} is {mine.dtype}{list(mine.shape)}, the twin's "
+                f"{twins.dtype}{list(twins.shape)}"
+            )
+        elif mine.tobytes() != twins.tobytes():
+            count = int((_bits(mine) != _bits(twins)).any(axis=-1).sum())
+            with np.errstate(all="ignore"):
+                gap = np.abs(mine.astype(np.float64) - twins.astype(np.float64))
+            gap = gap[np.isfinite(gap)].max(initial=0.0)
+            of = f"{count:,} of {mine.size:,} values"
+            sentences.append(f"{name} differs in {of}, by {gap:.3g} at most")
+    return sentences
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    """Each value's bytes, (values, bytes)."""
+    return np.frombuffer(values.tobytes(), np.uint8).reshape(values.size, values.itemsize)
+
+
+def last_line(said: str) -> str:
+    """The last line that says something, such as an exception's."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or line.startswith("error:")]
+    return (telling or lines or ["it said nothing"])[-1][:300]

@@ -1,0 +1,360 @@
+"""A model's own text, made to stand alone: what it imports is found, taken along or refused.
+
+`take` follows the imports of a file from module to module.  What lies beside the file is copied,
+of case.py and of the stand-in for common.paddle_side only what is used; an import line is the only
+code that changes.  Nothing here is executed: a file is read as text.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.system.errors import UserError
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+FACE = "common.paddle_side"
+CASE, CONFIG, RUNTIME, MODEL = "case", "config", "runtime", "model"
+# Reference code may not be published, nor is anything there to check with.
+REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
+_OURS = ("common", "faults", "tools", "tests", "fake_data")
+_STEP = re.compile(r"step\d_\w+")
+_TWIN = re.compile(r"# twin:")
+
+
+@dataclass
+class Sources:
+    """Module -> text of a package, and what it needs from elsewhere."""
+
+    modules: dict[str, str] = field(default_factory=dict)
+    used: dict[str, set[str]] = field(default_factory=dict)  # config, runtime -> names asked for
+    whole: set[str] = field(default_factory=set)  # modules that are imported as a whole
+    packages: set[str] = field(default_factory=set)  # top-level names of installed packages
+
+
+def take(folder: Path, name: str, built_in: bool, more: frozenset[str] = frozenset()) -> Sources:
+    """The package of the pair in `folder`: model, config, runtime and what else is imported.
+
+    name      the package's, for the usage in docstrings
+    more      names of case.py that the programs need beside the model
+    Raises UserError, with the line, for an import of the workbench that has no stand-in, of the
+    reference, or of one that cannot be followed.
+    """
+    sources = Sources()
+    if more:
+        sources.used[CONFIG] = set(more)
+    waiting = {MODEL: folder / "paddle_model.py"}
+    while waiting:
+        module, path = waiting.popitem()
+        text = path.read_text(encoding="utf-8")
+        text = _Imports(path, folder, built_in, sources, waiting).rewritten(text)
+        sources.modules[module] = _without_twin_comments(_with_usage(text, name))
+    if CASE in sources.whole:
+        _add_case(sources, folder, built_in, name, None)
+    elif sources.used.get(CONFIG):
+        _add_case(sources, folder, built_in, name, sources.used[CONFIG])
+    if sources.used.get(RUNTIME):
+        text = (PROGRAMS / "runtime.py").read_text(encoding="utf-8")
+        sources.modules[RUNTIME] = extract(text, sources.used[RUNTIME] | {"begin"}, RUNTIME)
+    return sources
+
+
+def _add_case(sources, folder: Path, built_in: bool, name: str, wanted: set[str] | None) -> None:
+    """Add what is used of case.py as config.py."""
+    path = folder / "case.py"
+    text = path.read_text(encoding="utf-8")
+    if wanted is not None:
+        title = f"Configurations of {name}: what the model and the programs read of them (NumPy)."
+        text = extract(text, wanted, path, title)
+    waiting: dict[str, Path] = {}
+    text = _Imports(path, folder, built_in, sources, waiting).rewritten(text)
+    sources.modules[CONFIG] = text
+    for module, other in waiting.items():
+        if module not in sources.modules:
+            text = other.read_text(encoding="utf-8")
+            text = _Imports(other, folder, built_in, sources, {}).rewritten(text)
+            sources.modules[module] = text
+
+
+class _Imports:
+    """The import lines of one file: followed, and rewritten for the package."""
+
+    def __init__(self, path: Path, folder: Path, built_in: bool, sources: Sources, waiting: dict):
+        self.path, self.folder, self.built_in = path, folder, built_in
+        self.sources, self.waiting = sources, waiting
+        self.own_case = f"common.models.{folder.name}.case" if built_in else CASE
+
+    def rewritten(self, text: str) -> str:
+        """The text with its import lines changed."""
+        try:
+            tree = ast.parse(text)
+        except SyntaxError as error:
+            raise UserError(f"{self.path}:{error.lineno}: {error.msg}") from None
+        lines = text.splitlines(keepends=True)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                self._from(node, lines)
+            elif isinstance(node, ast.Import):
+                self._plain(node, lines)
+            elif isinstance(node, ast.Call) and _is_import_module(node):
+                self._refuse(node, "import_module", "cannot be followed: write an import line")
+        return "".join(lines)
+
+    def _from(self, node: ast.ImportFrom, lines: list[str]) -> None:
+        names = {alias.name for alias in node.names}
+        module = node.module or ""
+        if module == FACE:
+            unknown = sorted(names - _offered())
+            if unknown:
+                self._refuse(node, f"{', '.join(unknown)} of {FACE}", _no_stand_in())
+            self.sources.used.setdefault(RUNTIME, set()).update(names)
+            target = RUNTIME
+        elif node.level == 0 and module == self.own_case:
+            if "*" in names:
+                self.sources.whole.add(CASE)
+            self.sources.used.setdefault(CONFIG, set()).update(names)
+            target = CONFIG
+        elif node.level or self._beside(module):
+            # `from . import layers` names modules, `from .layers import X` or `from layers …` one.
+            for name in [module] if module else sorted(names):
+                self._follow(node, name)
+            target = module
+        else:
+            self._foreign(node, module)
+            return
+        line = lines[node.lineno - 1]
+        old = re.escape("." * node.level + module)
+        lines[node.lineno - 1] = re.sub(rf"from\s+{old}\s+import", f"from .{target} import", line)
+
+    def _plain(self, node: ast.Import, lines: list[str]) -> None:
+        own = [a for a in node.names if a.name in (FACE, self.own_case) or self._beside(a.name)]
+        for alias in node.names:
+            if alias not in own:
+                self._foreign(node, alias.name)
+        if not own:
+            return
+        told = []
+        for alias in node.names:
+            bound = f" as {alias.asname}" if alias.asname else ""
+            if alias not in own:
+                told.append(f"import {alias.name}{bound}")
+                continue
+            if "." in alias.name and not alias.asname:
+                self._refuse(node, alias.name, "cannot be rewritten: write `from … import …`")
+            if alias.name == FACE:
+                self._refuse(node, FACE, "is imported whole: write `from common.paddle_side …`")
+            if alias.name == self.own_case:
+                self.sources.whole.add(CASE)
+                told.append(f"from . import {CONFIG} as {alias.asname or CASE}")
+                continue
+            self._follow(node, alias.name)
+            told.append(f"from . import {alias.name}{bound}")
+        indent = " " * node.col_offset
+        lines[node.lineno - 1] = "".join(f"{indent}{line}\n" for line in told)
+
+    def _beside(self, module: str) -> bool:
+        """Whether a module's file lies in the pair's folder."""
+        first = module.partition(".")[0]
+        if self.built_in or first in ("torch_model", "paddle_model"):
+            return first in ("torch_model", "paddle_model") and not self.built_in
+        return (self.folder / f"{first}.py").is_file() or (self.folder / first).is_dir()
+
+    def _follow(self, node: ast.AST, module: str) -> None:
+        """Take a module of the pair's folder along."""
+        if module in ("torch_model", CASE, "paddle_model"):
+            if module == CASE:
+                self.sources.whole.add(CASE)
+                return
+            said = "is the reference" if module == "torch_model" else "is imported by itself"
+            self._refuse(node, module, f"{said}, which cannot be published")
+        path = self.folder / f"{module}.py"
+        if "." in module or not path.is_file():
+            self._refuse(node, module, "is no single file beside it: put the code into one")
+        if module in (MODEL, CONFIG, RUNTIME):
+            self._refuse(node, module, "has a name that the export needs: rename that file")
+        if module not in self.sources.modules:
+            self.waiting[module] = path
+
+    def _foreign(self, node: ast.AST, module: str) -> None:
+        """Note an installed package; refuse the workbench's own and the reference."""
+        first = module.partition(".")[0]
+        if first in _OURS or _STEP.fullmatch(first):
+            self._refuse(node, module, _no_stand_in())
+        if first in REFERENCE:
+            self._refuse(node, module, "is reference code, which may not be published")
+        if first not in sys.stdlib_module_names:
+            self.sources.packages.add(first)
+
+    def _refuse(self, node: ast.AST, what: str, why: str) -> None:
+        raise UserError(f"{self.path}:{node.lineno}: {what} {why}")
+
+
+def _is_import_module(node: ast.Call) -> bool:
+    return getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+        "import_module",
+        "__import__",
+    )
+
+
+def _offered() -> set[str]:
+    """What of common.paddle_side has a stand-in."""
+    tree = ast.parse((PROGRAMS / "runtime.py").read_text(encoding="utf-8"))
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return functions - {"begin", "join_site", "normal_numbers"}
+
+
+def _no_stand_in() -> str:
+    return (
+        "is this workbench's own, which a published repository has not: write it out, or use "
+        f"Paddle's ({', '.join(sorted(_offered()))} of {FACE} are taken along)"
+    )
+
+
+# ---- part of a file -----------------------------------------------------------------------------
+
+
+def _definitions(tree: ast.Module) -> dict[str, list[ast.stmt]]:
+    """Name -> the top-level statements that bind it, or change it in place."""
+    found: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for name in _bound(statement):
+            found.setdefault(name, []).append(statement)
+    return found
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {(a.asname or a.name).partition(".")[0] for a in statement.names}
+    names = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            inner = node.value
+            names |= {inner.id} if isinstance(inner, ast.Name) else set()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            inner = node.func.value  # TABLE.update(…)
+            names |= {inner.id} if isinstance(inner, ast.Name) else set()
+    return names
+
+
+def extract(text: str, wanted: set[str], where: object, title: str | None = None) -> str:
+    """The part of a module that defines the wanted names, and what these use, in its order.
+
+    Comments above a statement go with it; a section's heading does where any of it is kept.  An
+    import line keeps the names that are used.  title: another docstring.
+    Raises UserError for a name that the module does not define.
+    """
+    tree = ast.parse(text)
+    defined = _definitions(tree)
+    missing = sorted(wanted - set(defined))
+    if missing:
+        raise UserError(f"{where}: it does not define {', '.join(missing)}")
+    waiting, used = set(wanted), set()
+    kept: set[ast.stmt] = set()
+    while waiting:
+        name = waiting.pop()
+        used.add(name)
+        for statement in defined[name]:
+            if statement not in kept:
+                kept.add(statement)
+                read = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+                waiting |= read & set(defined) - used
+    lines = text.splitlines()
+    parts = [_docstring(tree, lines) if title is None else f'"""{title}"""']
+    end, heading = 0, ""
+    for statement in tree.body:
+        decorators = getattr(statement, "decorator_list", [])
+        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+        above = lines[end : first - 1]
+        headings = [line for line in above if line.startswith("# ----")]
+        heading = headings[-1] if headings else heading
+        end = statement.end_lineno
+        if statement not in kept:
+            continue
+        if heading:
+            parts.append("\n" + heading + "\n")
+            heading = ""
+        comment = []
+        for line in reversed(above):
+            if not line.startswith("#") or line.startswith("# ----"):
+                break
+            comment.insert(0, line)
+        body = "\n".join([*comment, *lines[first - 1 : end]])
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            body = _narrowed(statement, used)
+        parts.append(body)
+    return _spaced(parts)
+
+
+def _docstring(tree: ast.Module, lines: list[str]) -> str:
+    first = tree.body[0]
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return "\n".join(lines[: first.end_lineno]) if is_text else ""
+
+
+def _narrowed(statement: ast.stmt, used: set[str]) -> str:
+    """An import line with those of its names that are used."""
+    kept = [a for a in statement.names if (a.asname or a.name).partition(".")[0] in used]
+    names = ", ".join(f"{a.name} as {a.asname}" if a.asname else a.name for a in kept)
+    if isinstance(statement, ast.Import):
+        return f"import {names}"
+    return f"from {'.' * statement.level}{statement.module or ''} import {names}"
+
+
+def _spaced(parts: list[str]) -> str:
+    """Statements with the blank lines that a formatter leaves between them."""
+    out, former = "", ""
+    for part in (part.strip("\n") for part in parts if part):
+        kind = _kind(part)
+        if former == "import" == kind and _is_plain(part) == _is_plain(out.rpartition("\n")[2]):
+            gap = "\n"
+        else:
+            gap = "\n\n\n" if "block" in (kind, former) else "\n\n"
+        out, former = (out + gap + part if out else part), kind
+    return out + "\n"
+
+
+def _kind(part: str) -> str:
+    if part.startswith(("import ", "from ")):
+        return "import"
+    return "block" if re.match(r"(#.*\n)*(@|def |class |async def |# ----)", part) else "other"
+
+
+def _is_plain(line: str) -> bool:
+    """True for an import of Python's own library."""
+    return line.split()[1].partition(".")[0] in sys.stdlib_module_names
+
+
+# ---- docstrings and comments --------------------------------------------------------------------
+
+
+def _with_usage(text: str, name: str) -> str:
+    """The usage in a docstring of a built-in model, spelled for the package."""
+    ours = rf"from common\.models\.{name}\."
+    text = re.sub(
+        rf"( *){ours}case import [^\n]*\n *{ours}paddle_model import build\n",
+        rf"\1from {name} import CONFIG, build\n",
+        text,
+    )
+    return re.sub(r'build\(CONFIGS\["\w+"\]\)', "build(CONFIG)", text, count=1)
+
+
+def _without_twin_comments(text: str) -> str:
+    """The text without the marks where it differs from the reference's, which is not there."""
+    lines = text.splitlines(keepends=True)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and _TWIN.match(token.string):
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
+    return "".join(lines)
+
+
+def bound_names(statement: ast.stmt) -> set[str]:
+    """The names that a top-level statement binds, by a definition, an import or an assignment."""
+    return _bound(statement)
