@@ -64,8 +64,9 @@ def less(result, key: str) -> str:
     module = parent_of(module) if parts.kind in ("grad", "buffer") else module
     if module and key in result.classes:
         narrower += ["--probe", module]
-    kept = ("case", "probe", "no-probe", "json", "model", "compare-only")
-    typed = [word for name, words in result.typed if name not in kept for word in words]
+    dropped = {"probe", "no-probe", "json", "model", "compare-only"}
+    dropped |= {"case"} if "--case" in narrower else set()
+    typed = [word for name, words in result.typed if name not in dropped for word in words]
     return shlex.join(check(result, *typed, *narrower)) if narrower else ""
 
 
