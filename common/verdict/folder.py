@@ -5,7 +5,7 @@ from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
 from common.system.frameworks import SIDES
-from common.verdict.judge import Judgement, judge_logs
+from common.verdict.judge import Judgement, Observer, judge_logs
 
 
 def judge_folder(
@@ -16,10 +16,11 @@ def judge_folder(
     until_off: bool = False,
     strict: bool = False,
     allow_nan: bool = False,
+    observer: Observer | None = None,
 ) -> dict[str, Judgement]:
     """Stem -> the verdicts of its logs; the torch and paddle float32 logs of each must be there.
 
-    until_off, strict, allow_nan  as for judge_logs
+    until_off, strict, allow_nan, observer  as for judge_logs
     Raises LogError for a file that is no log.
     """
     return {
@@ -30,6 +31,7 @@ def judge_folder(
             until_off=until_off,
             strict=strict,
             allow_nan=allow_nan,
+            observer=observer,
         )
         for stem in stems
     }
