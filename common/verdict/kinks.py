@@ -29,7 +29,7 @@ class Kinks:
 
     def state(self) -> list[object]:
         """What they have shown, for JSON."""
-        return [self._rectified, self._expected, self._part]
+        return [bool(self._rectified), float(self._expected), float(self._part)]
 
     def restore(self, state: Sequence) -> None:
         """Remember what `state` gave."""
