@@ -1,10 +1,10 @@
 """Zip archives: written so that the same content is the same bytes, and read with suspicion.
 
-An archive of ours has plain files alone, under names that any system can hold, each stored once and
-in a fixed form; behind them the manifest, not packed, and its SHA-256 as the archive's comment.  The
+An archive of ours has plain files alone, under names that any system can hold, each stored once in
+a fixed form; behind them the manifest, not packed, and its SHA-256 as the archive's comment.  The
 manifest lists the SHA-256 of each file as it is and as it is packed.  So every byte of the archive
-is covered by one hash: a header's by the fixed form, a packed file's by the manifest, the manifest's
-by its hash, which is called the root.  NumPy is not needed.
+is covered by one hash: a header's by the fixed form, a packed file's by the manifest, that of the
+manifest by its hash, which is called the root.  NumPy is not needed.
 """
 
 import hashlib
@@ -41,6 +41,7 @@ _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
 _END = struct.Struct("<4s4H2IH")
 _BLOCK = 1 << 16
+_NO_ARCHIVE = (zipfile.BadZipFile, struct.error, ValueError, OSError, NotImplementedError)
 
 
 class ArchiveError(UserError):
@@ -64,7 +65,7 @@ def safe_part(text: str) -> str:
 
 
 class ArchiveWriter:
-    """Writes an archive file by file; it gets its name at a clean close.  `root` is its hash then."""
+    """Writes an archive file by file; it gets its name at a clean close, and `root` its hash."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -140,7 +141,7 @@ class Archive:
             self._zip = zipfile.ZipFile(self._file)
             self.entries = {info.filename: info for info in self._refuse(self._zip.infolist())}
             self._refuse_other_bytes()
-        except (zipfile.BadZipFile, struct.error, ValueError, OSError, NotImplementedError) as error:
+        except _NO_ARCHIVE as error:
             self._file.close()
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise ArchiveError(f"{path}: no bundle, or a damaged one: {reason}") from None
@@ -177,7 +178,7 @@ class Archive:
             if info.is_dir() or (stat.S_IFMT(mode) and not stat.S_ISREG(mode)):
                 raise self._error(f"{shown} is not a plain file")
             if not is_safe(info.orig_filename) or info.orig_filename != info.filename:
-                raise self._error(f"{shown} is no name of a file in a bundle: it could lead outside")
+                raise self._error(f"{shown} is no name for a file in a bundle: it may lead outside")
             if info.filename.lower() in seen:
                 other = ascii(seen[info.filename.lower()])
                 raise self._error(f"{shown} and {other} are one name twice")
@@ -225,13 +226,14 @@ class Archive:
             directory += _CENTRAL.pack(b"PK\1\2", *numbers, _MODE, info.header_offset) + name
         count, comment = len(infos), self._zip.comment
         end = _END.pack(b"PK\5\6", 0, 0, count, count, len(directory), start, len(comment))
-        if list(self.entries) != [info.filename for info in infos] or infos[-1].filename != MANIFEST:
+        in_order = [info.filename for info in infos]
+        if list(self.entries) != in_order or in_order[-1] != MANIFEST:
             raise self._error("its files are not in the order of a bundle")
         if self._file.read(size - start + 1) != directory + end + comment:
             raise self._error("there are bytes in it that belong to no file")
 
     def read(self, name: str) -> bytes:
-        """A file's bytes.  Raises ArchiveError where it cannot be unpacked to what was announced."""
+        """A file's bytes; raises ArchiveError where it does not unpack to what was announced."""
         return b"".join(self._blocks(self.entries[name]))
 
     def _blocks(self, info: zipfile.ZipInfo) -> Iterator[bytes]:

@@ -134,7 +134,7 @@ def judge_logs(
                    HARMLESS, and decides
     strict         what is inside a model decides too, as in the workbench's own pairs always
     allow_nan      NaN at the same places in all runs are meant: only the other values are compared
-    observer       is told each row as it was judged, and what that needed to know of the rows before
+    observer       is told each row as it was judged, and what that needed of the rows before it
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)

@@ -116,7 +116,7 @@ class Replay:
 
 
 def differences(row: Mapping[str, object], again: Mapping[str, object]) -> list[str]:
-    """The fields in which two rows, as JSON has them, say something else; numbers within rounding."""
+    """The fields in which two rows, as JSON has them, differ; numbers by more than rounding."""
     return [
         name
         for name, value in again.items()
