@@ -11,6 +11,7 @@ import numpy as np
 from common.check.options import CheckOptions
 from common.check.result import Result, refuse_unfit
 from common.check.steps import Step
+from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair, load_pairs
@@ -19,7 +20,7 @@ from common.report.bundle import Judged, Written, write_bundle
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
-from common.verdict.folder import guide_passed, judge_folder
+from common.verdict.folder import judge_folder
 
 NAME = "bundle.zip"
 
@@ -63,6 +64,8 @@ def judged(step: Step, pair: Pair, folder: Path, options: CheckOptions) -> Judge
         cases=tuple(told.cases), probes=tuple(told.probes), no_probe=bool(told.no_probe)
     )
     refuse_unfit(step, pair, folder, run, (), made_now=False)
+    if has_pair(step.guide_stem):
+        bring_pair(folder, step.guide_stem)
     seen = {stem: [] for stem in step.judged}
     judgements = {}
     for stem in step.judged:
@@ -88,7 +91,8 @@ def judged(step: Step, pair: Pair, folder: Path, options: CheckOptions) -> Judge
         rows=result.rows,
         notes=result.notes,
         command=_command(step, pair, told, options),
-        guide_passed=guide_passed(folder, step.guide_stem, step.guide_threshold, judgements),
+        guide_passed=result.guide_passed,
+        guide_all_passed=result.guide_all_passed,
         seen=seen,
     )
 

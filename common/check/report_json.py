@@ -28,11 +28,13 @@ def write_report(
     """
     first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
+    tensors = [r.guide_all_passed for r in results if r.guide_all_passed is not None]
     reports = [r.reprod_log for r in results if r.reprod_log is not None]
     document = {
         "verdict": worst([r.verdict for r in results]),
         "exit_code": overall_exit(results),
-        "guide_passed": all(guides) if guides else None,
+        "guide_passed": all(guides) if guides else None,  # on the keys that the guide asks for
+        "guide_all_passed": all(tensors) if tensors else None,  # on every tensor
         "reprod_log": all(reports) if reports else None,
         "first_diverged": first.key if first is not None else None,
         "answers": {r.model: r.answers for r in results if r.answers},

@@ -151,6 +151,11 @@ class Sidecar:
     exact: bool | None = _note(kinds.YES_OR_NO)
     # Key -> the shape of its tensor, of which the log holds a sample and sums only.
     sums: dict[str, list[int]] = _note(kinds.NAMED_SHAPES)
+    # Case -> keys of what the model returned, in the order of its outputs (step 1).
+    outputs: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    # Of a log of the guide's pair: the full log that its values were selected from, that log's
+    # hash, and the pair's key -> the full log's (common/logs/guide_pair.py).
+    selected: dict[str, object] = _note(kinds.SELECTION)
     # Why there is no float64 log.
     no_float64: str | None = _note(kinds.TEXT)
 

@@ -25,6 +25,7 @@ from common.verdict.bundle_part import (
     HAND_IN,
     INSIDE,
     LARGEST,
+    MOST_TRIED,
     MOST_USED,
     NOT_GREEN,
     REPORTS,
@@ -66,7 +67,8 @@ class Judged:
     rows: list[Row]
     notes: list[str]
     command: str  # what to type for the same run
-    guide_passed: bool | None
+    guide_passed: bool | None  # the guide's rule on its own keys
+    guide_all_passed: bool | None  # on every tensor
     # Stem -> (key, what was known before its row, the row as it was judged) of each row.
     seen: dict[str, list[tuple[Key, dict[str, object], Row]]] = field(default_factory=dict)
     reports: dict[str, Path] = field(default_factory=dict)  # name in the bundle -> HTML page
@@ -277,7 +279,7 @@ class _Evidence:
             for place in self._of_guide():
                 self._take(place, GUIDE, told=True)
             count = 0
-            for place in most_used(self.rows):
+            for place in most_used(self.rows)[: MOST_TRIED * WORST]:
                 count += self._take(place, MOST_USED, told=True)
                 if count == WORST:
                     break
@@ -387,6 +389,7 @@ class _Evidence:
             "hand_in": f"{HAND_IN}/{safe_part(part.model)}",
             "threshold": part.threshold,
             "guide_passed": part.guide_passed,
+            "guide_all_passed": part.guide_all_passed,
             "command": part.command,
             "verdict": worst(verdicts),
             "exit_code": exit_code(verdicts),

@@ -22,6 +22,7 @@ EVIDENCE, HAND_IN, TRAINING, REPORTS = "evidence", "hand_in", "training", "repor
 ROWS, INSIDE, SCALES = "rows.jsonl", "inside.jsonl", "scales.json"
 
 WORST = 10  # rows of a step of a model that used most of what they were allowed
+MOST_TRIED = 3  # times that: where the first are too large, the next are taken
 SAMPLED_SIZE = 2_000  # values of a tensor: a few large ones would be the whole sample
 # Why a row is inside, in the order in which they are taken.
 NOT_GREEN, GUIDE, MOST_USED, LARGEST, SAMPLE, WHOLE = (

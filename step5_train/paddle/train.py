@@ -65,7 +65,7 @@ def train(run):
         run.log("labels", test["labels"])
         run.log("predictions", outputs["logits"].argmax(-1))
     if run.request.phase == "full" and not run.case.seed:
-        run.extra["train_align"] = final
+        run.extra["train_align_all"] = final
     if run.request.phase == "self":
         run.session.record = None
         twins = {n: further_twin(run, n, samples, settings, steps) for n in further(steps)}
