@@ -37,6 +37,7 @@ from common.verdict.bundle_part import (
     WORST,
     Place,
     drawn,
+    environment_of,
     most_used,
     not_green,
     place_of,
@@ -214,17 +215,6 @@ def _of_sidecars(parts: Sequence[Judged]) -> dict[str, object]:
         if part.command not in commands:
             commands.append(part.command)
     return {"environments": environments, "seeds": sorted(seeds), "commands": commands}
-
-
-def environment_of(side: str, sidecar: Sidecar) -> dict[str, object]:
-    """What a sidecar says that its log was made in."""
-    return {
-        "side": side,
-        "framework": sidecar.framework,
-        "version": sidecar.framework_version,
-        "device": sidecar.device,
-        **{name: sidecar.environment[name] for name in sorted(sidecar.environment)},
-    }
 
 
 # ---- the tensors behind the rows that may be doubted ---------------------------------------------

@@ -16,6 +16,7 @@ NumPy only.
 import hashlib
 from collections.abc import Iterable, Mapping
 
+from common.logs.sidecar import Sidecar
 from common.verdict.row import AGREEING
 
 EVIDENCE, HAND_IN, TRAINING, REPORTS = "evidence", "hand_in", "training", "reports"
@@ -66,3 +67,14 @@ def drawn(rows: Iterable[Mapping[str, object]], seed: str) -> list[Place]:
     """The rows that may be in a sample, in the order in which it takes them; large ones are not."""
     places = [place_of(row) for row in rows if row["stem"] and row["size"] <= SAMPLED_SIZE]
     return sorted(places, key=lambda p: hashlib.sha256(f"{seed} {p[0]} {p[1]}".encode()).digest())
+
+
+def environment_of(side: str, sidecar: Sidecar) -> dict[str, object]:
+    """What a sidecar says that its log was made in."""
+    return {
+        "side": side,
+        "framework": sidecar.framework,
+        "version": sidecar.framework_version,
+        "device": sidecar.device,
+        **{name: sidecar.environment[name] for name in sorted(sidecar.environment)},
+    }
