@@ -92,14 +92,14 @@ class ArchiveWriter:
         self.files[name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
     def finish(self, manifest: Mapping[str, object]) -> None:
-        """Add the manifest, with what is known of every file, and the root as the comment."""
+        """Add the manifest and the root as the comment; `files` is added where it is not there."""
         self._zip.fp.flush()
         with open(self._temporary, "rb") as file:
             for info in self._zip.infolist():
                 file.seek(info.header_offset + _LOCAL.size + len(info.filename))
                 packed = hashlib.sha256(file.read(info.compress_size)).hexdigest()
                 self.files[info.filename]["packed_sha256"] = packed
-        content = json.dumps({**manifest, "files": self.files}, indent=1, allow_nan=False) + "\n"
+        content = json.dumps({"files": self.files, **manifest}, indent=1, allow_nan=False) + "\n"
         self._zip.writestr(_entry(MANIFEST, zipfile.ZIP_STORED), content.encode())
         self.root = hashlib.sha256(content.encode()).hexdigest()
         self._zip.comment = self.root.encode()
