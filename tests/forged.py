@@ -123,14 +123,17 @@ def npz(members: dict[str, bytes], packed=zipfile.ZIP_STORED, twice: bool = Fals
     return make
 
 
-def write_result(folder, model: str = "small_cnn", stem: str = "forward_all", **entries) -> None:
+def write_result(
+    folder, model: str = "small_cnn", stem: str = "forward_all", prefix: str = "", **entries
+) -> None:
     """A model's logs of a step as its check would have left them, which no framework made.
 
-    They agree to rounding.  Sidecars get further entries, or others.
+    They agree to rounding, and their keys begin with `prefix`.  Sidecars get further entries, or
+    others.
     """
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    exact = {key: rng.normal(size=(4, 6)) for key in ("input", "layer", "output")}
+    exact = {prefix + key: rng.normal(size=(4, 6)) for key in ("input", "layer", "output")}
     for side in ("torch", "paddle"):
         for suffix, dtype_name in (("", "float32"), ("_fp64", "float64")):
             noise = 1e-7 if dtype_name == "float32" else 1e-16

@@ -64,6 +64,28 @@ def test_reprod_log_reads_the_logs_and_finds_our_means(checkout):
     assert theirs == ours
 
 
+def test_the_hand_in_is_what_reprod_log_reads_and_says(checkout):
+    """The guide's keys alone, and in forward_diff.log reprod_log's own words on them."""
+    folder = checkout.path("step1_forward/log") / MODEL
+    script = (
+        "import sys, json; from reprod_log import ReprodDiffHelper as H\n"
+        "h = H(); a, b = h.load_info(sys.argv[1]), h.load_info(sys.argv[2])\n"
+        "h.compare_info(a, b); h.report(path=sys.argv[3])\n"
+        "print(json.dumps(list(a)))\n"
+    )
+    logs = [str(folder / f"forward_{side}.npy") for side in ("torch", "paddle")]
+    report = checkout.elsewhere / "its report.log"
+    done = checkout.python("-W", "ignore", "-c", script, *logs, str(report))
+    keys = json.loads(done.stdout.splitlines()[-1])
+    cases = ("padding", "masked_rows", "train", "holes")
+    assert keys == ["logits", *(f"{case}/logits" for case in cases)]
+    here, theirs = (
+        [line.partition("INFO: ")[2] for line in path.read_text().splitlines()]
+        for path in (folder / "forward_diff.log", report)
+    )
+    assert here == theirs and here[0] == "logits: " and here[-1] == "diff check passed"
+
+
 def test_judging_needs_neither_framework(checkout):
     script = (
         "import sys, runpy\n"

@@ -76,12 +76,12 @@ def copy(folder, log, name):
 
 def only_in_fp64(folder):
     for side in ("torch", "paddle"):
-        entries(folder, f"forward_{side}_fp64", inputs_sha256="3" * 64)
+        entries(folder, f"forward_all_{side}_fp64", inputs_sha256="3" * 64)
 
 
 def other_precision(folder):
     for side in ("torch", "paddle"):
-        copy(folder, f"forward_{side}_fp64", f"forward_{side}")
+        copy(folder, f"forward_all_{side}_fp64", f"forward_all_{side}")
 
 
 def a_side_twice(folder):

@@ -42,8 +42,26 @@ def write_report(
         **more,
     }
     head = json.dumps(document, indent=1, allow_nan=False).removesuffix("\n}")
+    guide = [_guide(result) for result in results if not result.error]
     rows = [_line(row, short) for result in results for row in result.rows]
-    write_text(path, f'{head},\n "rows": [\n' + ",\n".join(rows) + "\n ]\n}\n")
+    lists = [
+        f' "{name}": [\n' + ",\n".join(lines) + "\n ]"
+        for name, lines in (("guide", guide), ("rows", rows))
+    ]
+    write_text(path, ",\n".join([head, *lists]) + "\n}\n")
+
+
+def _guide(result: Result) -> str:
+    """What the guide's rule, and reprod_log itself, say of one model's step."""
+    values = {
+        "step": result.step.number,
+        "model": result.model,
+        "guide_passed": result.guide_passed,
+        "guide_all_passed": result.guide_all_passed,
+        "reprod_log": result.reprod_log,
+        "report": result.guide_report,
+    }
+    return json.dumps(values, separators=(",", ":"))
 
 
 def _line(row: Row, short: bool) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
-from common.logs.guide_pair import has_pair, pair_problems
+from common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
 from common.logs.pickle_machine import escaped
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -203,8 +203,8 @@ def _refuse_missing(folder: Path, stem: str, guide_stem: str) -> None:
             continue
         former = ResultFolder(folder).log(guide_stem, side)
         why = ""
-        if os.path.lexists(former) and not (read_sidecar(former) or Sidecar()).selected:
-            why = f" ({former.name} is there: an earlier version made it, and called it so)"
+        if is_of_former_version(former):
+            why = f", and {former.name} is a log of an earlier version"
         raise UserError(f"{shown(log)} is missing{why}: run this check without --compare-only")
 
 

@@ -33,8 +33,8 @@ from common.transplant.search import Search
 from common.verdict.folder import judge_folder
 
 NO_PAIR = (
-    "no {0}_torch.npy, no {0}_paddle.npy and no word of the guide's on its own keys: {1}_torch.npy "
-    "holds none of the values that it asks for"
+    "what ran has none of the values that the guide asks for: there is no {0}_torch.npy, no "
+    "{0}_paddle.npy and no {0}_diff.log"
 )
 
 
@@ -149,7 +149,7 @@ def judge_model(
         compared = step.guide_stem
         if has_pair(compared) and not bring_pair(folder, compared, not options.compare_only):
             compared = ""
-            result.notes.append(NO_PAIR.format(step.guide_stem, step.full_stem))
+            result.notes.append(NO_PAIR.format(step.guide_stem))
         reporting = guide is not None and compared != ""
         if reporting:
             logs = [files.log(compared, side) for side in SIDES]

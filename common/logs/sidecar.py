@@ -38,7 +38,7 @@ class Sidecar:
 
     # The version of this format.
     schema: int | None = _entry(kinds.WHOLE)
-    # The stem of the log's name: forward, metric, loss, bp_align, train_full, …
+    # The stem of the log's name: forward_all, loss_all, train_full, …, or of a pair's: forward, …
     step: str | None = _entry(kinds.TEXT)
     # The pair's name.
     model: str | None = _entry(kinds.TEXT)
