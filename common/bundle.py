@@ -11,13 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.check.bundle import NAME, bundle_results
+from common.check.bundle import NAME, bundle_results, judge_again, say_written
 from common.check.flags import Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check_all import all_steps
-from common.report import terminal as report
-from common.report.bundle import Written
 from common.system.checkout import ROOT
 
 
@@ -53,19 +51,9 @@ def _write(options) -> int:
         strict=options.strict,
     )
     base = options.source or ROOT / "log"
-    written = bundle_results(all_steps(), given, options.to or base / NAME, base / "report.html")
-    say_written(written)
+    results = judge_again(all_steps(), given)
+    say_written(bundle_results(results, given, options.to or base / NAME, base / "report.html"))
     return 0
-
-
-def say_written(written: Written) -> None:
-    """Tell where a bundle is, what it holds, and its root."""
-    report.say(
-        f"bundle: {written.path}, {written.size / 1e6:.1f} MB, {written.files} files; "
-        f"{written.rows:,} rows, of which {written.inside:,} with their tensors"
-    )
-    report.say(f"root: {written.root}")
-    report.say(f"verify it: python -m common.verify {written.path}")
 
 
 if __name__ == "__main__":

@@ -3,17 +3,20 @@
 python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
 
 Every row is in log/report.json, in short where it agrees, or in full in FILE; the table is in
-log/report.txt beside it, and the logs are in stepN_*/log (or DIR).
+log/report.txt beside it, and the logs are in stepN_*/log (or DIR).  All of it that somebody needs
+who is to believe it is in log/bundle.zip (common/bundle.py).
 """
 
 import importlib
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":  # till all is imported, and nothing begun, Ctrl-C ends it without a word
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+from common.check.bundle import NAME, bundle_results, say_written  # noqa: E402
 from common.check.flags import (  # noqa: E402
     OF_DATA,
     OF_EVERY_CHECK,
@@ -50,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check_all(options: CheckOptions, json_path: Path | None) -> int:
     steps = all_steps()
+    options = replace(options, keep_seen=True)
     results = []
     with report.progress() as on_progress:
         for step in steps:
@@ -58,6 +62,9 @@ def _check_all(options: CheckOptions, json_path: Path | None) -> int:
     written = json_path or (options.out or ROOT / "log") / "report.json"
     write_report(written, results, short=json_path is None)
     write_text(written.with_suffix(".txt"), table)
+    if any(not result.error for result in results):
+        base = options.out or ROOT / "log"
+        say_written(bundle_results(results, options, base / NAME, base / "report.html"))
     return overall_exit(results)
 
 

@@ -1,4 +1,4 @@
-"""A small bundle without a framework, and hands that forge it, for the tests of what verifies one."""
+"""A small bundle without a framework, and hands that forge it, for tests of what verifies one."""
 
 import json
 from dataclasses import replace
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.bundle import bundle_results
+from common.check.bundle import bundle_results, judge_again
 from common.check.options import CheckOptions
 from common.check_all import all_steps
 from common.logs.guide_pair import bring_pair
@@ -28,7 +28,7 @@ RUNS = (
 
 
 def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
-    """A stem's four logs with sealed sidecars; tensors: key -> values, or one array for each run."""
+    """A stem's four logs with sealed sidecars; tensors: key -> values, or an array for each run."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(1)
     for number, (side, suffix, dtype) in enumerate(RUNS):
@@ -124,7 +124,7 @@ def make_bundle(folder: Path) -> Path:
     (folder / "report.html").write_text("<!doctype html><title>A report</title>")
     path = folder / "bundle.zip"
     options = CheckOptions(models=(PAIR,), out=folder)
-    bundle_results(all_steps(), options, path, folder / "report.html")
+    bundle_results(judge_again(all_steps(), options), options, path, folder / "report.html")
     return path
 
 

@@ -457,7 +457,7 @@ def test_what_only_the_root_tells(bundle, forgery, tmp_path, kind, capsys):
 
 
 def test_every_byte_counts(bundle, tmp_path):
-    """A changed bit is found wherever it is: in headers, packed data, names, manifest or comment."""
+    """A changed bit is found wherever it is: in headers, packed data, names, manifest, comment."""
     content = bundle.read_bytes()
     with Archive(bundle) as archive:
         first = sorted(info.header_offset for info in archive.entries.values())

@@ -27,6 +27,7 @@ class CheckOptions:
     strict: bool = False  # what is inside a model decides too
     pythons: dict[str, str | None] = field(default_factory=dict)  # side -> the Python given for it
     report: bool = True  # ask reprod_log for its own report
+    keep_seen: bool = False  # keep what each row depended on, for a bundle
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "CheckOptions":

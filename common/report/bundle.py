@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from common.logs import hand_in
-from common.logs.key import Key
-from common.logs.reader import read_log
+from common.logs.reader import Log
 from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.logs.writer import LogWriter
@@ -44,7 +43,7 @@ from common.verdict.bundle_part import (
     rows_hash,
 )
 from common.verdict.measures import largest_scale
-from common.verdict.replay import Reads, Replay, differences
+from common.verdict.replay import Reads, Replay, Seen, differences
 from common.verdict.row import Row, count_verdicts, exit_code, worst
 
 MOST_BYTES = 19_000_000  # of a bundle, as far as its tensors decide
@@ -70,8 +69,9 @@ class Judged:
     command: str  # what to type for the same run
     guide_passed: bool | None  # the guide's rule on its own keys
     guide_all_passed: bool | None  # on every tensor
-    # Stem -> (key, what was known before its row, the row as it was judged) of each row.
-    seen: dict[str, list[tuple[Key, dict[str, object], Row]]] = field(default_factory=dict)
+    # Stem -> what each of its rows depended on.
+    seen: dict[str, list[Seen]] = field(default_factory=dict)
+    asked: dict[str, object] = field(default_factory=dict)  # what --rerun asks for
     reports: dict[str, Path] = field(default_factory=dict)  # name in the bundle -> HTML page
 
 
@@ -94,16 +94,18 @@ def write_bundle(
     about: Mapping[str, object],
     strict: bool = False,
     allow: Sequence[str] = (),
+    errors: Mapping[str, str] | None = None,
 ) -> Written:
     """Write a bundle of these parts; it appears whole or not at all.
 
     about   what the manifest says of all: the commit, the versions
+    errors  what could not be compared, and why
     """
     if not parts:
         raise UserError("there are no results to put into a bundle: run a check first")
     folders = _folders(parts)
     manifest: dict[str, object] = {"schema": SCHEMA, **about}
-    manifest |= {"strict": strict, "allow": list(allow)}
+    manifest |= {"strict": strict, "allow": list(allow), "errors": dict(errors or {})}
     told: list[dict[str, object]] = []
     with ArchiveWriter(path) as archive:
         archive.add("README.md", README.encode())
@@ -122,7 +124,10 @@ def write_bundle(
             left = (MOST_BYTES - archive.size) // (len(parts) - number)
             evidence = _Evidence(part, rows[folder], strict, "nan" in allow)
             evidence.choose(max(0, min(PART_BYTES, left)))
-            told.append(evidence.add(archive, folder))
+            try:
+                told.append(evidence.add(archive, folder))
+            finally:
+                evidence.close()
         manifest["parts"] = told
         manifest["rows"] = sum(part["rows"]["count"] for part in told)
         manifest |= _of_sidecars(parts)
@@ -230,14 +235,13 @@ class _Evidence:
         self.strict, self.nan = strict, nan
         self.logs = {s: ResultFolder(part.folder).judged_logs(s) for s in part.stems}
         self.scales: dict[str, dict[str, float]] = {}
-        self.known: dict[Place, tuple[dict[str, object], Row]] = {}
-        for stem, seen in part.seen.items():
+        self.seen: dict[Place, Seen] = {}
+        for stem, rows_seen in part.seen.items():
             self.scales[stem] = {}
-            for key, known, row in seen:
-                known = json.loads(json.dumps(known, default=float))
-                if (scale := known.pop("S")) is not None:
-                    self.scales[stem][key.group] = scale
-                self.known[stem, str(key)] = known, row
+            for seen in rows_seen:
+                if seen.scale is not None:
+                    self.scales[stem][seen.group] = seen.scale
+                self.seen[stem, seen.key] = seen
         self.inside: dict[Place, str] = {}  # why
         self.left_out: dict[Place, str] = {}  # why
         self.reads: dict[Place, Reads] = {}
@@ -278,9 +282,14 @@ class _Evidence:
                 if place not in self.left_out and not self._take(place, SAMPLE):
                     if place not in self.left_out:
                         break  # full
-        finally:
-            for replay in self.replays.values():
-                replay.__exit__()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the logs."""
+        for replay in self.replays.values():
+            replay.__exit__()
 
     def _watch_whole(self) -> None:
         """Find what the rows of whole logs are made of, and which of them cannot be made again."""
@@ -291,8 +300,8 @@ class _Evidence:
     def _is_same(self, place: Place) -> bool:
         """Whether a row comes out the same by itself; if not, it is left out."""
         stem, key = place
-        known, judged = self.known[place]
-        row, self.reads[place] = self.replays[stem].row(key, known)
+        judged = self.seen[place].row
+        row, self.reads[place] = self.replays[stem].row(key, json.loads(self.seen[place].known))
         judged.inside = row.inside
         if differences(judged.as_json(), row.as_json()):
             self.left_out[place] = "its verdict depends on more than its tensors"
@@ -381,6 +390,7 @@ class _Evidence:
             "guide_passed": part.guide_passed,
             "guide_all_passed": part.guide_all_passed,
             "command": part.command,
+            "asked": part.asked,
             "verdict": worst(verdicts),
             "exit_code": exit_code(verdicts),
             "counts": dict(count_verdicts(part.rows)),
@@ -397,7 +407,7 @@ class _Evidence:
 
     def _inside(self) -> Iterable[dict[str, object]]:
         for (stem, key), why in self.inside.items():
-            known, judged = self.known[stem, key]
+            known, judged = json.loads(self.seen[stem, key].known), self.seen[stem, key].row
             final = self.of_place[stem, key]
             record: dict[str, object] = {"stem": stem, "key": key, "why": why, "known": known}
             changed = differences(final, judged.as_json())
@@ -428,14 +438,15 @@ class _Evidence:
                 for name, path in logs.items():
                     if stem not in self.whole:
                         keys = {key for log, key in self.taken[stem] if log == name}
-                        content = _part_of(path, keys, Path(temporary) / path.name)
+                        log = self.replays[stem].logs[name]
+                        content = _part_of(log, keys, Path(temporary) / path.name)
                         archive.add(f"{folder}/{path.name}", content)
         return told
 
 
-def _part_of(path: Path, keys: set[str], target: Path) -> bytes:
+def _part_of(log: Log, keys: set[str], target: Path) -> bytes:
     """A log that holds some of another's tensors, in its order."""
-    with read_log(path) as log, LogWriter(target) as writer:
+    with LogWriter(target) as writer:
         for key in log:
             if key in keys:
                 writer.add(key, log[key], whole=True)

@@ -6,6 +6,7 @@ behind a weight), and on what the rows before have shown (common/verdict/judge.p
 from logs that hold these alone.  NumPy only.
 """
 
+import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,6 +23,29 @@ from common.verdict.row import Row
 # Of a number that is measured anew: another processor adds up in another order.
 SAME_NUMBER = 1e-6
 _OF_THE_WHOLE = ("step", "model")  # fields that say where a row belongs
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A row as it was judged, and what that depended on beside tensors."""
+
+    key: str
+    group: str  # of the tensors that it shares its scale with
+    scale: float | None  # S of that group
+    known: str  # as JSON, without S
+    row: Row
+
+
+class Watch:
+    """An observer of judge_logs that keeps what it is told."""
+
+    def __init__(self):
+        self.seen: list[Seen] = []
+
+    def __call__(self, key: Key, known: dict[str, object], row: Row) -> None:
+        scale = known.pop("S")
+        text = json.dumps(known, separators=(",", ":"), default=float)
+        self.seen.append(Seen(str(key), key.group, scale, text, row))
 
 
 @dataclass
