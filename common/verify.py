@@ -53,6 +53,14 @@ def _parser() -> argparse.ArgumentParser:
         help="also run the recorded checks again here, with both frameworks, and compare: --rerun",
     )
     parser.add_argument(
+        "--pair",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="of --rerun, your copy of a pair that is not built in: --pair my_model",
+    )
+    parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write all that was found: --json found.json"
     )
     return parser
@@ -60,15 +68,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _verify(options) -> int:
     found = verify_bundle(options.bundle, options.root)
-    again = None
     if options.rerun:
         if found.problems:
             found.notes.append("not run again: what is there contradicts itself already")
         else:
             # Only here are the checks, and with them the frameworks, needed.
             from common.check.rerun import rerun
+            from common.check_all import all_steps
 
-            again = rerun(options.bundle)
+            again = rerun(options.bundle, all_steps(), options.pair)
             found.problems += again.problems
             found.notes += again.notes
     if options.json is not None:

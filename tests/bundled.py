@@ -120,7 +120,11 @@ def make_bundle(folder: Path) -> Path:
         tensors[f"sgd/{step:03d}/loss"] = np.float64(1.5 / (step + 1))
         for i in range(4):
             tensors[f"sgd/{step:03d}/weight/body.{i:02d}"] = rng.normal(size=(5, 8))
-    write_logs(folder / "step4_backward" / "small_cnn", "bp_align_all", tensors)
+    seen = {"sgd_worst": "body.00", "sgd_off": 2e-17, "largest_gradient": 1.0}
+    seen |= {"gradient_norm": 2.0, "largest_weight": 1.0, "directional": 0.5, "half": True}
+    witness = {"main": seen}
+    folder_of_4 = folder / "step4_backward" / "small_cnn"
+    write_logs(folder_of_4, "bp_align_all", tensors, witness=witness)
     (folder / "report.html").write_text("<!doctype html><title>A report</title>")
     path = folder / "bundle.zip"
     options = CheckOptions(models=(PAIR,), out=folder)

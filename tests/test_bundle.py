@@ -19,7 +19,12 @@ from bundled import BACKWARD, FORWARD, Forgery, make_bundle
 from forged import gadgets, write_pickled
 
 from common import verify
+from common.check.bundle import bundle_results
+from common.check.options import CheckOptions
+from common.check.runner import run_step
+from common.check_all import all_steps
 from common.logs.hand_in import NoReport, read_report
+from common.pair.request import RunRequest
 from common.report import bundle as writing
 from common.system.archive import MANIFEST, Archive, ArchiveError, is_safe
 from common.system.checkout import ROOT
@@ -55,11 +60,11 @@ def forgery(bundle):
 def test_a_bundle_as_it_was_written_is_verified(bundle, capsys):
     found = verify_bundle(bundle)
     assert found.problems == []
-    assert (found.rows, found.derived, found.lines, found.arrays) == (65, 42, 7, 14)
+    assert (found.rows, found.derived, found.lines, found.arrays) == (67, 42, 7, 14)
     assert verify.main([str(bundle), "--root", found.root]) == 0
     said = capsys.readouterr().out
     assert "verified" in said and found.root in said
-    assert "65 rows, 42 of them derived again" in said
+    assert "67 rows, 42 of them derived again" in said
     assert "not derived again, 23 rows: their tensors are not inside" in said
 
 
@@ -266,6 +271,31 @@ def edited_context(forgery, scratch):
     forgery.edit_row(FORWARD, "body.wrong", verdict="CONSTANT", origin=False)
 
 
+def other_neighbours(forgery, scratch):
+    """What the rule was told of the tensors before a row that agrees anyhow."""
+    records = forgery.lines(f"{FORWARD}/inside.jsonl")
+    record = next(r for r in records if r["key"] == "logits")
+    record["known"]["recent"] = [1e30]
+    forgery.put_lines(f"{FORWARD}/inside.jsonl", records)
+
+
+def other_witness(forgery, scratch):
+    """How far a side's gradient is from what an SGD step of its own shows."""
+    forgery.edit_row(BACKWARD, "main/witness/sgd_step/paddle", gap=1e-17, verdict="ROUNDING")
+
+
+def witness_made_up(forgery, scratch):
+    """A witness that no sidecar knows."""
+    rows = forgery.lines(f"{BACKWARD}/rows.jsonl")
+    other = rows[-1] | {"key": "other/witness/sgd_step/paddle"}
+    forgery.put_lines(f"{BACKWARD}/rows.jsonl", [*rows, other])
+
+
+def every_tensor_passed(forgery, scratch):
+    """That every tensor passes the guide's rule."""
+    forgery.part(FORWARD)["guide_all_passed"] = True
+
+
 def edited_scale(forgery, scratch):
     """S of a group of gradients, as if others were far larger."""
     name = f"{BACKWARD}/scales.json"
@@ -388,7 +418,7 @@ FOUND = (
     *(edited_context, edited_scale, settled, sample_by_hand, doubtful_row_taken_out),
     *(replaced_pair, one_dialect, missing_dialect, guide_passed, summary, missing_file),
     *(missing_log, renamed_file, code_in_a_log, code_in_the_hand_in, object_array, huge_shape),
-    deep_json,
+    *(deep_json, other_neighbours, other_witness, witness_made_up, every_tensor_passed),
 )
 
 
@@ -595,3 +625,31 @@ def test_names_that_none_has(name):
 def test_what_is_no_report(text):
     with pytest.raises(NoReport):
         read_report(text)
+
+
+# ---- run again ----------------------------------------------------------------------------------
+
+
+def test_running_again_finds_what_nothing_inside_speaks_against(tmp_path, capsys):
+    """Another seed, put in everywhere: the tensors of that seed are others."""
+    step = all_steps()[0]
+    run = RunRequest(cases=("main",), probes=("dense_linear",))
+    options = CheckOptions(run, ("fastformer",), tmp_path, report=False, keep_seen=True)
+    path = tmp_path / "bundle.zip"
+    bundle_results(run_step(step, options, lambda *_: None), options, path)
+    forgery = Forgery(path)
+    seed_everywhere(forgery)
+    for part in forgery.manifest["parts"]:
+        part["asked"]["seed"] = 5
+    forged = forgery.write(tmp_path / "forged.zip", True)
+    assert verify_bundle(forged).problems == []
+    assert verify.main([str(path), "--rerun"]) == 0
+    assert "came out with the same bits, 0 but for rounding" in capsys.readouterr().out
+    assert verify.main([str(forged), "--rerun"]) == 1
+    assert "run again, torch's main/" in capsys.readouterr().out
+
+
+def test_a_pair_of_somebody_else_is_not_run(bundle, monkeypatch, capsys):
+    monkeypatch.setattr("common.check.rerun.run_step", lambda *_: pytest.fail("run"))
+    assert verify.main([str(bundle), "--rerun"]) == 0
+    assert "not run again: a pair that is not of this checkout" in capsys.readouterr().out

@@ -6,6 +6,7 @@ names the file; what cannot be derived again is counted, with the reason.  NumPy
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,9 +17,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from common.logs import hand_in
+from common.logs.guide_pair import full_stem
 from common.logs.pickle_machine import printable
 from common.logs.reader import Log, read_log
-from common.logs.result_folder import LogName, ResultFolder
+from common.logs.result_folder import FLOAT64, LogName, ResultFolder
 from common.logs.sidecar import CHOICE, Sidecar, read_sidecar, sidecar_path
 from common.system.archive import MANIFEST, Archive, file_problems, is_safe
 from common.system.errors import LogError, UserError
@@ -42,12 +44,15 @@ from common.verdict.bundle_part import (
 )
 from common.verdict.independence import sidecar_problems
 from common.verdict.measures import largest_scale
-from common.verdict.replay import Replay, differences
+from common.verdict.replay import Replay, differences, same_number
 from common.verdict.row import AGREEING, SEVERITY, Row, claim, exit_code, worst
 from common.verdict.tolerances import tolerance
 
+_WITNESS = re.compile(
+    r"(?P<case>.+)/witness/(?P<kind>sgd_step|finite_difference)/(?P<side>torch|paddle)"
+)
 NO_TENSORS = "their tensors are not inside"
-BY_STEP = "the step's own claims, from logs that are not inside as a whole"
+BY_STEP = "claims of a step's own; they do not contradict their numbers"
 SETTLED = "derived up to what all rows together decide"
 MOST_PROBLEMS = 50  # of one part: who has edited everything needs no longer list
 
@@ -118,7 +123,9 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
     strict, allow = _of(manifest, "strict", bool), _of(manifest, "allow", list)
     found.commands = [printable(str(c)) for c in _of(manifest, "commands", list)]
     commit = manifest.get("commit")
-    found.commit = printable(str((commit if isinstance(commit, dict) else {}).get("id")))
+    commit = commit if isinstance(commit, dict) else {}
+    found.commit = printable(str(commit.get("id")))
+    found.commit += " and uncommitted changes" if commit.get("changed") else ""
     told: list[Sidecar] = []
     names: set[str] = set()
     for about in parts:
@@ -191,7 +198,9 @@ class _Part:
         self.settled = 0
         self.lines = self.arrays = 0
         self.problems: list[str] = []
-        self.claims_derived = 0
+        self.largest: dict[
+            str, tuple[float, int, int]
+        ] = {}  # scale, axis and size of a stem's rows
 
     def problem(self, sentence: str, file: str = "") -> None:
         """Note what is wrong."""
@@ -226,6 +235,7 @@ class _Part:
         self.check_summary()
         self.read_sidecars()
         self.check_keys()
+        self.check_witnesses()
         records = self.read_inside()
         scales = self.read_scales()
         self.check_choice_of_rows(records)
@@ -280,6 +290,11 @@ class _Part:
             "exit_code": exit_code(verdicts),
             "counts": {name: counts[name] for name in reversed(SEVERITY) if counts[name]},
         }
+        for stem in self.stems:
+            passed = [row["guide_passed"] is True for row in self.rows if row["stem"] == stem]
+            if stem == full_stem(self.guide) and passed:
+                told["guide_all_passed"] = self.about.get("guide_all_passed")
+                found["guide_all_passed"] = all(passed)
         for name, value in found.items():
             if told[name] != value:
                 self.problem(f"its rows come to the {name} {value}, and {MANIFEST} says otherwise")
@@ -345,6 +360,24 @@ class _Part:
                     f"{printable(min(more))}",
                     ROWS,
                 )
+
+    def check_witnesses(self) -> None:
+        """What the sidecars say of each side's gradient by itself must be what its rows say."""
+        for row in self.rows:
+            parts = _WITNESS.fullmatch(row["key"]) if not row["stem"] else None
+            if parts is None:
+                continue
+            file = LogName(full_stem(self.guide), parts["side"], FLOAT64)
+            seen = self.sidecars.get(str(file), Sidecar()).witness.get(parts["case"])
+            if seen is None:
+                self.problem(f"{printable(row['key'])}: no sidecar says so", ROWS)
+                continue
+            off = seen["sgd_off"]
+            if parts["kind"] == "finite_difference":
+                rise, slope = seen.get("finite_difference"), seen["directional"]
+                off = None if rise is None or slope is None else abs(rise - slope)
+            if not same_number(row["gap"], off):
+                self.problem(f"{printable(row['key'])}: its sidecar says {_shown(off)}", ROWS)
 
     # ---- which rows have their tensors inside ----------------------------------------------------
 
@@ -433,6 +466,9 @@ class _Part:
         if not reads.tensors and again.verdict == "INVALID" and row["verdict"] != "INVALID":
             self.problem(f"the tensors of {printable(key)} are not in the logs", INSIDE)
             return
+        if sentence := self.implausible(record["known"], row["stem"]):
+            self.problem(f"{printable(key)}: {sentence}", INSIDE)
+            return
         before = record.get("before", {})
         told = {**row, **before}
         wrong = differences(told, again.as_json())
@@ -450,6 +486,21 @@ class _Part:
                 return
             self.settled += 1
         self.derived.add(id(row))
+
+    def implausible(self, known: Mapping, stem: str) -> str:
+        """Why the rule cannot have been told this of the rows before; empty where it can."""
+        if stem not in self.largest:
+            rows = [row for row in self.rows if row["stem"] == stem]
+            scale = max((row["scale"] or 0.0 for row in rows), default=0.0)
+            axis = max((n for row in rows for n in row["shape"]), default=1)
+            size = max((row["size"] for row in rows), default=1)
+            self.largest[stem] = (scale, max(axis, 1), max(size, 1))
+        scale, axis, size = self.largest[stem]
+        if any(not _is_number(value) or value > 10 * scale for value in known["recent"]):
+            return "the rule was told of tensors before it that are larger than any is"
+        if known["longest_sum"][0] > axis or known["longest_sum"][1] > size:
+            return "the rule was told of longer tensors before it than there are"
+        return ""
 
     def check_scales(self, stem: str, replay: Replay, records: Sequence[Mapping], scales) -> None:
         """S must be that of the tensor that it is said to be of, and none inside may be larger."""

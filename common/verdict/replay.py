@@ -152,4 +152,11 @@ def _same(one: object, other: object) -> bool:
     numbers = [type(value) in (int, float) for value in (one, other)]
     if not all(numbers) or isinstance(one, int) and isinstance(other, int):
         return type(one) is type(other) and one == other
+    return same_number(one, other)
+
+
+def same_number(one: float | None, other: float | None) -> bool:
+    """True for two numbers that differ by no more than another order of summation makes."""
+    if one is None or other is None:
+        return one is other
     return one == other or abs(one - other) <= SAME_NUMBER * max(abs(one), abs(other))
