@@ -93,6 +93,12 @@ def _show(path: Path, found: Verification, root: str) -> None:
         print(f"  {escaped(problem)}")
     if len(found.problems) > _SHOWN:
         print(f"  and {len(found.problems) - _SHOWN:,} more (--json has all)")
+    for part in found.verdicts:
+        guide = {True: "passed", False: "not passed", None: "none there"}[part["guide_passed"]]
+        print(
+            f"  {part['part']}: {part['verdict']}, {part['rows']:,} rows; the guide's rule on its "
+            f"own keys: {guide}"
+        )
     print(
         f"{found.files:,} files; {found.rows:,} rows, {found.derived:,} of them derived again from "
         f"their tensors; {found.lines:,} lines of reports computed again; {found.arrays:,} of the "

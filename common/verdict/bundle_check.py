@@ -85,6 +85,7 @@ class Verification:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
+    verdicts: list[dict[str, object]] = field(default_factory=list)  # of each part, from its rows
 
     def as_json(self) -> dict[str, object]:
         """What --json writes."""
@@ -197,6 +198,7 @@ class _Part:
         self.derived: set[int] = set()  # ids of rows
         self.settled = 0
         self.lines = self.arrays = 0
+        self.guide_passed: bool | None = None
         self.problems: list[str] = []
         self.largest: dict[
             str, tuple[float, int, int]
@@ -209,6 +211,15 @@ class _Part:
     def report(self, found: Verification) -> None:
         """Add what was found to what was found of all."""
         found.rows += len(self.rows)
+        found.verdicts.append(
+            {
+                "part": printable(self.name.partition("/")[2].replace("/", ", ")),
+                "verdict": worst([row["verdict"] for row in self.rows]),
+                "rows": len(self.rows),
+                "derived": len(self.derived),
+                "guide_passed": self.guide_passed,
+            }
+        )
         found.derived += len(self.derived)
         found.lines += self.lines
         found.arrays += self.arrays
@@ -571,6 +582,7 @@ class _Part:
             self.problems.append(f"{own['paddle']}: its keys are not those of {own['torch']}")
         means = [hand_in.mean_difference(*(log[key] for log in logs.values())) for key in common]
         passed = bool(means) and all(bool(mean <= threshold) for mean in means)
+        self.guide_passed = passed
         if self.about.get("guide_passed") is not passed:
             word = "passed" if passed else "not passed"
             self.problems.append(f"{own['paddle']}: the guide's rule is {word}, not as {MANIFEST}")
