@@ -4,12 +4,14 @@ python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
 
 Every row is in log/report.json, in short where it agrees, or in full in FILE; the table is in
 log/report.txt beside it, a page of both to open in a browser in log/report.html, and the logs are
-in stepN_*/log (or DIR).
+in stepN_*/log (or DIR).  All of it that somebody needs who is to believe it is in log/bundle.zip
+(common/bundle.py).
 """
 
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
@@ -22,6 +24,7 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 import importlib
 
+from common.check.bundle import NAME, bundle_results, say_written
 from common.check.command_line import write_page
 from common.check.flags import (
     OF_DATA,
@@ -61,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[str]) -> int:
     steps = all_steps()
+    options = replace(options, keep_seen=True)
     results = []
     with report.progress() as on_progress:
         for step in steps:
@@ -72,6 +76,9 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     write_text(written.with_suffix(".txt"), table)
     if options.report:
         write_page(folder, results, command, "steps 1 to 5")
+    if any(not result.error for result in results):
+        page = folder / "report.html"
+        say_written(bundle_results(results, options, folder / NAME, page))
     return overall_exit(results)
 
 

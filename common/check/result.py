@@ -21,6 +21,7 @@ from common.verdict.draws import draw_notes
 from common.verdict.folder import guide_passed, pair_passed
 from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement
+from common.verdict.replay import Seen
 from common.verdict.row import Row, exit_code, first_bad_row, worst
 
 
@@ -48,6 +49,7 @@ class Result:
     elapsed_s: float = 0.0
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
     answers: dict[str, object] = field(default_factory=dict)  # what is no verdict on the port
+    seen: dict[str, list[Seen]] = field(default_factory=dict)  # stem -> rows, for a bundle
 
     @property
     def verdict(self) -> str:

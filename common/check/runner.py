@@ -167,6 +167,7 @@ def judge_model(
             guide.begin(*logs, step.guide_threshold, files.diff_log(compared), whole)
         judged = (folder, step.judged, step.number, pair.name)
         how = {"strict": options.strict, "allow_nan": "nan" in options.allow}
+        how["seen"] = result.seen if options.keep_seen else None
         judgements = judge_folder(*judged, until_off=twins is not None, **how)
         if twins and not all(judgement.harmless for judgement in judgements.values()):
             failed = twins.single_step(pair)

@@ -17,7 +17,11 @@ def load_json(path: str | os.PathLike) -> dict:
     nested beyond reason, has a name twice or is no object.
     """
     with open_plain(path, links=True) as file:
-        content = file.read(MAX_BYTES + 1)
+        return parse_json(file.read(MAX_BYTES + 1), path)
+
+
+def parse_json(content: bytes, path: str | os.PathLike) -> dict:
+    """The object that JSON's bytes hold; `path` names them in what UserError says, as above."""
     if len(content) > MAX_BYTES:
         raise UserError(f"{path}: refused: JSON of more than {MAX_BYTES:,} bytes")
     try:

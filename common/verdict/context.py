@@ -32,6 +32,14 @@ class LongestSum:
         self.size = max(self.size, size)
         return max(self.axis, self.size // size)
 
+    def state(self) -> list[int]:
+        """What is remembered, for JSON."""
+        return [self.axis, self.size]
+
+    def restore(self, state: Sequence[int]) -> None:
+        """Remember what `state` gave."""
+        self.axis, self.size = state
+
 
 class InheritedNoise:
     """How noisy the candidate's float32 was in the tensors of a case so far, and in which sample.
@@ -63,6 +71,16 @@ class InheritedNoise:
             self._samples[samples] = np.maximum(self._samples.get(samples, 0.0), each)
         else:
             self._mixed = max(self._mixed, float(ratios.max()))
+
+    def state(self) -> list[object]:
+        """What is remembered, for JSON."""
+        samples = {str(count): ratios.tolist() for count, ratios in self._samples.items()}
+        return [self._whole, self._mixed, samples]
+
+    def restore(self, state: Sequence) -> None:
+        """Remember what `state` gave."""
+        self._whole, self._mixed, samples = state
+        self._samples = {int(count): np.array(ratios) for count, ratios in samples.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.system.frameworks import SIDES
 from common.verdict.judge import Judgement, judge_logs
+from common.verdict.replay import Seen, Watch
 from common.verdict.rule import judge_tensor
 
 
@@ -19,23 +20,29 @@ def judge_folder(
     until_off: bool = False,
     strict: bool = False,
     allow_nan: bool = False,
+    seen: dict[str, list[Seen]] | None = None,
 ) -> dict[str, Judgement]:
     """Stem -> the verdicts of its logs; the torch and paddle float32 logs of each must be there.
 
     until_off, strict, allow_nan  as for judge_logs
+    seen   takes what each row of a stem depended on, for a bundle
     Raises LogError for a file that is no log.
     """
-    return {
-        stem: judge_logs(
+    judgements = {}
+    for stem in stems:
+        watching = None if seen is None else Watch()
+        judgements[stem] = judge_logs(
             **ResultFolder(folder).judged_logs(stem),
             step=step,
             model=model,
             until_off=until_off,
             strict=strict,
             allow_nan=allow_nan,
+            observer=watching,
         )
-        for stem in stems
-    }
+        if seen is not None:
+            seen[stem] = watching.seen
+    return judgements
 
 
 def pair_passed(folder: Path, stem: str, threshold: float) -> bool | None:

@@ -111,14 +111,7 @@ def check_independence(
     ref, cand = ref_sidecar or Sidecar(), cand_sidecar or Sidecar()
     problems = own_problems(Path(ref_path), ref, "torch", fresh)
     problems += own_problems(Path(cand_path), cand, "paddle", fresh)
-    if Sidecar() not in (ref, cand):
-        for entry, name in _MUST_AGREE.items():
-            values = getattr(ref, entry), getattr(cand, entry)
-            if values[0] != values[1]:
-                shown = "" if entry.endswith("sha256") else f": {values[0]!r} and {values[1]!r}"
-                problems.append(f"the two logs are from different {name}{shown}")
-        if ref.framework_file and ref.framework_file == cand.framework_file:
-            problems.append(f"both logs were made by {escaped(ref.framework_file)}")
+    problems += _disagreements(ref, cand)
     excused = transplanted((ref, cand)) or not problems and told_apart(ref, cand)
     if not excused and same_content(ref_path, cand_path):
         problems.append(
@@ -154,6 +147,32 @@ def from_one_side(
     if file_sha256(ref_path) == file_sha256(cand_path) or same_content(ref_path, cand_path):
         return f"{names} hold the same bytes, and no sidecars say that two frameworks made them"
     return ""
+
+
+def _disagreements(ref: Sidecar, cand: Sidecar) -> list[str]:
+    """What the sidecars of a pair say against each other."""
+    problems: list[str] = []
+    if Sidecar() in (ref, cand):
+        return problems
+    for entry, name in _MUST_AGREE.items():
+        values = getattr(ref, entry), getattr(cand, entry)
+        if values[0] != values[1]:
+            shown = "" if entry.endswith("sha256") else f": {values[0]!r} and {values[1]!r}"
+            problems.append(f"the two logs are from different {name}{shown}")
+    if ref.framework_file and ref.framework_file == cand.framework_file:
+        problems.append(f"both logs were made by {escaped(ref.framework_file)}")
+    return problems
+
+
+def sidecar_problems(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
+    """What folder_problems says of a folder's sidecars alone; of the logs nothing is read."""
+    problems = []
+    for path, name in logs.items():
+        other = path.parent / str(name.of_other_side())
+        problems += own_problems(path, sidecars[path], name.side, SIDES)
+        if name.side == "torch" and other in sidecars:
+            problems += _disagreements(sidecars[path], sidecars[other])
+    return problems or _misplaced(logs, sidecars) + _mixed(logs, sidecars)
 
 
 def transplanted(sidecars: Iterable[Sidecar]) -> bool:

@@ -7,8 +7,9 @@ prints nothing: logs in, rows out.  NumPy only.
 import math
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,6 +46,8 @@ from common.verdict.tolerances import tolerance
 _FOUR = ("ref32", "cand32", "ref64", "cand64")
 _FED = ("ref32", "ref32", "ref64", "local64")
 RECENT = 4  # forward tensors that count as what the next one may be computed from
+# (key, what was known before its row, the row): see `JudgeOfRows.known`.
+Observer = Callable[[Key, dict[str, object], Row], None]
 FILL = 1e3  # times the largest other value: what a mask puts in
 
 
@@ -115,6 +118,7 @@ def judge_logs(
     until_off: bool = False,
     strict: bool = False,
     allow_nan: bool = False,
+    observer: Observer | None = None,
 ) -> Judgement:
     """Judge a candidate's logs (paddle) against a reference's (torch).
 
@@ -130,6 +134,7 @@ def judge_logs(
                    HARMLESS, and decides
     strict         what is inside a model decides too, as in the workbench's own pairs always
     allow_nan      NaN at the same places in all runs are meant: only the other values are compared
+    observer       is told each row as it was judged, and what that needed of the rows before it
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
@@ -146,16 +151,17 @@ def judge_logs(
             reason = logs.sidecars[name].no_float64
             if reason:
                 judgement.notes.append(f"the {side} side has no float64 path: {escaped(reason)}")
-        if batch is None:
-            batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
         keys = [Key.parse(key, logs.cases) for key in logs.keys()]
         passed_over, notes = not_judged(keys, logs)
         judgement.notes += notes
         keys = [key for key in keys if key not in passed_over]
         strict = strict or logs.sidecars["ref32"].built_in
-        judge = _Judge(logs, batch, strict, allow_nan)
+        judge = JudgeOfRows(logs, strict, allow_nan, batch)
         for key in keys:
+            known = judge.known(key) if observer else {}
             row = judge.row(key)
+            if observer:
+                observer(key, known, copy(row))
             row.step, row.model = step, model
             row.inside = is_inside(key, logs)
             judgement.rows.append(row)
@@ -195,21 +201,30 @@ class _Case:
         self.modules = {module[len(name) :] for module in probed if module.startswith(name)}
 
 
-class _Judge:
-    """Judges row after row, and remembers whether one was off already."""
+class JudgeOfRows:
+    """Judges row after row, and remembers whether one was off already.
+
+    batch    None: what the sidecars say
+    scales   S of each group of tensors; None: of all that the logs hold
+    """
 
     def __init__(
         self,
         logs: Logs,
-        batch: int | Mapping[str, int | None] | None,
         strict: bool,
         allow_nan: bool,
+        batch: int | Mapping[str, int | None] | None = None,
+        scales: dict[str, float] | None = None,
     ):
         self.logs = logs
         self.allow_nan = allow_nan
+        if batch is None:
+            batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
         self.batch = batch
         self.strict = strict
-        self.kind_scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
+        if scales is None:
+            scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
+        self.kind_scales = scales
         self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
         self.streams = Streams()
         self.evidence = Evidence(logs)
@@ -220,6 +235,44 @@ class _Judge:
         if key.case not in self._cases:
             self._cases[key.case] = _Case(key.case, self.logs)
         return self._cases[key.case]
+
+    def known(self, key: Key) -> dict[str, object]:
+        """What the row of a key depends on beside the logs' tensors, for JSON.
+
+        It is what the rows before have left; a fresh judge that is told it makes the same row.
+        """
+        case = self.case_of(key)
+        parent = parent_code(key, case.modules)
+        return {
+            "S": self.kind_scales.get(key.group),
+            "off": case.off,
+            "failing": case.failing,
+            "failing_setups": sorted(case.failing_setups),
+            "imprecise": case.imprecise,
+            "recent": list(case.recent),
+            "longest_sum": case.longest_sum.state(),
+            "kinks": case.kinks.state(),
+            "inherited": case.inherited.state(),
+            "streams": [] if parent is None else self.streams.seen(key, parent),
+        }
+
+    def row_from(self, key: Key, known: Mapping[str, object]) -> Row:
+        """The row of a key by itself, from what `known` gave; forgets all other rows."""
+        self._cases.clear()
+        self.streams = Streams()
+        case = self.case_of(key)
+        if known["S"] is not None:
+            self.kind_scales[key.group] = known["S"]
+        case.off, case.failing, case.imprecise = (
+            known[name] for name in ("off", "failing", "imprecise")
+        )
+        case.failing_setups.update(known["failing_setups"])
+        case.recent.extend(known["recent"])
+        for name in ("longest_sum", "kinks", "inherited"):
+            getattr(case, name).restore(known[name])
+        for text in known["streams"]:
+            self.came_around(Key.parse(text, self.logs.cases))
+        return self.row(key)
 
     def row(self, key: Key) -> Row:
         """The next row, with its cause where one is known."""

@@ -7,6 +7,8 @@ float32 may have none of them, and Paddle's one.  Such an error is that of one v
 back through all layers before.  NumPy only.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from common.logs.key import Key
@@ -24,6 +26,14 @@ class Kinks:
         self._rectified = False  # whether some tensor is zero in part
         self._expected = 0.0  # activations that float32's noise may put across 0
         self._part = 0.0  # how large a part of a gradient such an error was, where one was seen
+
+    def state(self) -> list[object]:
+        """What they have shown, for JSON."""
+        return [bool(self._rectified), float(self._expected), float(self._part)]
+
+    def restore(self, state: Sequence) -> None:
+        """Remember what `state` gave."""
+        self._rectified, self._expected, self._part = state
 
     def see(self, row: Row, values: np.ndarray) -> None:
         """Take in a tensor of the forward pass: its row, and the reference's float64 values."""

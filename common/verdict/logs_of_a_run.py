@@ -31,9 +31,18 @@ _FLOAT32 = ("ref32", "cand32")
 
 
 class Logs:
-    """The logs of one judgement by name, those that there are, with their sidecars."""
+    """The logs of one judgement by name, those that there are, with their sidecars.
 
-    def __init__(self, stack: ExitStack, sources: Mapping[str, str | os.PathLike | Mapping | None]):
+    parts   the logs hold some of the tensors that their sidecars are about, as those of a bundle
+    """
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        sources: Mapping[str, str | os.PathLike | Mapping | None],
+        parts: bool = False,
+    ):
+        self._parts = parts
         self._logs: dict[str, Mapping[str, np.ndarray]] = {}
         self.sidecars = dict.fromkeys(LOGS, Sidecar())  # one that says nothing: none is there
         for name, source in sources.items():
@@ -69,6 +78,8 @@ class Logs:
     def _note_sums(self, name: str) -> None:
         log = self._logs[name]
         for key, shape in self.sidecars[name].sums.items():
+            if self._parts and key not in log:
+                continue
             if key not in log or log.shape(key) != shape_of_sums(shape):
                 raise LogError(
                     f"{log.path}: its sidecar says that it holds sums of {printable(key)}, a "

@@ -45,6 +45,7 @@ class Streams:
     def __init__(self):
         self._seen: dict[tuple[str, str], list[np.ndarray]] = {}
         self._backward: set[tuple[str, str]] = set()
+        self._keys: dict[tuple[str, str], list[str]] = {}  # those of the values that were seen
 
     def explains(
         self, key: Key, parent: str, ref64: np.ndarray | None, local64: np.ndarray | None
@@ -62,6 +63,8 @@ class Streams:
         if key.is_gradient:
             known = code in self._backward
             self._backward.add(code)
+            if not known:
+                self._keys.setdefault(code, []).append(str(key))
             return known
         if ref64.shape != local64.shape or ref64.size > _MOST or ref64.dtype.kind not in "fiub":
             return False
@@ -70,7 +73,12 @@ class Streams:
             known = any(_is_multiple(off, former) for former in self._seen.get(code, ()))
         if not known:
             self._seen.setdefault(code, []).append(off)
+            self._keys.setdefault(code, []).append(str(key))
         return known
+
+    def seen(self, key: Key, parent: str | None) -> list[str]:
+        """The keys by which this module's code is known, before this one."""
+        return list(self._keys.get((key.case, parent), ()))
 
 
 def _is_multiple(off: np.ndarray, former: np.ndarray) -> bool:

@@ -1,0 +1,60 @@
+"""Put what the checks have left into one file, for somebody who is to believe it.
+
+    python -m common.bundle [--from DIR] [--model NAME|FOLDER] [--to FILE]
+
+`make check` ends by writing one.  It holds the guide's pairs and reprod_log's reports under the
+names of all three dialects, every verdict, and the tensors behind those that may be doubted.
+`python -m common.verify FILE` verifies it, without either framework.  Nothing is run here.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.check.bundle import NAME, bundle_results, judge_again, say_written
+from common.check.flags import Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.check_all import all_steps
+from common.system.checkout import ROOT
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    return guarded(options.debug, lambda: _write(options))
+
+
+def _parser() -> Parser:
+    parser = Parser(__doc__, "python -m common.bundle")
+    parser.add_argument(
+        "--from",
+        type=Path,
+        dest="source",
+        metavar="DIR",
+        help="the folder that the checks wrote to with --out: --from /tmp/logs",
+    )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        metavar="FILE",
+        help="the file to write; log/bundle.zip, or DIR/bundle.zip: --to /tmp/bundle.zip",
+    )
+    return parser.take("model", "allow", "strict", "debug")
+
+
+def _write(options) -> int:
+    given = CheckOptions(
+        models=tuple(options.model or ["all"]),
+        out=options.source,
+        allow=tuple(options.allow),
+        strict=options.strict,
+    )
+    base = options.source or ROOT / "log"
+    results = judge_again(all_steps(), given)
+    say_written(bundle_results(results, given, options.to or base / NAME, base / "report.html"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""Put what the steps have left into a bundle: a check's own results, or those of an earlier one."""
+
+import dataclasses
+import platform
+import shlex
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from common.check.options import CheckOptions
+from common.check.result import Result
+from common.check.runner import judge_model
+from common.check.steps import Step
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.pair.pairs import Pair, load_pairs
+from common.pair.request import RunRequest
+from common.report import terminal as report
+from common.report.bundle import Judged, Written, write_bundle
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+
+NAME = "bundle.zip"
+# Of a request, what makes other results, and the option that says it.
+ASKED = (
+    *("preset", "seed", "device", "weights", "train", "cases", "probes", "no_probe", "epochs"),
+    *("steps", "seeds", "given_gradients_above", "keep", "transplant"),
+)
+_OPTIONS = {"cases": "case", "probes": "probe"}
+
+
+def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
+    """The results that are there of these steps and models, judged as --compare-only does.
+
+    Raises UserError where there is none, or where logs can show nothing.
+    """
+    results = []
+    for pair in load_pairs(options.models):
+        for step in steps:
+            folder = _base(step, options) / pair.name
+            logs = [ResultFolder(folder).log(step.judged[0], side) for side in SIDES]
+            if not all(log.is_file() for log in logs):
+                continue
+            told = read_sidecar(logs[0]) or Sidecar()
+            run = RunRequest(
+                cases=tuple(told.cases), probes=tuple(told.probes), no_probe=bool(told.no_probe)
+            )
+            how = replace(options, run=run, compare_only=True, keep_seen=True)
+            result = judge_model(step, pair, folder, how)
+            result.folder = folder
+            if result.error:
+                raise UserError(result.error)
+            results.append(result)
+    if not results:
+        where = options.out or "step*/log"
+        raise UserError(f"{where}: no results of {', '.join(options.models)}: run a check first")
+    return results
+
+
+def _base(step: Step, options: CheckOptions) -> Path:
+    """The folder of a step's results."""
+    base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
+    return base / step.other
+
+
+def bundle_results(
+    results: Sequence[Result], options: CheckOptions, path: Path, page: Path | None = None
+) -> Written:
+    """Write a bundle of results that were judged with `keep_seen`.
+
+    page   the report of all steps, where there is one
+    """
+    pairs = {pair.name: pair for pair in load_pairs(options.models)}
+    parts, errors = [], {}
+    for result in results:
+        step = result.step
+        if result.error:
+            errors[f"step {step.number}, {result.model}"] = result.error
+            continue
+        part = _part(result, pairs[result.model], options)
+        part.reports[f"{_name(step)}.html"] = _base(step, options) / "report.html"
+        if page is not None:
+            part.reports["report.html"] = page
+        parts.append(part)
+    parts.sort(key=lambda part: (part.number, part.step, part.model))
+    return write_bundle(path, parts, _about(), options.strict, options.allow, errors)
+
+
+def _name(step: Step) -> str:
+    return f"{step.name}_{step.other}" if step.other else step.name
+
+
+def _part(result: Result, pair: Pair, options: CheckOptions) -> Judged:
+    """What a bundle is to hold of one result."""
+    asked = _asked(result)
+    return Judged(
+        number=result.step.number,
+        step=_name(result.step),
+        model=result.model,
+        folder=result.folder,
+        stems=result.step.judged,
+        guide_stem=result.step.guide_stem,
+        threshold=result.step.guide_threshold,
+        rows=result.rows,
+        notes=result.notes,
+        command=_command(result.step, pair, asked, options),
+        guide_passed=result.guide_passed,
+        guide_all_passed=result.guide_all_passed,
+        seen=result.seen,
+        asked=asked | {"built_in": pair.built_in},
+    )
+
+
+def _asked(result: Result) -> dict[str, object]:
+    """What the torch side was asked for, where it is not the default."""
+    files = ResultFolder(result.folder)
+    request = RunRequest()
+    for path in (files.path / "request_torch_full.json", files.path / "request_torch.json"):
+        if path.is_file():
+            with suppress(UserError):  # of a later version
+                request = RunRequest.read(path)
+                break
+    else:
+        told = read_sidecar(files.log(result.step.judged[0], "torch")) or Sidecar()
+        weights = None if told.weights == "initial" else told.weights
+        request = RunRequest(
+            preset=told.preset or "default",
+            seed=told.seed or 0,
+            device=told.device or "cpu",
+            weights=weights,
+            train=bool(told.train),
+            cases=tuple(told.cases),
+            probes=tuple(told.probes),
+            no_probe=bool(told.no_probe),
+        )
+    usual = {field.name: field.default for field in dataclasses.fields(RunRequest)}
+    found = {name: getattr(request, name) for name in ASKED}
+    found = {name: value for name, value in found.items() if value != usual[name]}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
+
+
+def _command(step: Step, pair: Pair, asked: dict[str, object], options: CheckOptions) -> str:
+    """What to type to run the same check again, from the checkout's root."""
+    words = ["python", step.check, "--model", pair.model]
+    for name, value in asked.items():
+        option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+        values = value if isinstance(value, list) else [value]
+        for one in values:
+            words += [option] if one is True else [option, str(one)]
+    words += ["--strict"] if options.strict else []
+    words += [word for name in options.allow for word in ("--allow", name)]
+    return shlex.join(words)
+
+
+def say_written(written: Written) -> None:
+    """Tell where a bundle is, what it holds, and its root."""
+    report.say(
+        f"bundle: {written.path}, {written.size / 1e6:.1f} MB, {written.files} files; "
+        f"{written.rows:,} rows, {written.inside:,} of them with their tensors"
+    )
+    report.say(f"root: {written.root}")
+    report.say(f"verify it: python -m common.verify {written.path}")
+
+
+# ---- the checkout -------------------------------------------------------------------------------
+
+
+def _about() -> dict[str, object]:
+    """What the manifest says of all: which checkout, and what wrote it."""
+    return {
+        "commit": commit(),
+        "written_by": {"python": platform.python_version(), "numpy": np.__version__},
+    }
+
+
+def commit() -> dict[str, object]:
+    """The checkout's commit, and whether files were changed since; "unknown" without git."""
+    found = _git("rev-parse", "HEAD") if (ROOT / ".git").exists() else None
+    if found is None:
+        return {"id": "unknown"}
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    return {"id": found, "changed": None if changed is None else bool(changed)}
+
+
+def _git(*words: str) -> str | None:
+    """What git says; None where it does not."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,207 @@
+"""Run a bundle's checks again in this checkout, and compare what comes out with what is in it.
+
+Nothing of the bundle is executed: of it are taken numbers and names, such as the seed, and each is
+looked at as those of any request are.  Built-in models come from this checkout, a user's own pair
+from the folder that is named here.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from common.check.bundle import ASKED
+from common.check.options import CheckOptions
+from common.check.result import Result
+from common.check.runner import run_step
+from common.check.steps import Step
+from common.logs.pickle_machine import printable
+from common.logs.reader import Log, read_log
+from common.logs.result_folder import FLOAT64, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.pair.pairs import built_in_models, load_pair
+from common.pair.request import RunRequest
+from common.report import terminal as report
+from common.system.archive import Archive, is_safe
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.json_file import parse_json, write_json
+from common.verdict.bundle_part import ROWS
+from common.verdict.context import Context
+from common.verdict.row import AGREEING
+from common.verdict.rule import judge_tensor
+
+_MUST_BE_GIVEN = ("weights",)  # a file of the author's: --rerun cannot know where it is here
+
+
+@dataclass
+class Rerun:
+    """What running again found."""
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def rerun(bundle: Path, all_steps: Sequence[Step], pairs: Sequence[Path] = ()) -> Rerun:
+    """Run every part of a verified bundle again.
+
+    pairs   the folders of users' own pairs; those of others are not run
+    """
+    found = Rerun()
+    steps = {step.name: step for step in all_steps}
+    own = {pair.name: pair for pair in (load_pair(str(path)) for path in pairs)}
+    with tempfile.TemporaryDirectory(prefix="rerun-") as name, Archive(bundle) as archive:
+        folder = Path(name)
+        manifest, _ = archive.manifest()
+        for entry in archive.entries:
+            if entry != "manifest.json":
+                archive.unpack(entry, folder / "bundle")
+        for part in manifest["parts"]:
+            title = f"{part['step']}, {printable(part['model'])}"
+            step = steps.get(part["step"])
+            asked = part.get("asked", {})
+            try:
+                model = _model(part, own)
+                if step is None:
+                    raise UserError("its check is another than the five steps'")
+                options = _options(asked, model, manifest, folder / "again")
+                with report.progress() as on_progress:
+                    result = run_step(step, options.taken_by(step.takes), on_progress)[0]
+                if result.error:
+                    raise UserError(result.error)
+            except UserError as error:
+                found.notes.append(f"{title}: not run again: {error}")
+                continue
+            _compare(part, folder / "bundle", result, title, found)
+    return found
+
+
+def _model(part: Mapping, own: Mapping) -> str:
+    """What --model takes for a part's model, in this checkout; raises UserError."""
+    name = part["model"]
+    if part.get("asked", {}).get("built_in") is True and name in built_in_models():
+        return name
+    if name in own:
+        return own[name].model
+    raise UserError("a pair that is not of this checkout: name its folder, --pair FOLDER")
+
+
+def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckOptions:
+    """The options of the same check; raises UserError for a request that none could make."""
+    told = {name: asked[name] for name in ASKED if name in asked}
+    for name in _MUST_BE_GIVEN:
+        if name in told and told[name] not in ("stirred", "trained-like"):
+            raise UserError(f"it was run with --{name}, a file that is not in the bundle")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "request.json"
+        write_json(path, {"model": model, **told})
+        request = RunRequest.read(path)
+    return CheckOptions(
+        run=replace(request, model=""),
+        models=(model,),
+        out=out,
+        strict=bool(manifest["strict"]),
+        allow=tuple(word for word in ("precision", "nan") if word in manifest["allow"]),
+        report=False,
+        keep_seen=True,
+    )
+
+
+def _compare(part: Mapping, bundle: Path, result: Result, title: str, found: Rerun) -> None:
+    """Rows' verdicts and the tensors that are inside, against those of now."""
+    folder = bundle / part["folder"]
+    lines = (folder / ROWS).read_bytes().splitlines()
+    rows = {row["key"]: row for row in (parse_json(line, ROWS) for line in lines)}
+    now = {row.key: row for row in result.rows}
+    odd = sorted(rows.keys() ^ now.keys())
+    if odd:
+        where = "in the bundle" if odd[0] in rows else "now"
+        found.problems.append(
+            f"{title}: run again, {len(odd)} rows are there once only, such as {printable(odd[0])} "
+            f"({where})"
+        )
+    others = [key for key in rows if key in now and rows[key]["verdict"] != now[key].verdict]
+    alike = {*AGREEING, "FLIP"}  # which of them it is may be rounding's choice on another machine
+    wrong = [k for k in others if not {rows[k]["verdict"], now[k].verdict} <= alike]
+    for key in wrong[:5]:
+        found.problems.append(
+            f"{title}: run again, {printable(key)} is {now[key].verdict}, and "
+            f"{rows[key]['verdict']} is in the bundle"
+        )
+    _compare_tensors(part, folder, result, title, found)
+    same = len(rows) - len(odd) - len(others)
+    found.notes.append(f"{title}: run again, {same:,} of {len(rows):,} rows have the same verdict")
+
+
+def _compare_tensors(part, folder: Path, result: Result, title: str, found: Rerun) -> None:
+    """Tensors must be the same bits, or the same function's but for rounding on another machine."""
+    bits = rounding = 0
+    for stem in part["stems"]:
+        if not is_safe(stem):
+            continue
+        for side in SIDES:
+            _note_sources(folder, result.folder, stem, side, title, found)
+            with ExitStack() as stack:
+                logs = [
+                    _opened(stack, ResultFolder(base).log(stem, side, run))
+                    for run in ("", FLOAT64)
+                    for base in (folder, result.folder)
+                ]
+                if None in logs[:2]:
+                    continue
+                scales = _scales(result)
+                for key in logs[0]:
+                    arrays = [None if log is None or key not in log else log[key] for log in logs]
+                    if arrays[1] is None:
+                        continue  # a row that is there once only
+                    if _same(arrays[0], arrays[1]) and _same(arrays[2], arrays[3]):
+                        bits += 1
+                    elif _rounding(key, arrays, scales):
+                        rounding += 1
+                    else:
+                        found.problems.append(
+                            f"{title}: run again, {side}'s {printable(key)} is another one"
+                        )
+    found.notes.append(
+        f"{title}: run again, {bits:,} tensors came out with the same bits, {rounding:,} but for "
+        "rounding"
+    )
+
+
+def _opened(stack: ExitStack, path: Path) -> Log | None:
+    return stack.enter_context(read_log(path)) if path.is_file() else None
+
+
+def _scales(result: Result) -> dict[str, float]:
+    """Key -> S of its group, of the rows of now."""
+    found = {}
+    for stem in result.seen.values():
+        found |= {seen.key: seen.scale for seen in stem if seen.scale is not None}
+    return found
+
+
+def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes()
+
+
+def _rounding(key: str, arrays: list, scales: Mapping[str, float]) -> bool:
+    """True for one side's tensor of then and of now where rounding explains what differs."""
+    context = Context(kind_scale=scales.get(key), may_be_masked=True, allow_nan=True)
+    return judge_tensor(key, *arrays, context).verdict in (*AGREEING, "CLOSE", "PRECISION")
+
+
+def _note_sources(old: Path, new: Path, stem: str, side: str, title: str, found: Rerun) -> None:
+    """Say where the model's files, or the versions, are not those of the bundle."""
+    told = [read_sidecar(ResultFolder(f).log(stem, side)) or Sidecar() for f in (old, new)]
+    if told[0].sources != told[1].sources:
+        found.notes.append(f"{title}: {side}'s model here is another text than the bundle's")
+    versions = [f"{s.framework} {s.framework_version}" for s in told]
+    if versions[0] != versions[1]:
+        found.notes.append(
+            f"{title}: {printable(versions[1])} here, {printable(versions[0])} there"
+        )

@@ -1,0 +1,721 @@
+"""Verify a bundle: every file, every row whose tensors are inside, every line of every report.
+
+`verify_bundle` unpacks an archive (common/system/archive.py) into a private folder, executes
+nothing of it and needs neither framework.  What contradicts itself is a problem, a sentence that
+names the file; what cannot be derived again is counted, with the reason.  NumPy only.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from common.logs import hand_in
+from common.logs.guide_pair import full_stem
+from common.logs.pickle_machine import printable
+from common.logs.reader import Log, read_log
+from common.logs.result_folder import FLOAT64, LogName, ResultFolder
+from common.logs.sidecar import CHOICE, Sidecar, read_sidecar, sidecar_path
+from common.system.archive import MANIFEST, Archive, file_problems, is_safe
+from common.system.errors import LogError, UserError
+from common.system.frameworks import SIDES
+from common.system.hashes import file_sha256
+from common.system.json_file import parse_json
+from common.verdict.bundle_part import (
+    INSIDE,
+    MOST_TRIED,
+    ROWS,
+    SAMPLE,
+    SCALES,
+    WORST,
+    Place,
+    drawn,
+    environment_of,
+    most_used,
+    not_green,
+    place_of,
+    rows_hash,
+)
+from common.verdict.independence import sidecar_problems
+from common.verdict.measures import largest_scale
+from common.verdict.replay import Replay, differences, same_number
+from common.verdict.row import AGREEING, SEVERITY, Row, claim, exit_code, worst
+from common.verdict.tolerances import tolerance
+
+_WITNESS = re.compile(
+    r"(?P<case>.+)/witness/(?P<kind>sgd_step|finite_difference)/(?P<side>torch|paddle)"
+)
+NO_TENSORS = "their tensors are not inside"
+BY_STEP = "claims of a step's own; they do not contradict their numbers"
+SETTLED = "derived up to what all rows together decide"
+MOST_PROBLEMS = 50  # of one part: who has edited everything needs no longer list
+
+_NUMBERS = (
+    *("mean_abs", "max_abs", "gap", "noise_ref", "noise_cand", "scale", "allowed"),
+    *("worst_ref", "worst_cand"),
+)
+_COUNTS = ("of_sums", "size", "nans")
+_FLAGS = ("capped", "origin", "noise_only", "inside")
+_TEXTS = ("stem", "key", "verdict", "measure", "excuse", "note", "model")
+_FIELDS = {"stem", *Row.__slots__}
+_KNOWN = {
+    *("off", "failing", "failing_setups", "imprecise", "recent", "longest_sum", "kinks"),
+    *("inherited", "streams"),
+}
+
+
+@dataclass
+class Verification:
+    """What verifying a bundle found."""
+
+    root: str = ""
+    commit: str = ""
+    files: int = 0
+    rows: int = 0
+    derived: int = 0  # rows whose verdict and numbers came out the same
+    lines: int = 0  # of reprod_log's reports
+    arrays: int = 0  # of the guide's pairs that are those of the logs, bit by bit
+    not_derived: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    verdicts: list[dict[str, object]] = field(default_factory=list)  # of each part, from its rows
+
+    def as_json(self) -> dict[str, object]:
+        """What --json writes."""
+        return {**vars(self), "not_derived": dict(self.not_derived)}
+
+
+def verify_bundle(path: Path, root: str = "") -> Verification:
+    """Verify a bundle; raises ArchiveError for a file that is none, or that is not to be unpacked.
+
+    root   what its author says that the manifest's hash is; empty: unknown
+    """
+    with TemporaryDirectory(prefix="verify-") as name, Archive(path) as archive:
+        folder = Path(name)
+        manifest, found_root = archive.manifest()
+        found = Verification(root=found_root, files=len(archive.entries))
+        if archive.comment != found_root:
+            found.problems.append(f"{MANIFEST} is not the one that the bundle was written with")
+        if root and root.strip().lower() != found_root:
+            found.problems.append(
+                f"the root is {found_root}, not {printable(root.strip())}: this is another bundle"
+            )
+        found.problems += file_problems(manifest, archive, folder)
+        try:
+            _verify_parts(manifest, folder, found)
+        except _Odd as error:
+            found.problems.append(f"{MANIFEST}: {error}")
+    return found
+
+
+class _Odd(Exception):
+    """JSON of somebody else that is not as a bundle has it, in a sentence."""
+
+
+def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
+    parts = _of(manifest, "parts", list)
+    strict, allow = _of(manifest, "strict", bool), _of(manifest, "allow", list)
+    found.commands = [printable(str(c)) for c in _of(manifest, "commands", list)]
+    commit = manifest.get("commit")
+    commit = commit if isinstance(commit, dict) else {}
+    found.commit = printable(str(commit.get("id")))
+    found.commit += " and uncommitted changes" if commit.get("changed") else ""
+    told: list[Sidecar] = []
+    names: set[str] = set()
+    for about in parts:
+        if not isinstance(about, dict):
+            raise _Odd("one of its parts is no object")
+        part = _Part(about, folder, strict, "nan" in allow)
+        if part.name in names:
+            raise _Odd(f"it names {part.name} twice")
+        names.add(part.name)
+        try:
+            part.verify()
+        except _Odd as error:
+            part.problem(str(error))
+        except (UserError, OSError) as error:
+            part.problem(str(error).replace(f"{folder}/", ""))
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+            part.problem(f"it is not as a bundle has it ({type(error).__name__}: {error})"[:300])
+        told += part.sidecars.values()
+        part.report(found)
+    if _of(manifest, "rows", int) != found.rows:
+        found.problems.append(
+            f"{MANIFEST} speaks of {manifest['rows']} rows, and {found.rows} are there"
+        )
+    _compare_manifest(manifest, told, found)
+    if not found.rows:
+        found.problems.append("it holds no row: nothing is shown")
+
+
+def _compare_manifest(manifest: Mapping, told: Sequence[Sidecar], found: Verification) -> None:
+    """What the manifest repeats of the sidecars must be what they say."""
+    seeds = sorted({sidecar.seed for sidecar in told if sidecar.seed is not None})
+    if manifest.get("seeds") != seeds:
+        found.problems.append(f"{MANIFEST}: its seeds are not those of the sidecars, {seeds}")
+    environments = [environment_of(str(sidecar.side), sidecar) for sidecar in told]
+    listed = _of(manifest, "environments", list)
+    if any(one not in listed for one in environments) or any(
+        one not in environments for one in listed
+    ):
+        found.problems.append(f"{MANIFEST}: its environments are not those of the sidecars")
+
+
+def _of(record: Mapping, name: str, kind: type):
+    value = record.get(name)
+    if type(value) is not kind:
+        raise _Odd(f"its {name} is not as a bundle has it")
+    return value
+
+
+class _Part:
+    """One step of one model: all that its files say of each other."""
+
+    def __init__(self, about: Mapping, folder: Path, strict: bool, allow_nan: bool):
+        self.about = about
+        self.base = folder
+        self.name: str = _of(about, "folder", str)
+        self.hand_in: str = _of(about, "hand_in", str)
+        if not is_safe(self.name) or not is_safe(self.hand_in):
+            raise _Odd("a part's folder is no name for a folder")
+        self.folder = folder / self.name
+        self.strict, self.allow_nan = strict, allow_nan
+        self.stems: list[str] = _of(about, "stems", list)
+        self.guide: str = _of(about, "guide", str)
+        for stem in (*self.stems, self.guide):
+            if not isinstance(stem, str) or not is_safe(stem):
+                raise _Odd("a stem is no name for a file")
+        self.rows: list[dict] = []
+        self.of_place: dict[Place, dict] = {}
+        self.sidecars: dict[str, Sidecar] = {}  # file of a log -> what its sidecar says
+        self.derived: set[int] = set()  # ids of rows
+        self.settled = 0
+        self.lines = self.arrays = 0
+        self.guide_passed: bool | None = None
+        self.problems: list[str] = []
+        self.largest: dict[
+            str, tuple[float, int, int]
+        ] = {}  # scale, axis and size of a stem's rows
+
+    def problem(self, sentence: str, file: str = "") -> None:
+        """Note what is wrong."""
+        self.problems.append(f"{self.name}{f'/{file}' if file else ''}: {sentence}")
+
+    def report(self, found: Verification) -> None:
+        """Add what was found to what was found of all."""
+        found.rows += len(self.rows)
+        found.verdicts.append(
+            {
+                "part": printable(self.name.partition("/")[2].replace("/", ", ")),
+                "verdict": worst([row["verdict"] for row in self.rows]),
+                "rows": len(self.rows),
+                "derived": len(self.derived),
+                "guide_passed": self.guide_passed,
+            }
+        )
+        found.derived += len(self.derived)
+        found.lines += self.lines
+        found.arrays += self.arrays
+        if len(self.problems) > MOST_PROBLEMS:
+            more = len(self.problems) - MOST_PROBLEMS
+            self.problems[MOST_PROBLEMS:] = [f"{self.name}: and {more:,} more"]
+        found.problems += self.problems
+        for row in self.rows:
+            if id(row) not in self.derived:
+                found.not_derived[NO_TENSORS if row["stem"] else BY_STEP] += 1
+        red = [r for r in self.rows if r["stem"] and r["verdict"] not in AGREEING]
+        without = [r for r in red if id(r) not in self.derived]
+        if without:
+            found.notes.append(
+                f"{self.name}: {len(without)} rows that are no plain agreement have no tensors "
+                f"inside, such as {printable(without[0]['key'])} ({without[0]['verdict']})"
+            )
+        if self.settled:
+            found.notes.append(f"{self.name}: {self.settled} rows {SETTLED}")
+
+    def verify(self) -> None:
+        """All of it."""
+        self.read_rows()
+        self.check_summary()
+        self.read_sidecars()
+        self.check_keys()
+        self.check_witnesses()
+        records = self.read_inside()
+        scales = self.read_scales()
+        self.check_choice_of_rows(records)
+        for stem in self.stems:
+            self.replay(stem, [r for r in records if r["stem"] == stem], scales.get(stem, {}))
+        self.check_hand_in()
+
+    # ---- rows -----------------------------------------------------------------------------------
+
+    def lines_of(self, name: str) -> Iterator[dict]:
+        """The objects of a file of JSON lines."""
+        for number, line in enumerate(self.bytes_of(name).splitlines(), 1):
+            yield parse_json(line, f"{name}, line {number}")
+
+    def bytes_of(self, name: str) -> bytes:
+        path = self.folder / name
+        if not path.is_file():
+            raise _Odd(f"{name} is missing")
+        return path.read_bytes()
+
+    def read_rows(self) -> None:
+        """Every row, with numbers where numbers belong."""
+        rows = list(self.lines_of(ROWS))
+        for row in rows:
+            problem = _odd_row(row)
+            if problem:
+                raise _Odd(f"{ROWS}: {problem}")
+            place = place_of(row)
+            if place in self.of_place and row["stem"]:
+                raise _Odd(f"{ROWS} has {printable(row['key'])} twice")
+            self.of_place[place] = row
+            if row["stem"] not in ("", *self.stems):
+                raise _Odd(f"{ROWS}: {printable(row['key'])} is of a log that is not listed")
+            if row["step"] != self.about.get("number") or row["model"] != self.about.get("model"):
+                self.problem(f"{printable(row['key'])} is a row of another step or model", ROWS)
+            if sentence := contradiction(row):
+                self.problem(f"{printable(row['key'])}: {sentence}", ROWS)
+        self.rows = rows
+        told = _of(self.about, "rows", dict)
+        if told.get("count") != len(rows):
+            self.problem(f"it has {len(rows)} rows, and {MANIFEST} says {told.get('count')}", ROWS)
+        if told.get("sha256") != rows_hash(self.bytes_of(ROWS)):
+            self.problem(f"these are not the rows that {MANIFEST} was written for", ROWS)
+
+    def check_summary(self) -> None:
+        """What all rows come to."""
+        verdicts = [row["verdict"] for row in self.rows]
+        counts: Counter[str] = Counter(verdicts)
+        told = {name: self.about.get(name) for name in ("verdict", "exit_code", "counts")}
+        found = {
+            "verdict": worst(verdicts),
+            "exit_code": exit_code(verdicts),
+            "counts": {name: counts[name] for name in reversed(SEVERITY) if counts[name]},
+        }
+        for stem in self.stems:
+            passed = [row["guide_passed"] is True for row in self.rows if row["stem"] == stem]
+            if stem == full_stem(self.guide) and passed:
+                told["guide_all_passed"] = self.about.get("guide_all_passed")
+                found["guide_all_passed"] = all(passed)
+        for name, value in found.items():
+            if told[name] != value:
+                self.problem(f"its rows come to the {name} {value}, and {MANIFEST} says otherwise")
+
+    # ---- sidecars -------------------------------------------------------------------------------
+
+    def read_sidecars(self) -> None:
+        """What the sidecars say of the logs and of each other."""
+        logs: dict[Path, LogName] = {}
+        told = _of(self.about, "logs", dict)
+        for file, about in told.items():
+            name = LogName.parse(file) if is_safe(file) and "/" not in file else None
+            if name is None or not isinstance(about, dict):
+                raise _Odd(f"{printable(file)} is no log's name")
+            path = self.folder / file
+            sidecar = read_sidecar(path)
+            if sidecar is None:
+                self.problem("its sidecar is missing", file)
+                continue
+            self.sidecars[file] = sidecar
+            logs[path] = name
+            if sidecar.seal is not None and not sidecar.sealed:
+                self.problem("its sidecar was edited: it does not fit its own seal", file)
+            if about.get("sha256") != sidecar.log_sha256:
+                self.problem(f"its sidecar is of another log than {MANIFEST} says", file)
+            inside = about.get("inside")
+            if (inside == "none") == path.is_file():
+                self.problem(f"{MANIFEST} says otherwise of whether it is inside", file)
+            if inside == "whole" and path.is_file() and file_sha256(path) != sidecar.log_sha256:
+                self.problem("it is not the log that its sidecar describes", file)
+            if sidecar.model != self.about.get("model"):
+                self.problem("its sidecar is of another model", file)
+        for path in sorted(self.folder.glob("*.npy")):
+            if path.name not in told:
+                self.problem(f"{MANIFEST} does not speak of this log", path.name)
+        for stem in self.stems:
+            for side in SIDES:
+                if str(LogName(stem, side)) not in told:
+                    raise _Odd(f"there is no {LogName(stem, side)}")
+        for sentence in sidecar_problems(logs, {p: self.sidecars[p.name] for p in logs}):
+            self.problem(sentence)
+
+    def check_keys(self) -> None:
+        """Each key that the sidecars list has a row, and each row is of a key that they list."""
+        for stem in self.stems:
+            sides = [self.sidecars.get(str(LogName(stem, side)), Sidecar()) for side in SIDES]
+            listed = [set(sidecar.places) for sidecar in sides]
+            rows = {key for of, key in self.of_place if of == stem}
+            choices = [
+                {k for k, name in sidecar.classes.items() if name == CHOICE} for sidecar in sides
+            ]
+            missing = (listed[0] & listed[1]) - rows - choices[0] - choices[1]
+            if missing:
+                self.problem(
+                    f"{len(missing)} tensors of both sides' {stem} logs have no row, such as "
+                    f"{printable(min(missing))}",
+                    ROWS,
+                )
+            more = rows - listed[0] - listed[1] if all(listed) else set()
+            if more:
+                self.problem(
+                    f"{len(more)} rows are of no tensor of the {stem} logs, such as "
+                    f"{printable(min(more))}",
+                    ROWS,
+                )
+
+    def check_witnesses(self) -> None:
+        """What the sidecars say of each side's gradient by itself must be what its rows say."""
+        for row in self.rows:
+            parts = _WITNESS.fullmatch(row["key"]) if not row["stem"] else None
+            if parts is None:
+                continue
+            file = LogName(full_stem(self.guide), parts["side"], FLOAT64)
+            seen = self.sidecars.get(str(file), Sidecar()).witness.get(parts["case"])
+            if seen is None:
+                self.problem(f"{printable(row['key'])}: no sidecar says so", ROWS)
+                continue
+            off = seen["sgd_off"]
+            if parts["kind"] == "finite_difference":
+                rise, slope = seen.get("finite_difference"), seen["directional"]
+                off = None if rise is None or slope is None else abs(rise - slope)
+            if not same_number(row["gap"], off):
+                self.problem(f"{printable(row['key'])}: its sidecar says {_shown(off)}", ROWS)
+
+    # ---- which rows have their tensors inside ----------------------------------------------------
+
+    def read_inside(self) -> list[dict]:
+        """What the rule was told of each row beside its tensors."""
+        records, seen = [], set()
+        for record in self.lines_of(INSIDE):
+            if not _is_record(record):
+                raise _Odd(f"{INSIDE} is not as a bundle has it")
+            place = place_of(record)
+            if place in seen or place not in self.of_place:
+                raise _Odd(f"{INSIDE}: {printable(place[1])} is there twice, or is no row")
+            seen.add(place)
+            records.append(record)
+        if self.about.get("inside") != len(records):
+            self.problem(f"it has {len(records)} rows, and {MANIFEST} says otherwise", INSIDE)
+        return records
+
+    def read_scales(self) -> dict[str, dict[str, tuple[float, str | None]]]:
+        """S of each group, and the key that has it."""
+        scales = parse_json(self.bytes_of(SCALES), SCALES)
+        for groups in scales.values():
+            for told in groups.values() if isinstance(groups, dict) else [None]:
+                fits = isinstance(told, list) and len(told) == 2 and _is_number(told[0])
+                if not fits or not (told[1] is None or isinstance(told[1], str)):
+                    raise _Odd(f"{SCALES} is not as a bundle has it")
+        return scales
+
+    def check_choice_of_rows(self, records: Sequence[Mapping]) -> None:
+        """The rows inside must be those that the rule of choice gives, none picked by hand."""
+        inside = {place_of(record): record["why"] for record in records}
+        left_out = {
+            (entry.get("stem"), entry.get("key"))
+            for entry in _of(self.about, "left_out", list)
+            if isinstance(entry, dict)
+        }
+        needed = [p for p in not_green(self.rows) if p not in inside and p not in left_out]
+        first = [p for p in most_used(self.rows)[: MOST_TRIED * WORST] if p not in left_out]
+        needed += [p for p in first[:WORST] if p not in inside]
+        for _, key in needed[:3]:
+            self.problem(f"the tensors of {printable(key)} should be inside, and are not", INSIDE)
+        order = [p for p in drawn(self.rows, rows_hash(self.bytes_of(ROWS))) if p not in left_out]
+        sampled = {place for place, why in inside.items() if why == SAMPLE}
+        ahead = 0
+        for place in order:
+            if place not in inside:
+                break
+            ahead += place in sampled
+        if ahead < len(sampled):
+            self.problem("its sample is not the one that the hash of all rows draws", INSIDE)
+
+    # ---- the rule, once more ---------------------------------------------------------------------
+
+    def replay(
+        self, stem: str, records: Sequence[Mapping], scales: Mapping[str, tuple[float, str | None]]
+    ) -> None:
+        """Make each row again from the tensors that are inside, and compare."""
+        paths = ResultFolder(self.folder).judged_logs(stem)
+        numbers = {group: float(told[0]) for group, told in scales.items()}
+        if not records:
+            return
+        with Replay(paths, numbers, self.strict, self.allow_nan, parts=True) as replay:
+            self.check_scales(stem, replay, records, scales)
+            for record in records:
+                row = self.of_place[place_of(record)]
+                try:
+                    self.replay_row(replay, row, record)
+                except (LogError, _Odd):
+                    raise
+                except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+                    self.problem(
+                        f"{printable(row['key'])}: what the rule was told of it is not as a bundle "
+                        f"has it ({type(error).__name__})",
+                        INSIDE,
+                    )
+
+    def replay_row(self, replay: Replay, row: dict, record: Mapping) -> None:
+        """Make one row again."""
+        key = row["key"]
+        shapes = {(name, k): tuple(shape) for name, k, shape in record.get("shapes", ())}
+        for (_, k), shape in shapes.items():
+            other = self.of_place.get((row["stem"], k))
+            if other is not None and tuple(other["shape"]) != shape:
+                self.problem(f"{printable(key)}: another shape of {printable(k)}", INSIDE)
+        again, reads = replay.row(key, record["known"], shapes)
+        if not reads.tensors and again.verdict == "INVALID" and row["verdict"] != "INVALID":
+            self.problem(f"the tensors of {printable(key)} are not in the logs", INSIDE)
+            return
+        if sentence := self.implausible(record["known"], row["stem"]):
+            self.problem(f"{printable(key)}: {sentence}", INSIDE)
+            return
+        before = record.get("before", {})
+        told = {**row, **before}
+        wrong = differences(told, again.as_json())
+        if wrong:
+            name = "verdict" if "verdict" in wrong else wrong[0]
+            self.problem(
+                f"{printable(key)}: its {name} is {_shown(again.as_json()[name])} by the rule, "
+                f"and {_shown(told.get(name))} is written",
+                ROWS,
+            )
+            return
+        if before:
+            if not _may_settle(row, before, self.strict or replay.built_in):
+                self.problem(f"{printable(key)}: nothing makes {row['verdict']} of it", ROWS)
+                return
+            self.settled += 1
+        self.derived.add(id(row))
+
+    def implausible(self, known: Mapping, stem: str) -> str:
+        """Why the rule cannot have been told this of the rows before; empty where it can."""
+        if stem not in self.largest:
+            rows = [row for row in self.rows if row["stem"] == stem]
+            scale = max((row["scale"] or 0.0 for row in rows), default=0.0)
+            axis = max((n for row in rows for n in row["shape"]), default=1)
+            size = max((row["size"] for row in rows), default=1)
+            self.largest[stem] = (scale, max(axis, 1), max(size, 1))
+        scale, axis, size = self.largest[stem]
+        if any(not _is_number(value) or value > 10 * scale for value in known["recent"]):
+            return "the rule was told of tensors before it that are larger than any is"
+        if known["longest_sum"][0] > axis or known["longest_sum"][1] > size:
+            return "the rule was told of longer tensors before it than there are"
+        return ""
+
+    def check_scales(self, stem: str, replay: Replay, records: Sequence[Mapping], scales) -> None:
+        """S must be that of the tensor that it is said to be of, and none inside may be larger."""
+        reference = "ref64" if "ref64" in replay.logs else "ref32"
+        log = replay.logs[reference]
+        largest: dict[str, float] = {}
+        for record in records:
+            key = record["key"]
+            group = replay.group(key)
+            if group and group not in scales:
+                self.problem(f"S of {printable(group)} is missing", SCALES)
+            if group and key in log:
+                largest[group] = max(largest.get(group, 0.0), largest_scale([log[key]]))
+        for group, (scale, holder) in scales.items():
+            if group not in largest:
+                continue
+            near = 1e-9 * max(abs(scale), largest[group])
+            off = largest[group] - scale
+            if off > near or holder is not None and off < -near:
+                self.problem(
+                    f"S of {printable(group)} is {largest[group]:.9g} by the tensors of the {stem} "
+                    f"logs, and {scale:.9g} is written",
+                    SCALES,
+                )
+            if holder is not None and holder not in log:
+                self.problem(f"{printable(holder)}, of which S is, is not inside", SCALES)
+
+    # ---- the hand-in -----------------------------------------------------------------------------
+
+    def check_hand_in(self) -> None:
+        """The guide's pair, its report, and the same in the other dialects."""
+        if self.guide not in hand_in.STEMS:
+            return
+        dialects = hand_in.names(self.guide)
+        own = {which: f"{self.hand_in}/{hand_in.NLP}/{n}" for which, n in dialects["nlp"].items()}
+        there = {which for which, name in own.items() if (self.base / name).is_file()}
+        for dialect, names in dialects.items():
+            for which, name in names.items():
+                other = self.base / self.hand_in / dialect / name
+                shown = f"{self.hand_in}/{dialect}/{name}"
+                if (which in there) != other.is_file():
+                    self.problems.append(f"{shown}: one dialect has it, and another has not")
+                elif which in there and other.read_bytes() != (self.base / own[which]).read_bytes():
+                    self.problems.append(f"{shown} is not the same file as {own[which]}")
+        if not there.issuperset(SIDES):
+            if there:
+                self.problems.append(f"{self.hand_in}: a side's log of {self.guide} is missing")
+            elif self.about.get("guide_passed") is not None:
+                self.problems.append(f"{self.hand_in}: the pair of {self.guide} is missing")
+            return
+        with ExitStack() as stack:
+            try:
+                logs = {s: stack.enter_context(read_log(self.base / own[s])) for s in SIDES}
+            except LogError as error:
+                self.problems.append(str(error).replace(f"{self.base}/", ""))
+                return
+            for side in SIDES:
+                self.check_selection(own[side], side, logs[side])
+            self.check_report(own, logs)
+
+    def check_report(self, own: Mapping[str, str], logs: Mapping[str, Log]) -> None:
+        """Each line of reprod_log's report, and whether the guide's rule is passed."""
+        threshold = self.about.get("threshold")
+        if not _is_number(threshold):
+            raise _Odd("its threshold is no number")
+        common = [key for key in logs["torch"] if key in logs["paddle"]]
+        if len(common) < max(map(len, logs.values())):
+            self.problems.append(f"{own['paddle']}: its keys are not those of {own['torch']}")
+        means = [hand_in.mean_difference(*(log[key] for log in logs.values())) for key in common]
+        passed = bool(means) and all(bool(mean <= threshold) for mean in means)
+        self.guide_passed = passed
+        if self.about.get("guide_passed") is not passed:
+            word = "passed" if passed else "not passed"
+            self.problems.append(f"{own['paddle']}: the guide's rule is {word}, not as {MANIFEST}")
+        path = self.base / own[hand_in.REPORT]
+        if not path.is_file():
+            return
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            self.problems.append(f"{own[hand_in.REPORT]}: it is no text")
+            return
+        problems = hand_in.report_problems(text, logs["torch"], logs["paddle"], threshold)
+        self.problems += [f"{own[hand_in.REPORT]}: {problem}" for problem in problems]
+        self.lines += 0 if problems else len(common)
+
+    def check_selection(self, name: str, side: str, log: Log) -> None:
+        """The guide's log holds what its sidecar says that it was selected from."""
+        path = self.base / name
+        sidecar = read_sidecar(path)
+        if sidecar is None:
+            self.problems.append(f"{sidecar_path(name)} is missing")
+            return
+        if sidecar.log_sha256 != file_sha256(path):
+            self.problems.append(f"{name} is not the file that its sidecar describes")
+        if sidecar.seal is not None and not sidecar.sealed:
+            self.problems.append(f"{sidecar_path(name)} was edited: it does not fit its own seal")
+        if (sidecar.side, sidecar.framework) != (side, side):
+            self.problems.append(f"{sidecar_path(name)}: it is {sidecar.side}'s, not {side}'s")
+        source = sidecar.selected
+        if not source:
+            self.problems.append(f"{sidecar_path(name)} does not say what it was selected from")
+            return
+        full = self.sidecars.get(source["log"])
+        if full is None or full.log_sha256 != source["sha256"]:
+            self.problems.append(f"{sidecar_path(name)}: it was selected from another log")
+            return
+        for entry in ("seed", "preset", "model", "inputs_sha256", "weights_sha256", "framework"):
+            if getattr(full, entry) != getattr(sidecar, entry):
+                self.problems.append(
+                    f"{sidecar_path(name)}: another {entry} than {source['log']}'s sidecar says"
+                )
+        if set(log) != set(source["keys"]):
+            self.problems.append(f"{name}: its keys are not those that its sidecar lists")
+            return
+        whole = self.folder / source["log"]
+        if not whole.is_file():
+            return
+        with read_log(whole) as values:
+            for key, full_key in source["keys"].items():
+                if full_key not in values:
+                    continue
+                a, b = log[key], values[full_key]
+                if (a.dtype, a.shape) != (b.dtype, b.shape) or a.tobytes() != b.tobytes():
+                    self.problems.append(
+                        f"{name}: {printable(key)} is not what {self.name}/{source['log']} holds"
+                    )
+                else:
+                    self.arrays += 1
+
+
+def _shown(value: object) -> str:
+    return printable(value if isinstance(value, str) else json.dumps(value))[:120]
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)
+
+
+def _odd_row(row: Mapping) -> str:
+    """Why an object is no row; empty where it is one."""
+    if set(row) != _FIELDS:
+        return "a row has other entries than rows have"
+    key = printable(str(row["key"]))
+    if any(not isinstance(row[name], str) for name in _TEXTS) or row["verdict"] not in SEVERITY:
+        return f"{key} is no row"
+    if any(row[name] is not None and not _is_number(row[name]) for name in _NUMBERS):
+        return f"{key} has something else for a number"
+    whole = [row[name] for name in _COUNTS] + [n for n in row["shape"] if True]
+    if any(type(n) is not int or n < 0 for n in whole):
+        return f"{key} has something else for a count"
+    if any(not isinstance(row[name], bool) for name in _FLAGS):
+        return f"{key} has something else for a yes or no"
+    return ""
+
+
+def contradiction(row: Mapping) -> str:
+    """What a row's own numbers say against it; empty for nothing."""
+    if row["measure"] == "claim":
+        off, allowed = (np.nan if row[n] is None else row[n] for n in ("gap", "allowed"))
+        wanted = claim(row["key"], off, allowed)
+        if off != off and row["verdict"] in ("DIVERGED", "INVALID"):
+            return ""  # infinity, for which JSON has no word
+        if (wanted.verdict, wanted.origin) != (row["verdict"], row["origin"]):
+            return f"{wanted.verdict} by its own numbers, and {row['verdict']} is written"
+        return ""
+    if row["verdict"] == "ROUNDING" and not row["excuse"] and row["gap"] is not None:
+        if row["allowed"] is not None and not row["gap"] <= row["allowed"]:
+            return "ROUNDING is written, and its gap is more than was allowed"
+    if row["verdict"] == "IDENTICAL" and row["max_abs"]:
+        return "IDENTICAL is written, and its values differ"
+    if row["mean_abs"] is not None and row["max_abs"] is not None:
+        if row["mean_abs"] > row["max_abs"] * (1 + 1e-3):
+            return "its mean difference is more than its largest"
+        guide = bool(np.float32(row["mean_abs"]) <= np.float32(tolerance("guide")))
+        near = abs(row["mean_abs"] - tolerance("guide")) <= 1e-9 * tolerance("guide")
+        if row["guide_passed"] is not None and row["guide_passed"] != guide and not near:
+            return "whether the guide's rule is passed is not what its mean difference says"
+    return ""
+
+
+def _is_record(record: Mapping) -> bool:
+    texts = all(isinstance(record.get(name), str) for name in ("stem", "key", "why"))
+    known, before = record.get("known"), record.get("before", {})
+    shapes = record.get("shapes", [])
+    sound = isinstance(known, dict) and set(known) == _KNOWN and isinstance(before, dict)
+    sound = sound and set(before) <= _FIELDS and isinstance(shapes, list)
+    return texts and sound and all(_is_shape(entry) for entry in shapes)
+
+
+def _is_shape(entry: object) -> bool:
+    if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], list):
+        return False
+    texts = isinstance(entry[0], str) and isinstance(entry[1], str)
+    return texts and all(type(n) is int and n > 0 for n in entry[2])
+
+
+def _may_settle(row: Mapping, before: Mapping, strict: bool) -> bool:
+    """Whether all rows together may make this verdict of the one that a row has by itself."""
+    was = before.get("verdict", row["verdict"])
+    if was == row["verdict"]:
+        return set(before) <= {"note", "origin", "excuse"}
+    if row["verdict"] == "INSIDE" or row["excuse"].startswith("matched by value"):
+        return row["inside"] and not strict
+    if row["verdict"] == "CONSTANT":  # what operators bring, shown in a run that is fed nothing
+        return was == "CARRIED"
+    return row["verdict"] in ("INVALID", "DIVERGED") and not strict

@@ -1,0 +1,80 @@
+"""One part of a bundle: what one step left of one model, and the names of the files in it.
+
+    evidence/STEP/MODEL/rows.jsonl      every row, as --json has it, with the stem of its logs
+    evidence/STEP/MODEL/inside.jsonl    which of these rows have their tensors here, and what the
+                                        rule was told of each beside its tensors
+    evidence/STEP/MODEL/scales.json     S of the groups of tensors that these rows belong to
+    evidence/STEP/MODEL/STEM_SIDE….npy  the logs: whole where they are small, else those tensors
+    evidence/STEP/MODEL/STEM_SIDE….json their sidecars as they were, which describe the whole logs
+
+Which rows are inside is no choice of the author's: all that do not agree, those that the guide asks
+for, those that used most of what they were allowed, the flips, and a sample that is drawn by the
+hash of all rows.  A tensor is never cut: a row whose tensors are too large is left out, and listed.
+NumPy only.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from common.logs.sidecar import Sidecar
+from common.verdict.row import AGREEING
+
+EVIDENCE, HAND_IN, TRAINING, REPORTS = "evidence", "hand_in", "training", "reports"
+ROWS, INSIDE, SCALES = "rows.jsonl", "inside.jsonl", "scales.json"
+
+WORST = 10  # rows of a step of a model that used most of what they were allowed
+MOST_TRIED = 3  # times that: where the first are too large, the next are taken
+SAMPLED_SIZE = 2_000  # values of a tensor: a few large ones would be the whole sample
+# Why a row is inside, in the order in which they are taken.
+NOT_GREEN, GUIDE, MOST_USED, LARGEST, SAMPLE, WHOLE = (
+    "not green",
+    "the guide's",
+    "most used",
+    "largest of its kind",
+    "sample",
+    "whole log",
+)
+
+Place = tuple[str, str]  # stem and key of a row
+
+
+def place_of(row: Mapping[str, object]) -> Place:
+    """What names a row within its part."""
+    return str(row["stem"]), str(row["key"])
+
+
+def not_green(rows: Iterable[Mapping[str, object]]) -> list[Place]:
+    """The rows that are no plain agreement, in their order: flips and excused ones too."""
+    return [place_of(r) for r in rows if r["stem"] and r["verdict"] not in AGREEING]
+
+
+def most_used(rows: Iterable[Mapping[str, object]]) -> list[Place]:
+    """The other rows, that which used most of what it was allowed first."""
+    shares = [
+        (-row["gap"] / row["allowed"], *place_of(row))
+        for row in rows
+        if row["stem"] and row["verdict"] in AGREEING and row["gap"] and row["allowed"]
+    ]
+    return [(stem, key) for _, stem, key in sorted(shares)]
+
+
+def rows_hash(content: bytes) -> str:
+    """The hash of all rows of a part, which draws its sample."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def drawn(rows: Iterable[Mapping[str, object]], seed: str) -> list[Place]:
+    """The rows that may be in a sample, in the order in which it takes them; large ones are not."""
+    places = [place_of(row) for row in rows if row["stem"] and row["size"] <= SAMPLED_SIZE]
+    return sorted(places, key=lambda p: hashlib.sha256(f"{seed} {p[0]} {p[1]}".encode()).digest())
+
+
+def environment_of(side: str, sidecar: Sidecar) -> dict[str, object]:
+    """What a sidecar says that its log was made in."""
+    return {
+        "side": side,
+        "framework": sidecar.framework,
+        "version": sidecar.framework_version,
+        "device": sidecar.device,
+        **{name: sidecar.environment[name] for name in sorted(sidecar.environment)},
+    }

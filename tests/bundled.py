@@ -1,0 +1,210 @@
+"""A small bundle without a framework, and hands that forge it, for tests of what verifies one."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from common.check.bundle import bundle_results, judge_again
+from common.check.options import CheckOptions
+from common.check_all import all_steps
+from common.logs.guide_pair import bring_pair
+from common.logs.hand_in import mean_difference
+from common.logs.reader import read_log
+from common.logs.sidecar import Sidecar, seal, write_sidecar
+from common.logs.writer import LogWriter
+from common.system.archive import MANIFEST, Archive, ArchiveWriter
+from common.system.checkout import ROOT
+from common.verdict.bundle_part import INSIDE, ROWS, rows_hash
+from common.verdict.row import SEVERITY, exit_code, worst
+
+PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
+FORWARD, BACKWARD = (f"evidence/{s}/small_cnn" for s in ("step1_forward", "step4_backward"))
+RUNS = (
+    *(("torch", "", np.float32), ("paddle", "", np.float32)),
+    *(("torch", "_fp64", np.float64), ("paddle", "_fp64", np.float64)),
+)
+
+
+def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
+    """A stem's four logs with sealed sidecars; tensors: key -> values, or an array for each run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(1)
+    for number, (side, suffix, dtype) in enumerate(RUNS):
+        path = folder / f"{stem}_{side}{suffix}.npy"
+        with LogWriter(path) as writer:
+            for key, values in tensors.items():
+                if isinstance(values, tuple):
+                    writer.add(key, values[number])
+                    continue
+                noise = 1e-7 if dtype == np.float32 else 1e-16
+                off = noise * rng.normal(size=np.shape(values))
+                writer.add(key, np.asarray(values * (1 + off), dtype))
+        sidecar = Sidecar(
+            schema=1,
+            step=stem,
+            model="small_cnn",
+            side=side,
+            framework=side,
+            framework_version="1.0",
+            framework_file=f"/site-packages/{side}/__init__.py",
+            frameworks_loaded=[side],
+            device="cpu",
+            preset="default",
+            seed=0,
+            train=False,
+            dtype=np.dtype(dtype).name,
+            inputs_sha256="1" * 64,
+            weights_sha256="2" * 64,
+            log_sha256=writer.sha256,
+            single_step=False,
+            batches={"": 5},
+            places={key: "torch_model.py:1" for key in tensors},
+            environment={"python": "3.11", "numpy": "2"},
+            command="python -m twin",
+            **entries,
+        )
+        write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
+    bring_pair(folder, stem.removesuffix("_all"))
+    write_report(folder, stem.removesuffix("_all"))
+
+
+def write_report(folder: Path, stem: str) -> None:
+    """What reprod_log writes of the guide's pair."""
+    stamp, lines, good = "[2026/11/22 21:00:00] root INFO: ", [], True
+    with (
+        read_log(folder / f"{stem}_torch.npy") as torch,
+        read_log(folder / f"{stem}_paddle.npy") as paddle,
+    ):
+        for key in torch:
+            mean = mean_difference(torch[key], paddle[key])
+            good &= (passed := not mean > 1e-6)
+            lines += [f"{key}: ", f"\tmean diff: check passed: {passed}, value: {mean}"]
+    lines.append(f"diff check {'passed' if good else 'failed'}")
+    (folder / f"{stem}_diff.log").write_text("".join(f"{stamp}{line}\n" for line in lines))
+
+
+def make_bundle(folder: Path) -> Path:
+    """A bundle of two steps: a wrong row, a flip, and more that agree than there is room for."""
+    rng = np.random.default_rng(0)
+    tensors = {f"body.{i:02d}": rng.normal(size=(5, 40)) for i in range(30)}
+    wrong = rng.normal(size=(5, 12))
+    tensors["body.wrong"] = tuple(
+        np.asarray(wrong * (1 + (side == "paddle") * 1e-3), dtype) for side, _, dtype in RUNS
+    )
+    scores = np.sort(rng.normal(size=(5, 4)), axis=1)
+    scores[0, 2] = scores[0, 3] - 1e-9
+    near = np.argsort(scores, axis=1)[:, -1]
+    flipped = near.copy()
+    flipped[0] = 2
+    runs = [scores.astype(dtype) for _, _, dtype in RUNS]
+    runs[1][0, 2:] = runs[1][0, [3, 3]] + np.float32([3e-7, 0])
+    runs[0][0, 2:] = runs[0][0, [2, 2]] + np.float32([0, 3e-7])
+    tensors["choice:scores"] = tuple(runs)
+    ordered = np.sort(scores, axis=1)
+    margin = ordered[:, -1] - ordered[:, -2]
+    tensors["choice:margin"] = tuple(np.asarray(margin, dtype) for _, _, dtype in RUNS)
+    tensors["choice"] = (near, flipped, near, near)
+    tensors["logits"] = rng.normal(size=(5, 4))
+    write_logs(
+        folder / "step1_forward" / "small_cnn",
+        "forward_all",
+        tensors,
+        choices={"choice": {"scores": "choice:scores", "margin": "choice:margin"}},
+        outputs={"main": ["logits"]},
+    )
+    tensors = {f"grad/body.{i:02d}": rng.normal(size=(5, 8)) * 0.1**i for i in range(12)}
+    for step in range(3):
+        tensors[f"sgd/{step:03d}/lr"] = np.float64(0.1)
+        tensors[f"sgd/{step:03d}/loss"] = np.float64(1.5 / (step + 1))
+        for i in range(4):
+            tensors[f"sgd/{step:03d}/weight/body.{i:02d}"] = rng.normal(size=(5, 8))
+    seen = {"sgd_worst": "body.00", "sgd_off": 2e-17, "largest_gradient": 1.0}
+    seen |= {"gradient_norm": 2.0, "largest_weight": 1.0, "directional": 0.5, "half": True}
+    witness = {"main": seen}
+    folder_of_4 = folder / "step4_backward" / "small_cnn"
+    write_logs(folder_of_4, "bp_align_all", tensors, witness=witness)
+    (folder / "report.html").write_text("<!doctype html><title>A report</title>")
+    path = folder / "bundle.zip"
+    options = CheckOptions(models=(PAIR,), out=folder)
+    bundle_results(judge_again(all_steps(), options), options, path, folder / "report.html")
+    return path
+
+
+class Forgery:
+    """A bundle's files, to be changed and put together again.
+
+    `write(rehashed=True)` is the attacker who makes every hash and every count fit again; without,
+    the manifest stays as it was.
+    """
+
+    def __init__(self, path: Path):
+        with Archive(path) as archive:
+            self.files = {n: archive.read(n) for n in archive.entries if n != MANIFEST}
+            self.manifest, _ = archive.manifest()
+
+    def part(self, folder: str) -> dict:
+        """What the manifest says of a part."""
+        return next(part for part in self.manifest["parts"] if part["folder"] == folder)
+
+    def lines(self, name: str) -> list[dict]:
+        """A file's JSON lines."""
+        return [json.loads(line) for line in self.files[name].splitlines()]
+
+    def put_lines(self, name: str, records: list[dict]) -> None:
+        """Put others in."""
+        lines = (json.dumps(record, separators=(",", ":")) + "\n" for record in records)
+        self.files[name] = "".join(lines).encode()
+
+    def edit_row(self, folder: str, key: str, **values) -> None:
+        """Put other values into a row."""
+        rows = self.lines(f"{folder}/{ROWS}")
+        row = next(row for row in rows if row["key"] == key)
+        row.update(values)
+        self.put_lines(f"{folder}/{ROWS}", rows)
+
+    def edit_json(self, name: str, **values) -> None:
+        """Put other entries into a JSON file."""
+        content = json.loads(self.files[name])
+        self.files[name] = json.dumps(content | values, indent=1).encode()
+
+    def edit_log(self, name: str, change, scratch: Path) -> None:
+        """Write a log with changed tensors: `change` takes and gives key -> array."""
+        path = scratch / "log.npy"
+        path.write_bytes(self.files[name])
+        with read_log(path) as log:
+            tensors = change({key: log[key].copy() for key in log})
+        with LogWriter(path) as writer:
+            for key, values in tensors.items():
+                writer.add(key, values)
+        self.files[name] = path.read_bytes()
+
+    def inside(self, folder: str, why: str) -> dict:
+        """The first row that is inside for this reason."""
+        records = self.lines(f"{folder}/{INSIDE}")
+        return next(record for record in records if record["why"] == why)
+
+    def write(self, path: Path, rehashed: bool) -> Path:
+        """Put it together."""
+        manifest = json.loads(json.dumps(self.manifest))
+        former = manifest.pop("files")
+        if rehashed:
+            for part in manifest["parts"]:
+                rows = self.lines(f"{part['folder']}/{ROWS}")
+                verdicts = [row.get("verdict") for row in rows]
+                sha256 = rows_hash(self.files[f"{part['folder']}/{ROWS}"])
+                part["rows"] = {"count": len(rows), "sha256": sha256}
+                if set(verdicts) <= set(SEVERITY):
+                    part["verdict"], part["exit_code"] = worst(verdicts), exit_code(verdicts)
+                    counts = {name: verdicts.count(name) for name in reversed(SEVERITY)}
+                    part["counts"] = {name: count for name, count in counts.items() if count}
+            manifest["rows"] = sum(part["rows"]["count"] for part in manifest["parts"])
+        with ArchiveWriter(path) as archive:
+            for name, content in self.files.items():
+                archive.add(name, content)
+            if rehashed:
+                archive.finish(manifest)
+            else:
+                archive.finish({**manifest, "files": former})
+        return path
