@@ -1,11 +1,13 @@
 """Write the generated parts of README.md and docs/, and pics/, from a check's report.
 
-    make check                                    leaves log/report.json
-    python -m tools.readme                        README.md, docs/ and pics/ from it
+    make check                                    leaves log/report.json and the logs
+    python -m tools.readme                        README.md, README_cn.md, docs/ and pics/ from it
     python -m tools.readme --fault FAULTY.json    also the rows of a run with a planted fault
     python -m tools.readme --faults FILE          also the catalogue's parts, from `make faults`
+    python -m tools.readme --red                  also the red block: plants a fault in a copy of
+                                                  the checkout and runs the check on it
 
-A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, each in one page alone.
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page of each language.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -22,25 +25,30 @@ from common.report.terminal import COLOURS
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import worst
+from tools import page_tables
+from tools.page_tables import cells, share
 from tools.twins import markdown_table
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
-OURS = 2  # of the sentences on faults: those on this workbench, before those on other tools
 
 
 def main(arguments: list[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--fault", type=Path)
     parser.add_argument("--faults", type=Path, metavar="FILE")
+    parser.add_argument("--red", action="store_true")
     options = parser.parse_args(arguments)
     try:
         rows = _rows(options.report)
         faulty = _rows(options.fault) if options.fault else []
         if options.faults and not options.faults.is_file():
             raise UserError(f"{options.faults}: there is no such file; run `make faults` first")
+        red = {"red": red_block()} if options.red else {}
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -49,35 +57,90 @@ def main(arguments: list[str] | None = None) -> int:
     curves = ROOT / "step5_train" / "log" / "fastformer" / "train_curves.png"
     if curves.is_file():
         shutil.copy(curves, PICS / "train_curves.png")
-    parts = {
-        "output": f"```\n{options.report.with_suffix('.txt').read_text().rstrip()}\n```",
-        "results": results_table(rows),
+    found = cells(rows, ROOT if options.report == REPORT else options.report.parent)
+    day = time.strftime("%Y-%m-%d", time.localtime(options.report.stat().st_mtime))
+    of_faults = json.loads(options.faults.read_text()) if options.faults else None
+    parts = red | {
+        "results": results_table(rows, day),
         "accuracies": accuracies(rows),
         "spellings": markdown_table(),
     }
-    if options.faults:
+    if of_faults:
         from faults import show
 
-        found = json.loads(options.faults.read_text())
-        show.draw(found, PICS / "faults.png")
-        parts["faults"] = show.as_markdown(found)
-        parts["detects"] = "\n".join(f"* {text}" for text in show.sentences(found)[:OURS])
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        show.draw(of_faults, PICS / "faults.png")
+        parts["faults"] = show.as_markdown(of_faults)
+    english = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    _write(english, parts | tables(found, day, of_faults, "en"))
+    _write([ROOT / "README_cn.md"], red | tables(found, day, of_faults, "cn"))
+    return 0
+
+
+def tables(found: dict, day: str, of_faults: dict | None, language: str) -> dict[str, str]:
+    """The parts of a README: the same names and numbers in both languages."""
+    parts = {
+        "steps": page_tables.steps_table(found, language),
+        "acceptance": page_tables.acceptance_table(found, language),
+        "measured": page_tables.measured_table(found, day, language),
+        "files": page_tables.files_table(language),
+    }
+    if of_faults:
+        from faults import show
+
+        guide = sum(pair["guide_passed"] is False for pair in of_faults["hard"])
+        parts["detects"] = page_tables.detects(show.rates(of_faults), guide, language)
+    return parts
+
+
+def _write(pages: list[Path], parts: dict[str, str]) -> None:
     for page, text in fill_pages({page: page.read_text() for page in pages}, parts).items():
         page.write_text(text)
-    return 0
+
+
+RED_FAULT = "layernorm-epsilon-small"  # of the catalogue: found here, and passed by the guide
+RED_CASE = "main"
+RED_LINES = 18  # no more of what the check prints below its table
+
+
+def red_block(lines: int = RED_LINES) -> str:
+    """What a check prints where a fault of the catalogue is planted, without its table."""
+    from faults.catalogue import FAULTS
+    from faults.checkout import CHECKS, Checkout
+
+    (fault,) = [fault for fault in FAULTS if fault.id == RED_FAULT]
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Checkout(Path(folder).resolve())
+        checkout.replace(fault.file, fault.old, fault.new)
+        check = CHECKS[fault.step]
+        arguments = ("--model", fault.model, "--case", RED_CASE)
+        done = checkout.python(str(checkout.path(check)), *arguments, COLUMNS="110", NO_COLOR="1")
+        told = done.stdout.replace(f"{checkout.root}/", "")
+    if done.returncode != 1 or fault.origin not in told or not re.search("guide.*passed", told):
+        raise UserError(
+            f"{fault.id}: the check should have been red, named {fault.origin} and said that the "
+            f"guide's rule passes; exit status {done.returncode}:\n{told}{done.stderr}"
+        )
+    kept = without_tables(told).splitlines()
+    kept = kept[:lines] + ["…"] * (len(kept) > lines)
+    return "\n".join(["```", f"$ python {check} {' '.join(arguments)}", *kept, "```"])
+
+
+def without_tables(told: str) -> str:
+    """What a check printed, without its tables, their titles and lines that are empty."""
+    box = "┏┃┡│└├╇┳"
+    lines = [line.rstrip() for line in told.splitlines()]
+    lines = [line for line in lines if line]
+    kept = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if line[0] not in box and not after.startswith("┏"):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _rows(path: Path) -> list[dict]:
     if not path.is_file():
         raise UserError(f"{path}: there is no such report; run `make check` first")
     return json.loads(path.read_text())["rows"]
-
-
-def _share(row: dict) -> float:
-    """How much of what a row is allowed it takes; 0 where that says nothing."""
-    gap, allowed = row.get("gap"), row.get("allowed")
-    return gap / allowed if gap and allowed else 0.0
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
@@ -101,7 +164,7 @@ def fill_pages(texts: dict, parts: dict[str, str]) -> dict:
     return texts
 
 
-def results_table(rows: list[dict]) -> str:
+def results_table(rows: list[dict], day: str) -> str:
     """Steps × models as Markdown: verdict, rows, largest share of what is allowed, the guide's."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     lines = [
@@ -112,7 +175,7 @@ def results_table(rows: list[dict]) -> str:
         cells = []
         for model in models:
             own = [r for r in rows if r["step"] == step and r["model"] == model]
-            shares = [_share(row) for row in own if _share(row)]
+            shares = [share(row) for row in own if share(row)]
             guides = [r["guide_passed"] for r in own if r.get("guide_passed") is not None]
             failed = sum(not passed for passed in guides)
             guide = f"guide: {failed} of {len(guides)} rows FAIL" if failed else "guide: passed"
@@ -126,8 +189,7 @@ def results_table(rows: list[dict]) -> str:
     )
     lines += [
         "",
-        f"{versions}; Python {platform.python_version()}; CPU ({platform.machine()}); "
-        f"{time.strftime('%Y-%m-%d')}.",
+        f"{versions}; Python {platform.python_version()}; CPU ({platform.machine()}); {day}.",
     ]
     return "\n".join(lines)
 
@@ -146,8 +208,8 @@ def draw_verdicts(rows: list[dict], faulty: list[dict], target: Path) -> None:
     from matplotlib import pyplot
 
     def points(chosen):
-        chosen = [row for row in chosen if row["max_abs"] and _share(row)]
-        return [row["mean_abs"] for row in chosen], [_share(row) for row in chosen]
+        chosen = [row for row in chosen if row["max_abs"] and share(row)]
+        return [row["mean_abs"] for row in chosen], [share(row) for row in chosen]
 
     figure, axes = pyplot.subplots(figsize=(8, 4.2))
     axes.scatter(*points(rows), s=4, c="tab:green", alpha=0.3, label="correct twins, every tensor")
