@@ -1,4 +1,4 @@
-"""README.md and docs/ are true: `make check` passes, and every command of theirs runs."""
+"""Both READMEs and docs/ are true: `make check` passes, and every command of theirs runs."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from checkout import ROOT, Checkout
-from pages import DOCS, README, run_commands
+from pages import DOCS, README, README_CN, run_commands
 
 import tools.readme
 from common.logs.reader import read_log
@@ -81,8 +81,9 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
     assert max(ratios.values()) <= 1e-5, max(ratios, key=ratios.get)
 
 
-# The README's first, then those of docs/ in the order of their names; each once.
-PAGES = [README, *DOCS]
+# The README's first, then those of docs/ in the order of their names; each once, so that those that
+# both languages give are run once.
+PAGES = [README, README_CN, *DOCS]
 COMMANDS = list(dict.fromkeys(c for page in PAGES for c in run_commands(page.read_text())))
 PYTHON = [command for command in COMMANDS if command.startswith("python ")]
 
@@ -115,7 +116,7 @@ def test_commands_run(checkout, command):
 
 def test_results_table_and_its_place():
     row = {"step": 1, "model": "m", "verdict": "ROUNDING", "gap": 1e-9, "allowed": 1e-6}
-    table = results_table([row | {"guide_passed": False}])
+    table = results_table([row | {"guide_passed": False}], "2026-11-22")
     assert "| 1 | ROUNDING, 1 rows, ≤ 1e-03 of allowed; guide: 1 of 1 rows FAIL |" in table
     text = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb"
     assert fill(text, {"x": "new"}) == "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb"
@@ -132,15 +133,18 @@ def test_each_part_goes_to_its_page(tmp_path, monkeypatch):
     row = {"step": 5, "model": "m", "key": "train/final_predictions", "verdict": "ROUNDING"}
     report = {"rows": [row | numbers | {"guide_passed": None, "note": "as good as each other"}]}
     (tmp_path / "report.json").write_text(json.dumps(report))
-    (tmp_path / "report.txt").write_text("a table of verdicts\n")
     monkeypatch.setattr(tools.readme, "ROOT", tmp_path)
     monkeypatch.setattr(tools.readme, "PICS", tmp_path / "pics")
     assert main(["--report", str(tmp_path / "report.json")]) == 0
-    assert "```\na table of verdicts\n```" in (tmp_path / "README.md").read_text()
+    for name, step in (("README.md", "[5 train](step5"), ("README_cn.md", "[5 训练对齐](step5")):
+        lines = (tmp_path / name).read_text().splitlines()
+        verdicts, measured = [line for line in lines if line.startswith(f"| {step}")]
+        assert "| ROUNDING, 1 |" in verdicts and "| 1e-09 / 1e-06 |" in measured
+        assert sum("0.15 %" in line and "ROUNDING" in line for line in lines) == 1
     results = (tmp_path / "docs" / "results.md").read_text()
     assert "* `m`: as good as each other" in results and "| 5 | ROUNDING, 1 rows" in results
     changed = [page for page in PAGES if page.read_text() != read_copy(tmp_path, page)]
-    assert [page.name for page in changed] == ["README.md", "results.md"]
+    assert [page.name for page in changed] == ["README.md", "README_cn.md", "results.md"]
     assert (tmp_path / "pics" / "verdicts.png").is_file()
 
 

@@ -38,7 +38,7 @@ STEPS: tuple[tuple[str, Words, Words], ...] = (
         ("backward", "反向对齐"),
         (
             "the same gradients, and ten steps of four optimizers?",
-            "梯度是否一致？四种优化器各更新 10 步后是否仍一致？",
+            "梯度是否一致？四种优化器各更新十步后是否仍一致？",
         ),
     ),
     (
@@ -112,7 +112,7 @@ NODES = (
         ("optimizer, learning rate, decay", "优化器、学习率、正则化对齐"),
         "check_step4.py",
         "bp_align_all_{torch,paddle}.npy",
-        ("float64, ten steps", "float64，10 步"),
+        ("float64, ten steps", "float64，十步"),
         4,
         r"/(adam|adamw|sgd|adam_clip_warmup)/",
     ),
@@ -157,7 +157,7 @@ NODES = (
         *("3.12", "3.12", False, ("several processes", "单机多卡训练")),
         "check_parallel.py",
         "parallel_{torch,paddle}.npy",
-        ("float64, three steps", "float64，3 步"),
+        ("float64, three steps", "float64，三步"),
         None,
     ),
     Node(
