@@ -22,8 +22,11 @@ from pages import (
     wrong_options,
 )
 from test_hostile import ATTACKS
+from test_tokenizers import KNOWN, PUBLISHED
 from translation import HEADINGS, TRANSLATED, differences
 
+from step2_metric import tokenizers
+from step2_metric.hard_texts import SENTENCE
 from tools import page_tables, picture, rooms
 from tools.readme import fill_pages, red_block, without_tables
 from tools.twins import markdown_table
@@ -161,6 +164,19 @@ def test_every_page_and_heading_is_translated():
     pages = "\n".join(page.read_text() for page in TRANSLATED)
     prose = re.sub(r"^```.*?^```", "", pages, flags=re.M | re.S)
     assert set(re.findall(r"^#+ (.+)$", prose, flags=re.M)) == set(HEADINGS)
+
+
+def test_the_page_on_tokenizers_has_the_known_answer():
+    lines = (ROOT / "step2_metric" / "README.md").read_text().splitlines()
+    text, pieces, ids = (
+        next(line.split(maxsplit=1)[1] for line in lines if line.startswith(f"{name} "))
+        for name in ("text", "pieces", "ids")
+    )
+    assert text == SENTENCE and ids == KNOWN
+    assert pieces.replace(" ", "").replace("▁", " ").strip() == text
+    if PUBLISHED.is_file():  # else these pieces are as they were printed where it is
+        processor = tokenizers.SentencePiece(PUBLISHED).processor
+        assert processor.encode(text, out_type=str) == pieces.split()
 
 
 # A change to the Chinese README, and what is said of it.

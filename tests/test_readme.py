@@ -1,6 +1,7 @@
 """Both READMEs and docs/ are true: `make check` passes, and every command of theirs runs."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ import tools.readme
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
 from common.verdict.measures import rms
+from tools import page_tables
 from tools.readme import fill, main, results_table
 
 FEW_STEPS = ("--steps", "12")  # of a training
@@ -122,6 +124,38 @@ def test_results_table_and_its_place():
     assert fill(text, {"x": "new"}) == "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb"
     with pytest.raises(ValueError, match="0 places"):
         fill("nothing", {"x": "new"})
+
+
+def test_the_acceptance_says_what_reprod_log_said(tmp_path):
+    """Its own last line decides, whatever our rows say; a model without a report counts nowhere."""
+    rows = [
+        {"step": 4, "model": model, "key": key, "verdict": verdict}
+        for model in ("a", "b", "c")
+        for key, verdict in (("x/loss", "ROUNDING"), ("x/adam/000/lr", "IDENTICAL"))
+    ]
+    for model, word in (("a", "passed"), ("b", "failed")):
+        log = tmp_path / "step4_backward" / "log" / model / "bp_align_diff.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(f"root INFO: loss_0: \nroot INFO: diff check {word}\n")
+    found = page_tables.cells(rows, tmp_path)
+    for language, said in (("en", "1/2 passed; ROUNDING"), ("cn", "1/2 通过；ROUNDING")):
+        lines = page_tables.acceptance_table(found, language).splitlines()
+        told = {
+            line.split(" | ")[0].split()[2]: line.rstrip(" |").split(" | ")[-1]
+            for line in lines[2:]
+        }
+        assert told["3.8,"] == said and told["3.5–3.7,"] == "IDENTICAL" and told["3.1,"] == "–"
+
+
+def test_both_languages_say_the_same_of_the_faults():
+    rates = dict.fromkeys(("caught", "origin", "controls", "control_alarms", "hard_alarms"), 0)
+    rates = {name: number for number, name in enumerate(rates, start=11)}
+    rates |= {"faults": 21, "hard": 31}
+    numbers = [
+        sorted(re.findall(r"\d+", page_tables.detects(rates, 41, language)))
+        for language in ("en", "cn")
+    ]
+    assert numbers[0] == numbers[1] and len(numbers[0]) == 8
 
 
 def test_each_part_goes_to_its_page(tmp_path, monkeypatch):
