@@ -1,13 +1,13 @@
 """Write the generated parts of README.md and docs/, and pics/, from a check's report.
 
     make check                                    leaves log/report.json and the logs
-    python -m tools.readme                        README.md, README_cn.md, docs/ and pics/ from it
+    python -m tools.red                           leaves log/red.txt: a check of a wrong port
+    python -m tools.readme                        README.md, README_cn.md, docs/ and pics/ from both
     python -m tools.readme --fault FAULTY.json    also the rows of a run with a planted fault
     python -m tools.readme --faults FILE          also the catalogue's parts, from `make faults`
-    python -m tools.readme --red                  also the red block: plants a fault in a copy of
-                                                  the checkout and runs the check on it
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page of each language.
+Without log/red.txt the red block stays as it is.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -25,12 +24,14 @@ from common.report.terminal import COLOURS
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import worst
-from tools import page_tables
+from faults.checkout import CHECKS
+from tools import page_tables, red
 from tools.page_tables import cells, share
 from tools.twins import markdown_table
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
+RED_LINES = 15  # of a red block at most: the README has 250
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,14 +42,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--fault", type=Path)
     parser.add_argument("--faults", type=Path, metavar="FILE")
-    parser.add_argument("--red", action="store_true")
+    parser.add_argument("--red", type=Path, metavar="FILE", default=red.ROWS)
     options = parser.parse_args(arguments)
     try:
         rows = _rows(options.report)
         faulty = _rows(options.fault) if options.fault else []
         if options.faults and not options.faults.is_file():
             raise UserError(f"{options.faults}: there is no such file; run `make faults` first")
-        red = {"red": red_block()} if options.red else {}
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -60,7 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
     found = cells(rows, ROOT if options.report == REPORT else options.report.parent)
     day = time.strftime("%Y-%m-%d", time.localtime(options.report.stat().st_mtime))
     of_faults = json.loads(options.faults.read_text()) if options.faults else None
-    parts = red | {
+    block = options.red.with_suffix(".txt")
+    of_red = {"red": red_block(block.read_text())} if block.is_file() else {}
+    parts = {
         "results": results_table(rows, day),
         "accuracies": accuracies(rows),
         "spellings": markdown_table(),
@@ -71,8 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
         show.draw(of_faults, PICS / "faults.png")
         parts["faults"] = show.as_markdown(of_faults)
     english = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    _write(english, parts | tables(found, day, of_faults, "en"))
-    _write([ROOT / "README_cn.md"], red | tables(found, day, of_faults, "cn"))
+    _write(english, parts | of_red | tables(found, day, of_faults, "en"))
+    _write([ROOT / "README_cn.md"], of_red | tables(found, day, of_faults, "cn"))
     return 0
 
 
@@ -97,44 +99,13 @@ def _write(pages: list[Path], parts: dict[str, str]) -> None:
         page.write_text(text)
 
 
-RED_FAULT = "layernorm-epsilon-small"  # of the catalogue: found here, and passed by the guide
-RED_CASE = "main"
-RED_LINES = 15  # no more of what the check prints below its table
-
-
-def red_block(lines: int = RED_LINES) -> str:
-    """What a check prints where a fault of the catalogue is planted, without its table."""
-    from faults.catalogue import FAULTS
-    from faults.checkout import CHECKS, Checkout
-
-    (fault,) = [fault for fault in FAULTS if fault.id == RED_FAULT]
-    with tempfile.TemporaryDirectory() as folder:
-        checkout = Checkout(Path(folder).resolve())
-        checkout.replace(fault.file, fault.old, fault.new)
-        check = CHECKS[fault.step]
-        arguments = ("--model", fault.model, "--case", RED_CASE)
-        done = checkout.python(str(checkout.path(check)), *arguments, COLUMNS="110", NO_COLOR="1")
-        told = done.stdout.replace(f"{checkout.root}/", "")
-    if done.returncode != 1 or fault.origin not in told or not re.search("guide.*passed", told):
-        raise UserError(
-            f"{fault.id}: the check should have been red, named {fault.origin} and said that the "
-            f"guide's rule passes; exit status {done.returncode}:\n{told}{done.stderr}"
-        )
-    kept = without_tables(told).splitlines()
-    kept = kept[:lines] + ["…"] * (len(kept) > lines)
-    return "\n".join(["```", f"$ python {check} {' '.join(arguments)}", *kept, "```"])
-
-
-def without_tables(told: str) -> str:
-    """What a check printed, without its tables, their titles and lines that are empty."""
-    box = "┏┃┡│└├╇┳"
-    lines = [line.rstrip() for line in told.splitlines()]
-    lines = [line for line in lines if line]
-    kept = []
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        if line[0] not in box and not after.startswith("┏"):
-            kept.append(line)
-    return "\n".join(kept)
+def red_block(printed: str) -> str:
+    """What `python -m tools.red` left, behind its command, and no longer than fits."""
+    fault = red.named(red.SHOWN)
+    lines = [line for line in printed.splitlines() if line.strip()]
+    lines = lines[:RED_LINES] + ["…"] * (len(lines) > RED_LINES)
+    command = f"$ python {CHECKS[fault.step]} --model {fault.model} --case {red.CASE}"
+    return "\n".join(["```", command, *lines, "```"])
 
 
 def _rows(path: Path) -> list[dict]:
