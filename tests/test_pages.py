@@ -26,6 +26,7 @@ from test_hostile import ATTACKS
 from test_tokenizers import KNOWN, PUBLISHED
 from translation import HEADINGS, TRANSLATED, differences
 
+from common.verdict.row import SEVERITY, exit_code
 from step2_metric import tokenizers
 from step2_metric.hard_texts import SENTENCE
 from tools import page_tables, picture, red, rooms
@@ -161,6 +162,17 @@ def test_a_long_red_block_is_cut():
 @pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.parent.name)
 def test_the_chinese_page_says_what_the_english_one_says(page):
     assert differences(page.read_text(), TRANSLATED[page].read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), [(README, ("yes", "no")), (README_CN, ("是", "否"))], ids=["en", "cn"]
+)
+def test_the_glossary_of_verdicts_is_that_of_the_rule(page, words):
+    rows = re.findall(r"^\| ([A-Z]+) \| .+ \| (.+) \| .+ \|$", page.read_text(), flags=re.M)
+    assert [verdict for verdict, _ in rows] == list(SEVERITY)
+    for verdict, passes in rows:
+        if verdict != "CARRIED":  # it goes with what it carries
+            assert passes == words[exit_code([verdict])], verdict
 
 
 def test_every_page_and_heading_is_translated():
