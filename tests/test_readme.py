@@ -118,32 +118,29 @@ def test_commands_run(checkout, command):
 
 def test_results_table_and_its_place():
     row = {"step": 1, "model": "m", "verdict": "ROUNDING", "gap": 1e-9, "allowed": 1e-6}
-    table = results_table([row | {"guide_passed": False}], "2026-11-22")
-    assert "| 1 | ROUNDING, 1 rows, ≤ 1e-03 of allowed; guide: 1 of 1 rows FAIL |" in table
+    guide = [{"step": 1, "model": "m", "guide_passed": True}]
+    table = results_table([row | {"guide_passed": False}], guide)
+    said = "≤ 1e-03 of allowed; guide: its keys passed, 1 of 1 tensors FAIL |"
+    assert f"| 1 | ROUNDING, 1 rows, {said}" in table
     text = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb"
     assert fill(text, {"x": "new"}) == "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb"
     with pytest.raises(ValueError, match="0 places"):
         fill("nothing", {"x": "new"})
 
 
-def test_the_acceptance_says_what_reprod_log_said(tmp_path):
-    """Its own last line decides, whatever our rows say; a model without a report counts nowhere."""
+def test_the_acceptance_says_what_reprod_log_said():
+    """It decides, whatever our rows say; a model that it was not asked of counts nowhere."""
     rows = [
         {"step": 4, "model": model, "key": key, "verdict": verdict}
         for model in ("a", "b", "c")
         for key, verdict in (("x/loss", "ROUNDING"), ("x/adam/000/lr", "IDENTICAL"))
     ]
-    for model, word in (("a", "passed"), ("b", "failed")):
-        log = tmp_path / "step4_backward" / "log" / model / "bp_align_diff.log"
-        log.parent.mkdir(parents=True)
-        log.write_text(f"root INFO: loss_0: \nroot INFO: diff check {word}\n")
-    found = page_tables.cells(rows, tmp_path)
+    said = {"a": True, "b": False, "c": None}
+    guide = [{"step": 4, "model": model, "reprod_log": passed} for model, passed in said.items()]
+    found = page_tables.cells(rows, guide)
     for language, said in (("en", "1/2 passed; ROUNDING"), ("cn", "1/2 通过；ROUNDING")):
-        lines = page_tables.acceptance_table(found, language).splitlines()
-        told = {
-            line.split(" | ")[0].split()[2]: line.rstrip(" |").split(" | ")[-1]
-            for line in lines[2:]
-        }
+        lines = page_tables.acceptance_table(found, language).splitlines()[2:]
+        told = {line.split()[2]: line.rstrip(" |").split(" | ")[-1] for line in lines}
         assert told["3.8,"] == said and told["3.5–3.7,"] == "IDENTICAL" and told["3.1,"] == "–"
 
 

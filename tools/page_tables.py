@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.verdict.row import worst
@@ -192,27 +191,19 @@ class Cell:
     guide: bool | None  # reprod_log's own words on the guide's pair; None: it was not asked
 
 
-def cells(rows: Sequence[dict], logs: Path) -> dict[tuple[int, str], Cell]:
-    """(step, model) -> what was found; `logs` is the checkout, or the check's --out."""
+def cells(rows: Sequence[dict], guide: Sequence[dict] = ()) -> dict[tuple[int, str], Cell]:
+    """(step, model) -> what was found.
+
+    guide  what reprod_log says of the guide's own keys, of each step and model
+    """
+    said = {(one["step"], one["model"]): one["reprod_log"] for one in guide}
     found: dict[tuple[int, str], list[dict]] = {}
     for row in rows:
         found.setdefault((row["step"], row["model"]), []).append(row)
     return {
-        (step, model): Cell(
-            worst(row["verdict"] for row in own), own, _reprod_log_says(logs, step, model)
-        )
-        for (step, model), own in found.items()
+        of: Cell(worst(row["verdict"] for row in own), own, said.get(of))
+        for of, own in found.items()
     }
-
-
-def _reprod_log_says(logs: Path, step: int, model: str) -> bool | None:
-    folder = STEPS[step - 1][0]
-    for base in (logs / folder, logs / folder / "log"):
-        for path in sorted((base / model).glob("*_diff.log")):
-            last = path.read_text().rstrip().splitlines()[-1:]
-            if last and last[0].endswith(("diff check passed", "diff check failed")):
-                return last[0].endswith("passed")
-    return None
 
 
 def share(row: dict) -> float:

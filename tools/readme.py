@@ -17,10 +17,11 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from common.report.terminal import COLOURS
+from common.report.terminal import COLOURS, guide_word
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import worst
@@ -46,6 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         rows = _rows(options.report)
+        guide = json.loads(options.report.read_text()).get("guide", [])
         faulty = _rows(options.fault) if options.fault else []
         if options.faults and not options.faults.is_file():
             raise UserError(f"{options.faults}: there is no such file; run `make faults` first")
@@ -57,13 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
     curves = ROOT / "step5_train" / "log" / "fastformer" / "train_curves.png"
     if curves.is_file():
         shutil.copy(curves, PICS / "train_curves.png")
-    found = cells(rows, ROOT if options.report == REPORT else options.report.parent)
+    found = cells(rows, guide)
     day = time.strftime("%Y-%m-%d", time.localtime(options.report.stat().st_mtime))
     of_faults = json.loads(options.faults.read_text()) if options.faults else None
     block = options.red.with_suffix(".txt")
     of_red = {"red": red_block(block.read_text())} if block.is_file() else {}
     parts = {
-        "results": results_table(rows, day),
+        "results": results_table(rows, guide),
         "accuracies": accuracies(rows),
         "spellings": markdown_table(),
     }
@@ -135,8 +137,12 @@ def fill_pages(texts: dict, parts: dict[str, str]) -> dict:
     return texts
 
 
-def results_table(rows: list[dict], day: str) -> str:
-    """Steps × models as Markdown: verdict, rows, largest share of what is allowed, the guide's."""
+def results_table(rows: list[dict], guide: Sequence[dict] = ()) -> str:
+    """Steps × models as Markdown: verdict, rows, largest share of what is allowed, the guide's.
+
+    guide  what the guide's rule says of its own keys, of each step and model
+    """
+    words = {(one["step"], one["model"]): guide_word(one["guide_passed"]) for one in guide}
     models = list(dict.fromkeys(row["model"] for row in rows))
     lines = [
         "| step | " + " | ".join(models) + " |",
@@ -149,18 +155,20 @@ def results_table(rows: list[dict], day: str) -> str:
             shares = [share(row) for row in own if share(row)]
             guides = [r["guide_passed"] for r in own if r.get("guide_passed") is not None]
             failed = sum(not passed for passed in guides)
-            guide = f"guide: {failed} of {len(guides)} rows FAIL" if failed else "guide: passed"
-            if step == 5:
-                guide = "guide: see `check_step5.py`"
+            all_keys = f"{failed} of {len(guides)} tensors FAIL" if failed else "all tensors passed"
+            said = [f"guide: its keys {words.get((step, model), '–')}"]
+            said += [all_keys] if step < 5 else []  # whose tensors have another limit
             verdict = worst(r["verdict"] for r in own)
-            cells.append(f"{verdict}, {len(own)} rows, ≤ {max(shares):.0e} of allowed; {guide}")
+            parts = [f"{verdict}, {len(own)} rows, ≤ {max(shares):.0e} of allowed"]
+            cells.append("; ".join([*parts, ", ".join(said)]))
         lines.append(f"| {step} | " + " | ".join(cells) + " |")
     versions = ", ".join(
         f"{name} {version(name)}" for name in ("torch", "paddlepaddle", "reprod_log", "numpy")
     )
     lines += [
         "",
-        f"{versions}; Python {platform.python_version()}; CPU ({platform.machine()}); {day}.",
+        f"{versions}; Python {platform.python_version()}; CPU ({platform.machine()}); "
+        f"{time.strftime('%Y-%m-%d')}.",
     ]
     return "\n".join(lines)
 
