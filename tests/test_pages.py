@@ -153,10 +153,15 @@ def numberless(text):
     return re.sub(r"[-+]?\d[\d.,e+-]*", "N", text)
 
 
-def test_a_long_red_block_is_cut():
-    assert red_block("a\n\n  b\n").splitlines()[2:] == ["a", "  b", "```"]
-    lines = red_block("line\n" * 40).splitlines()
-    assert len(lines) == RED_LINES + 4 and lines[-2:] == ["…", "```"]
+def test_the_red_block_is_short_and_its_commands_can_be_typed():
+    printed = (
+        "step 1: so\n\n  torch  a.py:7\n       6  x = 1\n    >  7  x = 2\n  next:\n    # look\n"
+    )
+    printed += "    /a/.venv/bin/python '/tmp/red-x/a checkout/common/show.py' KEY\n"
+    lines = red_block(printed).splitlines()
+    assert lines[2:5] == ["step 1: so", "  torch  a.py:7", "    >  7  x = 2"]
+    assert lines[5:] == ["  next:", "    python common/show.py KEY", "```"]
+    assert len(red_block("line\n" * 40).splitlines()) == RED_LINES + 3
 
 
 @pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.parent.name)

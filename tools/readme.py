@@ -32,7 +32,7 @@ from tools.twins import markdown_table
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
-RED_LINES = 15  # of a red block at most: the README has 250
+RED_LINES = 14  # of a red block at most: the README has 250
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,12 +102,17 @@ def _write(pages: list[Path], parts: dict[str, str]) -> None:
 
 
 def red_block(printed: str) -> str:
-    """What `python -m tools.red` left, behind its command, and no longer than fits."""
+    """What `python -m tools.red` left, behind its command, and no longer than fits.
+
+    Left out are the lines around a place in the source, comments and notes; commands are written
+    as they are typed in the checkout, which was a copy in another folder.
+    """
     fault = red.named(red.SHOWN)
-    lines = [line for line in printed.splitlines() if line.strip()]
-    lines = lines[:RED_LINES] + ["…"] * (len(lines) > RED_LINES)
-    command = f"$ python {CHECKS[fault.step]} --model {fault.model} --case {red.CASE}"
-    return "\n".join(["```", command, *lines, "```"])
+    command = f"{CHECKS[fault.step]} --model {fault.model} --case {red.CASE}"
+    left_out = rf"\s*(#|\d+ |$)|.*the case {red.CASE} alone"
+    lines = [line for line in printed.splitlines() if not re.match(left_out, line)]
+    lines = [re.sub(r"\S*/python '[^']*/a checkout/([^']+)'", r"python \1", line) for line in lines]
+    return "\n".join(["```", f"$ python {command}", *lines[:RED_LINES], "```"])
 
 
 def _rows(path: Path) -> list[dict]:
