@@ -109,7 +109,7 @@ def red_block(printed: str) -> str:
     """
     fault = red.named(red.SHOWN)
     command = f"{CHECKS[fault.step]} --model {fault.model} --case {red.CASE}"
-    left_out = rf"\s*(#|\d+ |$)|.*the case {red.CASE} alone"
+    left_out = rf"\s*(#|$)|\s{{6,}}\d|.*the case {red.CASE} alone"
     lines = [line for line in printed.splitlines() if not re.match(left_out, line)]
     lines = [re.sub(r"\S*/python '[^']*/a checkout/([^']+)'", r"python \1", line) for line in lines]
     return "\n".join(["```", f"$ python {command}", *lines[:RED_LINES], "```"])
