@@ -154,13 +154,11 @@ def numberless(text):
 
 
 def test_the_red_block_is_short_and_its_commands_can_be_typed():
-    printed = (
-        "step 1: so\n\n  torch  a.py:7\n       6  x = 1\n    >  7  x = 2\n  next:\n    # look\n"
-    )
+    told = ["step 1: so", "  1 DIVERGED", "    12 of 38", "    torch  a.py:7", "      >  7  x = 2"]
+    printed = "\n".join([*told[:4], "", "         6  x = 1", told[4], "    # what to look at", ""])
     printed += "    /a/.venv/bin/python '/tmp/red-x/a checkout/common/show.py' KEY\n"
     lines = red_block(printed).splitlines()
-    assert lines[2:5] == ["step 1: so", "  torch  a.py:7", "    >  7  x = 2"]
-    assert lines[5:] == ["  next:", "    python common/show.py KEY", "```"]
+    assert lines[2:] == [*told, "    python common/show.py KEY", "```"]
     assert len(red_block("line\n" * 40).splitlines()) == RED_LINES + 3
 
 
