@@ -13,12 +13,15 @@ from pathlib import Path
 from checkout import ROOT, Checkout
 
 README = ROOT / "README.md"
+README_CN = ROOT / "README_cn.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 STEPS = sorted(ROOT.glob("step*/README.md"))
 PAGES = [
     README,
+    README_CN,
     *DOCS,
     *STEPS,
+    *sorted(ROOT.glob("step*/README_cn.md")),
     ROOT / "common" / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted(ROOT.glob("examples/*/README.md")),
@@ -89,7 +92,7 @@ def _named(text: str) -> list[tuple[str, list[Path]]]:
     text = re.sub(r"\]\([^)]*\)", "]", text)  # links are checked by themselves
     found = []
     for path in _PATH.findall(text):
-        path = path.rstrip(".:")
+        path = re.sub(r":\d+$", "", path).rstrip(".:")  # file:line, as a check prints it
         parts = path.split("/")
         if "log" in parts or "…" in path or any(map(_STANDS_FOR_ANY.fullmatch, parts)):
             continue

@@ -4,10 +4,12 @@ import re
 import subprocess
 
 import pytest
+from checkout import Checkout
 from pages import (
     DOCS,
     PAGES,
     README,
+    README_CN,
     ROOT,
     STEPS,
     code_spans,
@@ -21,21 +23,26 @@ from pages import (
     wrong_options,
 )
 from test_hostile import ATTACKS
+from test_tokenizers import KNOWN, PUBLISHED
+from translation import HEADINGS, TRANSLATED, differences
 
-from tools import picture, rooms
-from tools.readme import fill_pages
+from common.verdict.row import SEVERITY, exit_code
+from step2_metric import tokenizers
+from step2_metric.hard_texts import SENTENCE
+from tools import page_tables, picture, red, rooms
+from tools.readme import RED_LINES, fill_pages, red_block
 from tools.twins import markdown_table
 
 ALL = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 STEP_HEADINGS = ["Question", "Run", "You should see", "If it differs"]
+OF_THE_READMES = ("steps", "red", "acceptance", "measured", "detects", "files")
 GENERATED = {
-    "output": README,
-    "detects": README,
-    "results": ROOT / "docs" / "results.md",
-    "accuracies": ROOT / "docs" / "results.md",
-    "faults": ROOT / "docs" / "faults.md",
-    "depth": ROOT / "docs" / "depth.md",
-    "spellings": ROOT / "docs" / "reading-the-code.md",
+    **dict.fromkeys(OF_THE_READMES, [README, README_CN]),
+    "results": [ROOT / "docs" / "results.md"],
+    "accuracies": [ROOT / "docs" / "results.md"],
+    "faults": [ROOT / "docs" / "faults.md"],
+    "depth": [ROOT / "docs" / "depth.md"],
+    "spellings": [ROOT / "docs" / "reading-the-code.md"],
 }
 
 
@@ -84,8 +91,9 @@ def test_make_has_the_targets_that_a_page_names(page):
         assert re.search(rf"^{target}:", makefile, flags=re.M), target
 
 
-def test_the_readme_is_short_and_links_every_page():
-    text = README.read_text()
+@pytest.mark.parametrize("readme", [README, README_CN], ids=lambda page: page.name)
+def test_the_readme_is_short_and_links_every_page(readme):
+    text = readme.read_text()
     assert len(text.splitlines()) <= 250
     for page in DOCS:
         assert f"(docs/{page.name})" in text, page
@@ -102,17 +110,127 @@ def test_the_pages_of_the_steps_have_the_same_headings(page):
     assert re.findall(r"^## (.*)$", page.read_text(), flags=re.M) == STEP_HEADINGS
 
 
-@pytest.mark.parametrize(("name", "page"), GENERATED.items(), ids=GENERATED)
-def test_generated_parts_are_there(name, page):
+@pytest.mark.parametrize(("name", "pages"), GENERATED.items(), ids=GENERATED)
+def test_generated_parts_are_there(name, pages):
+    parts = {path: generated(name, path) for path in PAGES}
+    assert [path for path, found in parts.items() if found] == pages
+    for page in pages:
+        assert [part.strip() for part in parts[page]] != [""], "run python -m tools.readme"
+        assert fill_pages({page: page.read_text()}, {name: "new"})[page].count("\nnew\n") == 1
+
+
+def generated(name, page):
+    """What stands in the places of a generated part."""
     pattern = rf"<!-- generated: {name} -->\n(.*?)<!-- end -->"
-    parts = {path: re.findall(pattern, path.read_text(), flags=re.S) for path in PAGES}
-    assert [path for path, found in parts.items() if found] == [page]
-    assert [part.strip() for part in parts[page]] != [""], "run python -m tools.readme"
-    assert fill_pages({page: page.read_text()}, {name: "new"})[page].count("\nnew\n") == 1
+    return re.findall(pattern, page.read_text(), flags=re.S)
 
 
 def test_the_table_of_spellings_is_the_one_in_force():
-    assert markdown_table().strip() in GENERATED["spellings"].read_text()
+    assert markdown_table().strip() in GENERATED["spellings"][0].read_text()
+
+
+def test_the_table_of_files_is_about_right():
+    (table,) = generated("files", README)
+    told = dict(re.findall(r"\]\((.+)\) \| (\d+) \|", table))
+    assert list(told) == [name for name, _ in page_tables.FILES]
+    for name, number in told.items():
+        lines = len((ROOT / name).read_text().splitlines())
+        assert abs(int(number) - lines) <= max(20, lines // 10), (
+            f"{name}: run python -m tools.readme"
+        )
+
+
+def test_the_red_block_is_what_the_check_prints(tmp_path):
+    """A fault of the catalogue, planted in a copy; its numbers may be another processor's."""
+    (told,) = generated("red", README)
+    assert generated("red", README_CN) == [told]
+    printed, report = red.planted(Checkout(tmp_path), red.named(red.SHOWN), "--case", red.CASE)
+    assert report["first_diverged"] == red.named(red.SHOWN).origin and report["guide_passed"]
+    assert numberless(red_block(printed)) == numberless(told.strip()), "run python -m tools.red"
+
+
+def numberless(text):
+    return re.sub(r"[-+]?\d[\d.,e+-]*", "N", text)
+
+
+def test_the_red_block_is_short_and_its_commands_can_be_typed():
+    told = ["step 1: so", "  1 DIVERGED", "    12 of 38", "    torch  a.py:7", "      >  7  x = 2"]
+    printed = "\n".join([*told[:4], "", "         6  x = 1", told[4], "    # what to look at", ""])
+    printed += "    /a/.venv/bin/python '/tmp/red-x/a checkout/common/show.py' KEY\n"
+    lines = red_block(printed).splitlines()
+    assert lines[2:] == [*told, "    python common/show.py KEY", "```"]
+    assert len(red_block("line\n" * 40).splitlines()) == RED_LINES + 3
+
+
+@pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.parent.name)
+def test_the_chinese_page_says_what_the_english_one_says(page):
+    assert differences(page.read_text(), TRANSLATED[page].read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), [(README, ("yes", "no")), (README_CN, ("是", "否"))], ids=["en", "cn"]
+)
+def test_the_glossary_of_verdicts_is_that_of_the_rule(page, words):
+    rows = re.findall(r"^\| ([A-Z]+) \| .+ \| (.+) \| .+ \|$", page.read_text(), flags=re.M)
+    assert [verdict for verdict, _ in rows] == list(SEVERITY)
+    for verdict, passes in rows:
+        if verdict != "CARRIED":  # it goes with what it carries
+            assert passes == words[exit_code([verdict])], verdict
+
+
+def test_every_page_and_heading_is_translated():
+    assert list(TRANSLATED) == [README, *STEPS]
+    pages = "\n".join(page.read_text() for page in TRANSLATED)
+    prose = re.sub(r"^```.*?^```", "", pages, flags=re.M | re.S)
+    assert set(re.findall(r"^#+ (.+)$", prose, flags=re.M)) == set(HEADINGS)
+
+
+def test_the_page_on_tokenizers_has_the_known_answer():
+    lines = (ROOT / "step2_metric" / "README.md").read_text().splitlines()
+    text, pieces, ids = (
+        next(line.split(maxsplit=1)[1] for line in lines if line.startswith(f"{name} "))
+        for name in ("text", "pieces", "ids")
+    )
+    assert text == SENTENCE and ids == KNOWN
+    assert pieces.replace(" ", "").replace("▁", " ").strip() == text
+    if PUBLISHED.is_file():  # else these pieces are as they were printed where it is
+        processor = tokenizers.SentencePiece(PUBLISHED).processor
+        assert processor.encode(text, out_type=str) == pieces.split()
+
+
+# A change to the Chinese README, and what is said of it.
+UNLIKE = {
+    "a command is missing": ("python -m common.bundle ", "# ", "commands: python -m common"),
+    "another option": ("--model my_pair --train", "--model my_pair", "commands: "),
+    "a command in a comment": (
+        "python -m common.verify",
+        "# python -m common.verify",
+        "commands: ",
+    ),
+    "a row is missing": (r"^\| IDENTICAL .*\n", "", "Verdicts: tables: "),
+    "a column is missing": (r"^(\|.*\|) 说明 \|$", r"\1", "Environment: tables: "),
+    "other code in a cell": ("`--allow precision`", "`--allow nan`", "Verdicts: tables: "),
+    "another number in a cell": (r"\| 3\.3\.1，CPU", "| 3.3.0，CPU", "Environment: tables: "),
+    "another number": ("2.4 GB", "2.5 GB", "Environment: numbers: 2.4 / 2.5"),
+    "a link is missing": (r"\[CONTRIBUTING\]\(CONTRIBUTING.md\)", "CONTRIBUTING", "links: "),
+    "another page": (r"\(docs/depth.md\)", "(docs/gpu.md)", "FAQ: links: "),
+    "code is missing": ("`fake_data/`", "那里", "code: "),
+    "a heading of another name": ("## 验收\n", "## 检查\n", "heading: ## Acceptance, (2, '检查')"),
+    "a heading of another level": ("## 验收\n", "### 验收\n", "heading: ## Acceptance, (3, "),
+    "a section is missing": (r"^## 常见问题\n(.|\n)*?(?=^## )", "", "heading: ## FAQ"),
+    "a part is not generated": ("<!-- generated: steps -->", "", "generated parts: "),
+    "a picture is missing": (r"^!\[.*\n", "", "links: pics/verdicts.png"),
+    "an item is missing": (r"^4\. .*\n", "", "items: "),
+}
+
+
+@pytest.mark.parametrize("change", UNLIKE)
+def test_what_is_unlike_in_the_other_language_is_found(change):
+    pattern, other, said = UNLIKE[change]
+    changed, count = re.subn(pattern, other, README_CN.read_text(), count=1, flags=re.M)
+    assert count == 1
+    found = differences(README.read_text(), changed)
+    assert any(said in what for what in found), found
 
 
 def test_the_number_of_hostile_kinds_is_the_one_that_is_tried():

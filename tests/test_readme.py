@@ -1,6 +1,7 @@
-"""README.md and docs/ are true: `make check` passes, and every command of theirs runs."""
+"""Both READMEs and docs/ are true: `make check` passes, and every command of theirs runs."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from checkout import ROOT, Checkout
-from pages import DOCS, README, run_commands
+from pages import DOCS, README, README_CN, run_commands
 
 import tools.readme
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
 from common.verdict.measures import rms
+from tools import page_tables
 from tools.readme import fill, main, results_table
 
 FEW_STEPS = ("--steps", "12")  # of a training
@@ -65,8 +67,8 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
     for model in ("reformer", "fast_transformer", "fastformer"):
         files = ResultFolder(checkout.logs(4, model))
         with (
-            read_log(files.log("bp_align_all", "torch")) as log,
-            read_log(files.log("bp_align_all", "torch", FLOAT64)) as exact,
+            read_log(files.log("bp_align", "torch")) as log,
+            read_log(files.log("bp_align", "torch", FLOAT64)) as exact,
         ):
             for row in report["rows"]:
                 key = row["key"]
@@ -81,8 +83,9 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
     assert max(ratios.values()) <= 1e-5, max(ratios, key=ratios.get)
 
 
-# The README's first, then those of docs/ in the order of their names; each once.
-PAGES = [README, *DOCS]
+# The README's first, then those of docs/ in the order of their names; each once, so that those that
+# both languages give are run once.
+PAGES = [README, README_CN, *DOCS]
 COMMANDS = list(dict.fromkeys(c for page in PAGES for c in run_commands(page.read_text())))
 PYTHON = [command for command in COMMANDS if command.startswith("python ")]
 
@@ -125,6 +128,33 @@ def test_results_table_and_its_place():
         fill("nothing", {"x": "new"})
 
 
+def test_the_acceptance_says_what_reprod_log_said():
+    """It decides, whatever our rows say; a model that it was not asked of counts nowhere."""
+    rows = [
+        {"step": 4, "model": model, "key": key, "verdict": verdict}
+        for model in ("a", "b", "c")
+        for key, verdict in (("x/loss", "ROUNDING"), ("x/adam/000/lr", "IDENTICAL"))
+    ]
+    said = {"a": True, "b": False, "c": None}
+    guide = [{"step": 4, "model": model, "reprod_log": passed} for model, passed in said.items()]
+    found = page_tables.cells(rows, guide)
+    for language, said in (("en", "1/2 passed; ROUNDING"), ("cn", "1/2 通过；ROUNDING")):
+        lines = page_tables.acceptance_table(found, language).splitlines()[2:]
+        told = {line.split()[2]: line.rstrip(" |").split(" | ")[-1] for line in lines}
+        assert told["3.8,"] == said and told["3.5–3.7,"] == "IDENTICAL" and told["3.1,"] == "–"
+
+
+def test_both_languages_say_the_same_of_the_faults():
+    rates = dict.fromkeys(("caught", "origin", "controls", "control_alarms", "hard_alarms"), 0)
+    rates = {name: number for number, name in enumerate(rates, start=11)}
+    rates |= {"faults": 21, "hard": 31}
+    numbers = [
+        sorted(re.findall(r"\d+", page_tables.detects(rates, 41, language)))
+        for language in ("en", "cn")
+    ]
+    assert numbers[0] == numbers[1] and len(numbers[0]) == 8
+
+
 def test_each_part_goes_to_its_page(tmp_path, monkeypatch, capsys):
     for page in PAGES:
         copy = tmp_path / page.relative_to(ROOT)
@@ -134,10 +164,10 @@ def test_each_part_goes_to_its_page(tmp_path, monkeypatch, capsys):
     row = {"step": 5, "model": "m", "key": "train/final_predictions", "verdict": "ROUNDING"}
     report = {"rows": [row | numbers | {"guide_passed": None, "note": "as good as each other"}]}
     (tmp_path / "report.json").write_text(json.dumps(report))
-    (tmp_path / "report.txt").write_text("a table of verdicts\n")
     wrong = row | numbers | {"gap": 1e-3, "verdict": "DIVERGED"}
     red = tmp_path / "red.json"
     red.write_text(json.dumps({"a fault": {"what": "a wrong epsilon", "rows": [wrong]}}))
+    red.with_suffix(".txt").write_text("what is wrong\n")
     monkeypatch.setattr(tools.readme, "ROOT", tmp_path)
     monkeypatch.setattr(tools.readme, "PICS", tmp_path / "pics")
     report = ["--report", str(tmp_path / "report.json")]
@@ -146,11 +176,16 @@ def test_each_part_goes_to_its_page(tmp_path, monkeypatch, capsys):
     assert "pics/verdicts.png stays as it is" in capsys.readouterr().out
     assert not (tmp_path / "pics" / "verdicts.png").exists()
     assert main([*report, "--red", str(red)]) == 0
-    assert "```\na table of verdicts\n```" in (tmp_path / "README.md").read_text()
+    for name, step in (("README.md", "[5 train](step5"), ("README_cn.md", "[5 训练对齐](step5")):
+        lines = (tmp_path / name).read_text().splitlines()
+        verdicts, measured = [line for line in lines if line.startswith(f"| {step}")]
+        assert "| ROUNDING, 1 |" in verdicts and "| 1e-09 / 1e-06 |" in measured
+        assert "what is wrong" in lines
+        assert sum("0.15 %" in line and "ROUNDING" in line for line in lines) == 1
     results = (tmp_path / "docs" / "results.md").read_text()
     assert "* `m`: as good as each other" in results and "| 5 | ROUNDING, 1 rows" in results
     changed = [page for page in PAGES if page.read_text() != read_copy(tmp_path, page)]
-    assert [page.name for page in changed] == ["README.md", "results.md"]
+    assert [page.name for page in changed] == ["README.md", "README_cn.md", "results.md"]
     assert (tmp_path / "pics" / "verdicts.png").is_file()
 
 

@@ -1,12 +1,12 @@
 """Write the generated parts of README.md and docs/, and pics/, from a check's report.
 
     make check                                    leaves log/report.json
-    python -m tools.red                           leaves log/red.json: checks of wrong ports
-    python -m tools.readme                        README.md, docs/ and pics/ from both
+    python -m tools.red                           leaves log/red.json, log/red.txt: wrong ports
+    python -m tools.readme                        README.md, README_cn.md, docs/ and pics/ from both
     python -m tools.readme --faults FILE          also the catalogue's parts, from `make faults`
 
-A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, each in one page alone.
-Without log/red.json the picture that needs it, pics/verdicts.png, stays as it is.
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page of each language.
+Without log/red.json pics/verdicts.png stays as it is, without log/red.txt the red block.
 """
 
 import sys
@@ -24,20 +24,23 @@ import platform
 import re
 import shutil
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 
 from common.report import marks
 from common.report.marks import save
-from common.report.terminal import COLOURS
+from common.report.terminal import COLOURS, guide_word
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import worst
-from tools import red
+from faults.checkout import CHECKS
+from tools import page_tables, red
+from tools.page_tables import cells, share
 from tools.twins import markdown_table
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
-OURS = 2  # of the sentences on faults: those on this workbench, before those on other tools
+RED_LINES = 14  # of a red block at most: the README has 250
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,11 +49,12 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--report", type=Path, default=REPORT)
-    parser.add_argument("--red", type=Path, metavar="FILE", default=red.ROWS)
     parser.add_argument("--faults", type=Path, metavar="FILE")
+    parser.add_argument("--red", type=Path, metavar="FILE", default=red.ROWS)
     options = parser.parse_args(arguments)
     try:
         rows = _rows(options.report)
+        guide = json.loads(options.report.read_text()).get("guide", [])
         if options.faults and not options.faults.is_file():
             raise UserError(f"{options.faults}: there is no such file; run `make faults` first")
     except UserError as error:
@@ -67,38 +71,66 @@ def main(arguments: list[str] | None = None) -> int:
     curves = ROOT / "step5_train" / "log" / "fastformer" / "train_curves.png"
     if curves.is_file():
         shutil.copy(curves, PICS / "train_curves.png")
+    found = cells(rows, guide)
+    day = time.strftime("%Y-%m-%d", time.localtime(options.report.stat().st_mtime))
+    of_faults = json.loads(options.faults.read_text()) if options.faults else None
+    block = options.red.with_suffix(".txt")
+    of_red = {"red": red_block(block.read_text())} if block.is_file() else {}
     parts = {
-        "output": f"```\n{options.report.with_suffix('.txt').read_text().rstrip()}\n```",
-        "results": results_table(rows),
+        "results": results_table(rows, guide),
         "accuracies": accuracies(rows),
         "spellings": markdown_table(),
     }
-    if options.faults:
+    if of_faults:
         from faults import show
 
-        found = json.loads(options.faults.read_text())
-        show.draw(found, PICS / "faults.png")
-        parts["faults"] = show.as_markdown(found)
-        parts["detects"] = "\n".join(f"* {text}" for text in show.sentences(found)[:OURS])
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    block = options.red.with_suffix(".txt")
-    if block.is_file() and any("<!-- generated: red -->" in page.read_text() for page in pages):
-        parts["red"] = f"```\n{block.read_text().rstrip()}\n```"
+        show.draw(of_faults, PICS / "faults.png")
+        parts["faults"] = show.as_markdown(of_faults)
+    english = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    _write(english, parts | of_red | tables(found, day, of_faults, "en"))
+    _write([ROOT / "README_cn.md"], of_red | tables(found, day, of_faults, "cn"))
+    return 0
+
+
+def tables(found: dict, day: str, of_faults: dict | None, language: str) -> dict[str, str]:
+    """The parts of a README: the same names and numbers in both languages."""
+    parts = {
+        "steps": page_tables.steps_table(found, language),
+        "acceptance": page_tables.acceptance_table(found, language),
+        "measured": page_tables.measured_table(found, day, language),
+        "files": page_tables.files_table(language),
+    }
+    if of_faults:
+        from faults import show
+
+        guide = sum(pair["guide_passed"] is False for pair in of_faults["hard"])
+        parts["detects"] = page_tables.detects(show.rates(of_faults), guide, language)
+    return parts
+
+
+def _write(pages: list[Path], parts: dict[str, str]) -> None:
     for page, text in fill_pages({page: page.read_text() for page in pages}, parts).items():
         page.write_text(text)
-    return 0
+
+
+def red_block(printed: str) -> str:
+    """What `python -m tools.red` left, behind its command, and no longer than fits.
+
+    Left out are the lines around a place in the source, comments and notes; commands are written
+    as they are typed in the checkout, which was a copy in another folder.
+    """
+    fault = red.named(red.SHOWN)
+    command = f"{CHECKS[fault.step]} --model {fault.model} --case {red.CASE}"
+    left_out = rf"\s*(#|$)|\s{{6,}}\d|.*the case {red.CASE} alone"
+    lines = [line for line in printed.splitlines() if not re.match(left_out, line)]
+    lines = [re.sub(r"\S*/python '[^']*/a checkout/([^']+)'", r"python \1", line) for line in lines]
+    return "\n".join(["```", f"$ python {command}", *lines[:RED_LINES], "```"])
 
 
 def _rows(path: Path) -> list[dict]:
     if not path.is_file():
         raise UserError(f"{path}: there is no such report; run `make check` first")
     return json.loads(path.read_text())["rows"]
-
-
-def _share(row: dict) -> float:
-    """How much of what a row is allowed it takes; 0 where that says nothing."""
-    gap, allowed = row.get("gap"), row.get("allowed")
-    return gap / allowed if gap and allowed else 0.0
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
@@ -122,8 +154,12 @@ def fill_pages(texts: dict, parts: dict[str, str]) -> dict:
     return texts
 
 
-def results_table(rows: list[dict]) -> str:
-    """Steps × models as Markdown: verdict, rows, largest share of what is allowed, the guide's."""
+def results_table(rows: list[dict], guide: Sequence[dict] = ()) -> str:
+    """Steps × models as Markdown: verdict, rows, largest share of what is allowed, the guide's.
+
+    guide  what the guide's rule says of its own keys, of each step and model
+    """
+    words = {(one["step"], one["model"]): guide_word(one["guide_passed"]) for one in guide}
     models = list(dict.fromkeys(row["model"] for row in rows))
     lines = [
         "| step | " + " | ".join(models) + " |",
@@ -133,14 +169,15 @@ def results_table(rows: list[dict]) -> str:
         cells = []
         for model in models:
             own = [r for r in rows if r["step"] == step and r["model"] == model]
-            shares = [_share(row) for row in own if _share(row)]
+            shares = [share(row) for row in own if share(row)]
             guides = [r["guide_passed"] for r in own if r.get("guide_passed") is not None]
             failed = sum(not passed for passed in guides)
-            guide = f"guide: {failed} of {len(guides)} rows FAIL" if failed else "guide: passed"
-            if step == 5:
-                guide = "guide: see `check_step5.py`"
+            all_keys = f"{failed} of {len(guides)} tensors FAIL" if failed else "all tensors passed"
+            said = [f"guide: its keys {words.get((step, model), '–')}"]
+            said += [all_keys] if step < 5 else []  # whose tensors have another limit
             verdict = worst(r["verdict"] for r in own)
-            cells.append(f"{verdict}, {len(own)} rows, ≤ {max(shares):.0e} of allowed; {guide}")
+            parts = [f"{verdict}, {len(own)} rows, ≤ {max(shares):.0e} of allowed"]
+            cells.append("; ".join([*parts, ", ".join(said)]))
         lines.append(f"| {step} | " + " | ".join(cells) + " |")
     versions = ", ".join(
         f"{name} {version(name)}" for name in ("torch", "paddlepaddle", "reprod_log", "numpy")
@@ -213,7 +250,7 @@ def verdicts_figure(rows: list[dict], wrong: dict[str, dict]):
 
 def _points(rows: list[dict]) -> list[tuple[float, float]]:
     """(mean difference in float32, share of what is allowed) of each row that has both."""
-    return [(row["mean_abs"], _share(row)) for row in rows if row["max_abs"] and _share(row)]
+    return [(row["mean_abs"], share(row)) for row in rows if row["max_abs"] and share(row)]
 
 
 def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:

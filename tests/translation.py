@@ -1,0 +1,124 @@
+"""What two pages in two languages must have in common, beyond the sentences that only people judge.
+
+Section by section: headings (by the table below) and their levels, commands, tables (rows, columns,
+code and numbers in each cell), links, code in the prose, numbers, pictures and generated parts.
+"""
+
+import re
+from itertools import zip_longest
+from pathlib import Path
+
+from pages import ROOT, blocks, code_spans
+
+# English heading -> Chinese heading, on whichever page it stands.
+HEADINGS = {
+    "Alignment workbench": "对齐工作台",
+    "Environment": "环境",
+    "Quick start": "快速开始",
+    "Acceptance": "验收",
+    "Results": "对齐结果",
+    "How a step works": "每一步怎样对齐",
+    "Verdicts": "判定术语",
+    "The two sides": "两侧代码",
+    "Read the code": "阅读代码",
+    "Align your own model": "对齐自己的模型",
+    "Data and weights": "数据与权重下载",
+    "Logs to hand in": "复现日志",
+    "FAQ": "常见问题",
+    "What agreement does not show": "对齐不能说明什么",
+    # the steps' pages
+    "Step 1: forward": "第 1 步：前向对齐",
+    "Step 2: metric": "第 2 步：评估指标对齐",
+    "Step 3: loss": "第 3 步：损失对齐",
+    "Step 4: backward": "第 4 步：反向对齐",
+    "Step 5: train": "第 5 步：训练对齐",
+    "Question": "问题",
+    "Run": "运行",
+    "You should see": "应当看到",
+    "Large models": "大模型",
+    "If it differs": "如果不一致",
+}
+
+TRANSLATED = {
+    page: page.with_name("README_cn.md")
+    for page in (ROOT / "README.md", *sorted(ROOT.glob("step*/README.md")))
+}
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?:e-?\d+)?")
+_LINK = re.compile(r"\]\(([^)\s]+)\)|\]\[(\w+)\]|^\[\w+\]: (\S+)$", re.M)
+
+
+def differences(english: str, chinese: str) -> list[str]:
+    """Every way in which the pages say something else, as far as that can be compared."""
+    found = []
+    for pair in zip_longest(_sections(english), _sections(chinese)):
+        if None in pair:
+            found.append(f"a section on one page alone: {pair[0] or pair[1]}")
+            continue
+        ours, theirs = pair
+        level, title = ours[0]
+        if (level, HEADINGS.get(title)) != theirs[0]:
+            found.append(f"heading: {'#' * level} {title}, {theirs[0]}")
+        for what, facts in FACTS.items():
+            unlike = [
+                f"{title}: {what}: {one} / {other}"
+                for one, other in zip_longest(facts(ours[1]), facts(theirs[1]))
+                if one != other
+            ]
+            found += unlike[:1]  # those after it are often only shifted
+    return found
+
+
+def _sections(text: str) -> list[tuple[tuple[int, str], str]]:
+    """((level, title), what stands below it) of every heading outside code."""
+    found = [((0, ""), "")]
+    for part in re.split(r"(^```.*?^```)", text, flags=re.M | re.S):
+        if part.startswith("```"):
+            found[-1] = (found[-1][0], found[-1][1] + part)
+            continue
+        before, *rest = re.split(r"^(#+) (.+)\n", part, flags=re.M)
+        found[-1] = (found[-1][0], found[-1][1] + before)
+        for marks, title, body in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+            found.append(((len(marks), title), body))
+    return found[1:] if not found[0][1].strip() else found
+
+
+def _tables(text: str) -> list[list[tuple]]:
+    """The rows of all tables, each table behind an empty one; of a cell its code and numbers."""
+    found = []
+    for table in re.findall(r"(?:^\|.*\n?)+", _prose(text), flags=re.M):
+        rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.strip().splitlines()]
+        found.append([])
+        found += [[(code_spans(cell), _numbers(cell)) for cell in row] for row in rows]
+    return found
+
+
+def _prose(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+
+
+def _numbers(text: str) -> list[str]:
+    plain = re.sub(r"\]\([^)]*\)|`[^`]*`|https?://\S+", " ", _prose(text))
+    return sorted(set(_NUMBER.findall(plain)))
+
+
+def _links(text: str) -> list[str]:
+    targets = ["".join(groups) for groups in _LINK.findall(_prose(text))]
+    return sorted(target.replace("README_cn.md", "README.md") for target in targets)
+
+
+FACTS = {
+    "commands": lambda text: [line for line in blocks(text) if line],
+    "tables": _tables,
+    "links": _links,
+    "code": lambda text: sorted(set(code_spans(text))),
+    "numbers": _numbers,
+    "generated parts": lambda text: re.findall(r"<!-- .* -->", text),
+    "items": lambda text: re.findall(r"^(\*|\d+\.) ", _prose(text), flags=re.M),
+}
+
+
+def pages_that_differ() -> dict[Path, list[str]]:
+    """The translated pages with what is unlike in them."""
+    told = {page: differences(page.read_text(), cn.read_text()) for page, cn in TRANSLATED.items()}
+    return {page: found for page, found in told.items() if found}

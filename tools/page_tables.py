@@ -1,0 +1,351 @@
+"""The generated tables of README.md and README_cn.md: one set of numbers, in two languages.
+
+Each function takes a language, "en" or "cn", and returns Markdown.  Keys, verdicts, commands and
+numbers are the same in both; words stand side by side here, so that neither page can lag behind.
+"""
+
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from common.system.checkout import ROOT
+from common.verdict.row import worst
+
+Words = tuple[str, str]  # English, Chinese
+
+# What each step asks, in the order of the steps.
+STEPS: tuple[tuple[str, Words, Words], ...] = (
+    (
+        "step1_forward",
+        ("forward", "前向对齐"),
+        ("the same function, tensor by tensor?", "逐个张量比对，是否为同一个函数？"),
+    ),
+    (
+        "step2_metric",
+        ("metric", "评估指标对齐"),
+        ("the same batches, predictions and scores?", "批次、预测结果、指标是否一致？"),
+    ),
+    (
+        "step3_loss",
+        ("loss", "损失对齐"),
+        ("the same loss, however reduced?", "各种归约方式下损失是否一致？"),
+    ),
+    (
+        "step4_backward",
+        ("backward", "反向对齐"),
+        (
+            "the same gradients, and ten steps of four optimizers?",
+            "梯度是否一致？四种优化器各更新十步后是否仍一致？",
+        ),
+    ),
+    (
+        "step5_train",
+        ("train", "训练对齐"),
+        (
+            "do the twins train alike, and write the same text?",
+            "两侧训练过程是否一致？生成的文本是否相同？",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A section of the guide: how it is met here.
+
+    nlp, cv    its numbers in the two guides; "": it is in one of them alone
+    node       whether the guide's acceptance (验收) asks for it
+    command    a program and what it is given
+    files      what it leaves, or where to look
+    step       whose rows say the result; None: `make check` does not run it, the tests do
+    keys       which of that step's rows: a pattern; "": all, and what reprod_log says of its pair
+    """
+
+    nlp: str
+    cv: str
+    node: bool
+    what: Words
+    command: str
+    files: str
+    criterion: Words
+    step: int | None
+    keys: str = ""
+
+
+_GUIDE = r"mean \|a − b\| < 1e-6"
+_DATA = r"(^|/)(hashes|batches|batch|last_batch_size|vocabulary)(/|$)|^(tokenizer|third)/"
+NODES = (
+    Node(
+        *("3.1", "3.1", True, ("model structure", "模型结构对齐")),
+        "check_step1.py",
+        "forward_{torch,paddle}.npy",
+        (_GUIDE, _GUIDE),
+        1,
+    ),
+    Node(
+        *("3.2", "3.2", False, ("reading test data", "验证/测试集数据读取对齐")),
+        "check_step2.py",
+        "metric_all_{torch,paddle}.npy",
+        ("equal, as hashes", "哈希相同"),
+        2,
+        _DATA,
+    ),
+    Node(
+        *("3.3", "3.3", True, ("metric", "评估指标对齐")),
+        "check_step2.py",
+        "metric_{torch,paddle}.npy",
+        (_GUIDE, _GUIDE),
+        2,
+    ),
+    Node(
+        *("3.4", "3.4", True, ("loss", "损失函数对齐")),
+        "check_step3.py",
+        "loss_{torch,paddle}.npy",
+        (_GUIDE, _GUIDE),
+        3,
+    ),
+    Node(
+        *("3.5–3.7", "3.5", False),
+        ("optimizer, learning rate, decay", "优化器、学习率、正则化对齐"),
+        "check_step4.py",
+        "bp_align_all_{torch,paddle}.npy",
+        ("float64, ten steps", "float64，十步"),
+        4,
+        r"/(adam|adamw|sgd|adam_clip_warmup)/",
+    ),
+    Node(
+        *("3.8", "3.6", True, ("backward, ≥ 2 losses", "反向对齐（损失 ≥ 2 轮）")),
+        "check_step4.py",
+        "bp_align_{torch,paddle}.npy",
+        (_GUIDE, _GUIDE),
+        4,
+    ),
+    Node(
+        *("3.9", "3.7", False, ("reading training data", "训练集数据读取对齐")),
+        "check_step5.py",
+        "train_full_{torch,paddle}.npy",
+        ("the same order", "样本顺序相同"),
+        5,
+        r"^train/(order|lr)$",
+    ),
+    Node(
+        *("3.10", "3.8", False, ("initial weights", "网络初始化对齐")),
+        "check_step5.py",
+        "train_init_{torch,paddle}.npy",
+        ("the same distribution", "分布相同"),
+        5,
+        r"^init/",
+    ),
+    Node(
+        *("3.11", "3.9", True, ("training", "模型训练对齐")),
+        "check_step5.py",
+        "train_align_{torch,paddle}.npy",
+        ("scores within 0.15 %", "指标相差 ≤ 0.15 %"),
+        5,
+    ),
+    Node(
+        *("", "3.10", False, ("training log", "规范训练日志")),
+        "check_step5.py",
+        "train_{torch,paddle}.log",
+        ("loss, costs, ips", "loss、batch_cost、reader_cost、ips"),
+        None,
+    ),
+    Node(
+        *("3.12", "3.12", False, ("several processes", "单机多卡训练")),
+        "check_parallel.py",
+        "parallel_{torch,paddle}.npy",
+        ("float64, three steps", "float64，三步"),
+        None,
+    ),
+    Node(
+        *("3.13", "3.11", True),
+        ("prediction; export, infer", "预测程序；导出与推理（TIPC 基础链条）"),
+        "python -m common.export",
+        "--out DIR",
+        ("the twin's bits", "与 Paddle 侧逐位相同"),
+        None,
+    ),
+)
+
+# Which files to read, in which order.
+FILES: tuple[tuple[str, Words], ...] = (
+    ("common/models/fastformer/torch_model.py", ("the smallest pair", "最小的一对模型")),
+    ("step1_forward/torch/forward.py", ("a step, one side", "一个步骤、一侧的脚本")),
+    (
+        "common/sides/twin.py",
+        ("a side's process: requests, precisions", "一侧的进程：请求与精度"),
+    ),
+    ("common/verdict/judge.py", ("a whole log is judged", "整份日志的判定")),
+    ("common/verdict/rule.py", ("the rule", "判定规则")),
+)
+
+
+@dataclass
+class Cell:
+    """What `make check` found for a step of a model."""
+
+    verdict: str
+    rows: list[dict]
+    guide: bool | None  # reprod_log's own words on the guide's pair; None: it was not asked
+
+
+def cells(rows: Sequence[dict], guide: Sequence[dict] = ()) -> dict[tuple[int, str], Cell]:
+    """(step, model) -> what was found.
+
+    guide  what reprod_log says of the guide's own keys, of each step and model
+    """
+    said = {(one["step"], one["model"]): one["reprod_log"] for one in guide}
+    found: dict[tuple[int, str], list[dict]] = {}
+    for row in rows:
+        found.setdefault((row["step"], row["model"]), []).append(row)
+    return {
+        of: Cell(worst(row["verdict"] for row in own), own, said.get(of))
+        for of, own in found.items()
+    }
+
+
+def share(row: dict) -> float:
+    """How much of what a row is allowed it takes; 0 where that says nothing."""
+    gap, allowed = row.get("gap"), row.get("allowed")
+    return gap / allowed if gap and allowed else 0.0
+
+
+def steps_table(found: dict[tuple[int, str], Cell], language: str) -> str:
+    """The first screen's five rows: step, question, and for each model verdict and tensors."""
+    tell = _in(language)
+    models = _models(found)
+    lines = _head(tell(("step", "步骤")), tell(("question", "核对内容")), *_code(models))
+    for number, step in enumerate(STEPS, start=1):
+        told = [found.get((number, model)) for model in models]
+        values = [f"{cell.verdict}, {len(cell.rows):,}" if cell else "–" for cell in told]
+        lines.append(_row(_link(step, number, language), tell(step[2]), *values))
+    return "\n".join(lines)
+
+
+def measured_table(found: dict[tuple[int, str], Cell], day: str, language: str) -> str:
+    """Measured / allowed of the tensor that took most, and how many fail the guide's rule."""
+    tell = _in(language)
+    models = _models(found)
+    lines = _head(tell(("step", "步骤")), *_code(models))
+    for number, step in enumerate(STEPS, start=1):
+        told = [found.get((number, model)) for model in models]
+        values = [_measured(cell, number, tell) if cell else "–" for cell in told]
+        lines.append(_row(_link(step, number, language), *values))
+    packages = ("torch", "paddlepaddle", "reprod_log", "numpy")
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    device = f"Python {platform.python_version()}, CPU ({platform.machine()}), {day}"
+    lines += ["", f"{versions}, {device}{tell(('.', '。'))}"]
+    return "\n".join(lines)
+
+
+def _measured(cell: Cell, number: int, tell) -> str:
+    row = max(cell.rows, key=share)
+    text = f"{row['gap']:.0e} / {row['allowed']:.0e}" if share(row) else "0"
+    guides = [r["guide_passed"] for r in cell.rows if r.get("guide_passed") is not None]
+    if number == len(STEPS) or not guides:  # the guide compares scores there, not tensors
+        return text
+    failed = sum(not passed for passed in guides)
+    counts = f"{failed:,}/{len(guides):,}"
+    return text + tell((f"; guide fails {counts}", f"；指南不通过 {counts}"))
+
+
+def acceptance_table(found: dict[tuple[int, str], Cell], language: str) -> str:
+    """The guide's sections: command, file, criterion and result."""
+    tell = _in(language)
+    lines = _head(
+        tell(("guide §", "指南章节")),
+        tell(("command", "命令")),
+        tell(("file", "文件")),
+        tell(("criterion", "验收标准")),
+        tell(("result", "结果")),
+    )
+    for node in NODES:
+        numbers = [f"NLP {node.nlp}" * bool(node.nlp), f"CV {node.cv}" * bool(node.cv)]
+        section = f"{', '.join(filter(None, numbers))} {tell(node.what)}"
+        files = node.files.replace("{torch,paddle}", "*")
+        lines.append(
+            _row(
+                f"**{section}**" if node.node else section,
+                f"`{node.command}`",
+                f"`{files}`",
+                tell(node.criterion),
+                _result(node, found, tell),
+            )
+        )
+    return "\n".join(lines)
+
+
+def _result(node: Node, found: dict[tuple[int, str], Cell], tell) -> str:
+    if node.step is None:
+        return tell(("run by the tests", "由测试运行"))
+    own = [cell for (step, _), cell in found.items() if step == node.step]
+    rows = [r for cell in own for r in cell.rows if re.search(node.keys, r["key"])]
+    if not rows:
+        return "–"
+    verdict = worst(row["verdict"] for row in rows)
+    if node.keys:
+        return verdict
+    said = [cell.guide for cell in own if cell.guide is not None]
+    if not said:
+        return verdict
+    counts = f"{sum(said)}/{len(said)}"
+    return tell((f"{counts} passed; {verdict}", f"{counts} 通过；{verdict}"))
+
+
+def detects(rates: dict[str, int], guide_fails: int, language: str) -> str:
+    """What `make faults` found in two sentences; `rates` is faults.show.rates."""
+    n = rates
+    told = (
+        (
+            f"{n['caught']} of {n['faults']} faults caught, {n['origin']} with the right origin; "
+            f"{n['control_alarms']} false alarms in {n['controls']} correct runs of the same "
+            "checks",
+            f"植入错误 {n['faults']} 处，检出 {n['caught']} 处，其中 {n['origin']} 处定位准确；"
+            f"同样的检查在正确代码上运行 {n['controls']} 次，误报 {n['control_alarms']} 次",
+        ),
+        (
+            f"{n['hard_alarms']} false alarms in {n['hard']} correct hard pairs, of which the "
+            f"guide's rule fails {guide_fails}",
+            f"正确但数值条件苛刻的模型 {n['hard']} 组，误报 {n['hard_alarms']} 次；"
+            f"只按指南的规则判断，其中 {guide_fails} 组不通过",
+        ),
+    )
+    return "\n".join(f"* {_in(language)(each)}" for each in told)
+
+
+def files_table(language: str) -> str:
+    """Which files to read, in order, with their lines."""
+    tell = _in(language)
+    lines = _head(tell(("file", "文件")), tell(("lines", "行数")), tell(("what it is", "内容")))
+    for name, what in FILES:
+        count = len((ROOT / name).read_text().splitlines())
+        lines.append(_row(f"[{name}]({name})", str(count), tell(what)))
+    return "\n".join(lines)
+
+
+def _in(language: str):
+    place = ("en", "cn").index(language)
+    return lambda words: words[place]
+
+
+def _models(found: dict[tuple[int, str], Cell]) -> list[str]:
+    return list(dict.fromkeys(model for _, model in found))
+
+
+def _link(step: tuple[str, Words, Words], number: int, language: str) -> str:
+    page = "README.md" if language == "en" else "README_cn.md"
+    return f"[{number} {_in(language)(step[1])}]({step[0]}/{page})"
+
+
+def _code(names: Sequence[str]) -> list[str]:
+    return [f"`{name}`" for name in names]
+
+
+def _head(*titles: str) -> list[str]:
+    return [_row(*titles), "|" + "---|" * len(titles)]
+
+
+def _row(*values: str) -> str:
+    return "| " + " | ".join(values) + " |"
