@@ -42,7 +42,7 @@ def _flag(help_text: str, **told: object) -> dict[str, object]:
 # Name -> what argparse is told of it; each help ends in an example.
 _FLAGS = {
     "model": _flag(
-        "a built-in model (help lists them), your pair's folder, or all (default): --model reformer",
+        "a built-in model (help lists them), a pair's folder, or all (default): --model reformer",
         action="append",
         metavar="NAME|FOLDER",
     ),
