@@ -358,7 +358,7 @@ def test_bad_input_ends_with_2_and_a_sentence(checkout):
         (["--train"], "--train has no use here"),
         (["--tokenizer", "none.model"], "--tokenizer none.model: there is no such file"),
         (["--weights", "none.npz"], "none.npz"),
-        (["--compare-only"], "is missing: run this check without --compare-only"),
+        (["--compare-only"], "runs nothing: leave out --preset, --weights, --prompt, --tokens"),
     ):
         done, report = checkout.generate(*arguments)
         assert done.returncode == 2, done.stdout + done.stderr

@@ -1,6 +1,7 @@
 """Every program of the tree: what --help does (nothing), and what it says under a wrong Python."""
 
 import ast
+import importlib
 import os
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
+
+from common.check.guard import guarded
 
 LEFT_OUT = {".venv", ".environments", ".git", "log", "tests", "__pycache__"}
 # They need the standard library alone, or are started by a program that has looked.
@@ -150,6 +153,14 @@ def test_a_python_without_the_packages_is_told_which_to_use(copy):
             assert error.startswith("error: ") and error.count("\n") == 1, (program, error)
             assert "has no " in error and "make install" in error
             assert error.endswith(f"{program} --model 'a b'\n"), error
+
+
+def test_a_package_that_is_missing_later_is_named_with_the_python_to_use(capsys):
+    """Such as one that a pair's case.py imports."""
+    assert guarded(False, lambda: importlib.import_module("no_such_package")) == 2
+    error = capsys.readouterr().err
+    assert "needs no_such_package, which " in error and ".venv/bin/python" in error
+    assert error.count("\n") == 1 and "internal error" not in error
 
 
 def test_an_older_python_can_read_what_says_so():

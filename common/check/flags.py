@@ -42,15 +42,17 @@ def _flag(help_text: str, **told: object) -> dict[str, object]:
 # Name -> what argparse is told of it; each help ends in an example.
 _FLAGS = {
     "model": _flag(
-        "a built-in model, your pair's folder, or all (default): --model reformer",
+        "a built-in model (help lists them), a pair's folder, or all (default): --model reformer",
         action="append",
         metavar="NAME|FOLDER",
     ),
     "preset": _flag(
-        "a configuration of the model's case.py: --preset enwik8", default="default", metavar="NAME"
+        "a configuration of the model's case.py (help lists them): --preset enwik8",
+        default="default",
+        metavar="NAME",
     ),
     "case": _flag(
-        "run this case of the preset alone; may be repeated: --case lm",
+        "run this case of the preset alone (help lists them); may be repeated: --case lm",
         action="append",
         default=[],
         metavar="NAME",
