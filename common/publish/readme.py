@@ -49,9 +49,7 @@ def pages(published, settings, programs, licence: str) -> dict[str, str]:
         "samples_cn": _note_cn(samples),
         "counts": _counts(samples),
         "epochs": str(samples.settings["epochs"]) if samples else "",
-        "batch": "any number of samples"
-        if settings.free_batch
-        else "as many samples as it was saved with",
+        "batch": "any number of samples" if free else "as many samples as it was saved with",
         "batch_cn": "样本数不限" if free else "样本数固定为导出时的数量",
         "why": settings.no_program,
         "programs": ", ".join(f"`{program}`" for program in programs),
