@@ -50,7 +50,8 @@ faults-everywhere: install
 
 # Installs into .environments, once: 2 GB, some minutes.
 environments: install
-	@WORKBENCH_ENVIRONMENTS=1 $(VENV_PYTHON) -m pytest tests/test_environments.py -q
+	@WORKBENCH_ENVIRONMENTS=1 $(VENV_PYTHON) -m pytest -q tests/test_environments.py \
+		tests/test_export.py::test_in_an_environment_that_its_own_requirements_make
 
 lint: install
 	@$(VENV_PYTHON) -m ruff check .

@@ -13,7 +13,7 @@ _WORD = re.compile(r"\{(\w+)\}")
 
 def pages(published, settings, programs, licence: str) -> dict[str, str]:
     """File name -> text; parts that are not in the repository are left out."""
-    samples = settings.samples
+    samples, free = settings.samples, settings.free_batch
     has = {
         "data": samples is not None,
         "train": "train.py" in programs,
@@ -49,8 +49,8 @@ def pages(published, settings, programs, licence: str) -> dict[str, str]:
         "samples_cn": _note_cn(samples),
         "counts": _counts(samples),
         "epochs": str(samples.settings["epochs"]) if samples else "",
-        "batch": "any number of samples" if settings.free_batch else "the example's shapes alone",
-        "batch_cn": "样本数不限" if settings.free_batch else "仅接受示例的形状",
+        "batch": "any number of samples" if free else "as many samples as it was saved with",
+        "batch_cn": "样本数不限" if free else "样本数固定为导出时的数量",
         "why": settings.no_program,
         "programs": ", ".join(f"`{program}`" for program in programs),
         "licence": licence,

@@ -98,7 +98,7 @@ def _saved_program(python: str, folder: Path, settings: Settings, on_progress) -
         status, said = run_alone(python, folder, "infer.py", ["--split"] if free else [])
         if status == 0:
             settings.no_program = ""
-            shapes = "any number of samples" if free else "the example's shapes alone"
+            shapes = "any number of samples" if free else "one number of samples"
             return f"infer.py: the saved program is the model within rounding, for {shapes}"
         wrong = [line for line in said.splitlines() if "MORE than" in line or "DIFFERS" in line]
         settings.no_program = f"it is not the model: {(wrong or [last_line(said)])[0]}"

@@ -16,6 +16,14 @@ def read(path):
         return {name: file[name] for name in file.files}
 
 
+def samples(folder):
+    """What a saved program is made for and tried with: a few test samples, else the example."""
+    test = folder / "data" / "test.npz"
+    if not test.is_file():
+        return read(folder / "example" / "inputs.npz")
+    return {name: values[:4] for name, values in read(test).items()}
+
+
 def tensors(arrays):
     """Name -> tensor; floats get the default dtype, integers become int64."""
     return {name: tensor(values) for name, values in arrays.items()}

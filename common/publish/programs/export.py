@@ -4,9 +4,9 @@
     python export.py --weights output/best.pdparams    those that train.py has written
 
 Writes inference/model.json and inference/model.pdiparams, which infer.py runs without the model's
-own code.  The program takes the arrays of example/inputs.npz that the model takes, of their shapes;
-the number of samples is free where config.json says so.  What the model draws by itself in eval
-mode, such as the rotations of a hash, is drawn once, from the seed, and stored.
+own code.  The program takes what the model takes of a test sample (without data: of the example),
+in that shape; the number of samples is free where config.json says so.  What the model draws by
+itself in eval mode, such as the rotations of a hash, is drawn once, from the seed, and stored.
 Exit status: 0 done, 2 with a sentence.
 """
 
@@ -45,7 +45,7 @@ def main():
         "--fixed",
         action="store_true",
         default=not SETTINGS["free_batch"],
-        help="for the example's number of samples alone",
+        help="for one number of samples alone",
     )
     given = parser.parse_args()
     try:
@@ -53,7 +53,7 @@ def main():
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    example = arrays.tensors(arrays.taken(model, arrays.read(FOLDER / "example" / "inputs.npz")))
+    example = arrays.tensors(arrays.taken(model, arrays.samples(FOLDER)))
     begin(SETTINGS["seed"])
     with paddle.no_grad():
         names = list(arrays.flat(model(**example)))

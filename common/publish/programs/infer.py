@@ -1,4 +1,4 @@
-"""Run the saved program on the example, and hold its outputs against the model's own.
+"""Run the saved program on a few test samples, and hold its outputs against the model's own.
 
     python infer.py      needs what export.py has written
 
@@ -22,15 +22,16 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--program", type=Path, default=FOLDER / "inference", metavar="FOLDER")
-    example = FOLDER / "example" / "inputs.npz"
-    parser.add_argument("--input", type=Path, default=example, metavar="FILE.npz")
+    parser.add_argument(
+        "--input", type=Path, metavar="FILE.npz", help="by default test samples, else the example"
+    )
     parser.add_argument(
         "--split", action="store_true", help="also run the first sample alone, and hold it against"
     )
     given = parser.parse_args()
     try:
         told = json.loads((given.program / "names.json").read_text(encoding="utf-8"))
-        stored = arrays.read(given.input)
+        stored = arrays.read(given.input) if given.input else arrays.samples(FOLDER)
         stored = {name: stored[name] for name in told["inputs"]}
         model = load(FOLDER / told["weights"])
     except (ValueError, OSError, KeyError) as error:
