@@ -9,6 +9,7 @@ they say of each other.  Python and NumPy do.  Exit status: 0 verified, 1 someth
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fill_standard_streams()
     try:
         return _verify(options)
+    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except UserError as error:
         print(f"error: {escaped(str(error))}", file=sys.stderr)
     except OSError as error:

@@ -7,6 +7,7 @@ as such: there the root alone tells, or --rerun.
 
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -304,6 +305,27 @@ def edited_scale(forgery, scratch):
     forgery.files[name] = json.dumps(scales).encode()
 
 
+def scale_of_nothing(forgery, scratch):
+    """The same, and of a tensor that is said not to be inside."""
+    name = f"{BACKWARD}/scales.json"
+    scales = json.loads(forgery.files[name])
+    scales["bp_align_all"]["grad"] = [1e300, None]
+    forgery.files[name] = json.dumps(scales).encode()
+
+
+def infinite_scale(forgery, scratch):
+    """S as a number that JSON can write and no float can hold."""
+    name = f"{BACKWARD}/scales.json"
+    content = forgery.files[name]
+    forgery.files[name] = re.sub(rb'"grad":\[[^,]*', b'"grad":[1e999', content)
+    assert forgery.files[name] != content
+
+
+def endless_number(forgery, scratch):
+    """A whole number of four hundred digits in a row."""
+    forgery.edit_row(FORWARD, "logits", gap=10**400)
+
+
 def settled(forgery, scratch):
     """A wrong row as if all rows together had made it INSIDE."""
     row = next(r for r in forgery.lines(f"{FORWARD}/rows.jsonl") if r["key"] == "body.wrong")
@@ -418,6 +440,7 @@ FOUND = (
     *(edited_context, edited_scale, settled, sample_by_hand, doubtful_row_taken_out),
     *(replaced_pair, one_dialect, missing_dialect, guide_passed, summary, missing_file),
     *(missing_log, renamed_file, code_in_a_log, code_in_the_hand_in, object_array, huge_shape),
+    *(scale_of_nothing, infinite_scale, endless_number),
     *(deep_json, other_neighbours, other_witness, witness_made_up, every_tensor_passed),
 )
 

@@ -14,6 +14,7 @@ from pages import DOCS, README, README_CN, run_commands
 import tools.readme
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
+from common.verdict.bundle_check import verify_bundle
 from common.verdict.measures import rms
 from tools import page_tables
 from tools.readme import fill, main, results_table
@@ -41,6 +42,16 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     assert cells == {(step, model) for step in range(1, 6) for model in models}
     assert report["verdict"] == "ROUNDING" and report["exit_code"] == 0
     assert (checkout.root / "log" / "report.txt").read_text().count("ROUNDING") == 15
+
+
+def test_make_check_leaves_a_bundle_that_is_verified(checkout):
+    path = checkout.root / "log" / "bundle.zip"
+    found = verify_bundle(path)
+    assert found.problems == []
+    assert f"root: {found.root}" in checkout.everything.stdout
+    assert path.stat().st_size <= 20_000_000
+    assert len(found.verdicts) == 15 and found.rows > 20_000 and found.derived > 1_000
+    assert {part["verdict"] for part in found.verdicts} == {"ROUNDING"}
 
 
 def test_every_log_says_who_wrote_it_and_reprod_log_reads_it(checkout):

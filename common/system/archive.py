@@ -21,6 +21,7 @@ from pathlib import Path
 
 from common.system.errors import UserError
 from common.system.files import open_plain, whole
+from common.system.json_file import MAX_BYTES as MAX_BYTES_OF_JSON
 from common.system.json_file import parse_json
 
 MANIFEST = "manifest.json"
@@ -183,7 +184,8 @@ class Archive:
                 other = ascii(seen[info.filename.lower()])
                 raise self._error(f"{shown} and {other} are one name twice")
             seen[info.filename.lower()] = info.filename
-            if info.file_size > MAX_FILE_BYTES:
+            most = MAX_BYTES_OF_JSON if info.filename == MANIFEST else MAX_FILE_BYTES
+            if info.file_size > most:
                 raise self._error(f"{shown} would unpack to {info.file_size:,} bytes")
             if info.file_size > max(_FREE_BYTES, MAX_RATIO * info.compress_size):
                 raise self._error(

@@ -7,6 +7,7 @@ names the file; what cannot be derived again is counted, with the reason.  NumPy
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -51,6 +52,9 @@ from common.verdict.tolerances import tolerance
 _WITNESS = re.compile(
     r"(?P<case>.+)/witness/(?P<kind>sgd_step|finite_difference)/(?P<side>torch|paddle)"
 )
+# What JSON of another shape than ours may raise somewhere in the rule.
+_ODD_JSON = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
+_MOST = sys.float_info.max
 NO_TENSORS = "their tensors are not inside"
 BY_STEP = "claims of a step's own; they do not contradict their numbers"
 SETTLED = "derived up to what all rows together decide"
@@ -142,7 +146,7 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
             part.problem(str(error))
         except (UserError, OSError) as error:
             part.problem(str(error).replace(f"{folder}/", ""))
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        except _ODD_JSON as error:
             part.problem(f"it is not as a bundle has it ({type(error).__name__}: {error})"[:300])
         told += part.sidecars.values()
         part.report(found)
@@ -200,9 +204,9 @@ class _Part:
         self.lines = self.arrays = 0
         self.guide_passed: bool | None = None
         self.problems: list[str] = []
-        self.largest: dict[
-            str, tuple[float, int, int]
-        ] = {}  # scale, axis and size of a stem's rows
+        self.of_groups: dict[str, dict[str, float]] = {}  # stem -> group -> its largest scale
+        # Stem -> the largest scale, axis and size of its rows.
+        self.largest: dict[str, tuple[float, int, int]] = {}
 
     def problem(self, sentence: str, file: str = "") -> None:
         """Note what is wrong."""
@@ -259,7 +263,10 @@ class _Part:
     def lines_of(self, name: str) -> Iterator[dict]:
         """The objects of a file of JSON lines."""
         for number, line in enumerate(self.bytes_of(name).splitlines(), 1):
-            yield parse_json(line, f"{name}, line {number}")
+            record = parse_json(line, f"{name}, line {number}")
+            if not _is_plain(record):
+                raise _Odd(f"{name}, line {number}: a number in it is none, or it is nested deep")
+            yield record
 
     def bytes_of(self, name: str) -> bytes:
         path = self.folder / name
@@ -458,7 +465,7 @@ class _Part:
                     self.replay_row(replay, row, record)
                 except (LogError, _Odd):
                     raise
-                except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+                except _ODD_JSON as error:
                     self.problem(
                         f"{printable(row['key'])}: what the rule was told of it is not as a bundle "
                         f"has it ({type(error).__name__})",
@@ -536,8 +543,27 @@ class _Part:
                     f"logs, and {scale:.9g} is written",
                     SCALES,
                 )
+            most = self.largest_of_group(stem, replay).get(group)
+            if holder is None and most is not None and scale > most * (1 + 1e-6):
+                self.problem(
+                    f"S of {printable(group)} is {scale:.9g}, and no row of it is larger than "
+                    f"{most:.9g}",
+                    SCALES,
+                )
             if holder is not None and holder not in log:
                 self.problem(f"{printable(holder)}, of which S is, is not inside", SCALES)
+
+    def largest_of_group(self, stem: str, replay: Replay) -> dict[str, float]:
+        """Group -> the largest scale of its rows; of groups in which each row has one."""
+        if stem not in self.of_groups:
+            found: dict[str, float] = {}
+            for (of, key), row in self.of_place.items():
+                group = replay.group(key) if of == stem else ""
+                if group:
+                    scale = np.inf if row["scale"] is None else row["scale"]
+                    found[group] = max(found.get(group, 0.0), scale)
+            self.of_groups[stem] = {g: s for g, s in found.items() if s < np.inf}
+        return self.of_groups[stem]
 
     # ---- the hand-in -----------------------------------------------------------------------------
 
@@ -648,7 +674,16 @@ def _shown(value: object) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in (int, float)
+    """Of JSON, in which 1e999 is infinity and a whole number may have any length."""
+    return type(value) in (int, float) and abs(value) < _MOST
+
+
+def _is_plain(value: object, depth: int = 6) -> bool:
+    """True for JSON whose numbers are finite, and that is nested as rows and records are."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth > 0 and all(_is_plain(one, depth - 1) for one in inner)
+    return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
 def _odd_row(row: Mapping) -> str:
