@@ -8,8 +8,15 @@ names of all three dialects, every verdict, and the tensors behind those that ma
 """
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+from collections.abc import Sequence
 
 from common.check.bundle import NAME, bundle_results, judge_again, say_written
 from common.check.flags import Parser

@@ -15,9 +15,16 @@ Exit status: 0 written and checked, 2 not written.
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from common.check.flags import Parser
 from common.check.guard import guarded

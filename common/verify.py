@@ -8,11 +8,18 @@ they say of each other.  Python and NumPy do.  Exit status: 0 verified, 1 someth
 2 no bundle, or one that cannot be read.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy")
+
 import argparse
 import os
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from common.logs.pickle_machine import escaped
 from common.system.errors import UserError

@@ -8,9 +8,16 @@ do not, 2 no such model.
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich", "sentencepiece")
+
 from collections.abc import Sequence
 from itertools import zip_longest
-from pathlib import Path
 
 from common.check.flags import Parser
 from common.check.guard import guarded

@@ -14,9 +14,10 @@ from checkout import ROOT
 
 from common.check.guard import guarded
 
-LEFT_OUT = {".venv", ".environments", ".git", "log", "tests", "__pycache__"}
+LEFT_OUT = {".venv", ".environments", ".git", "log", "tests", "__pycache__", "programs"}
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
+    "common/publish/alone.py",
     "faults/warm/server.py",
     "tools/install.py",
     "tools/rooms.py",
@@ -66,11 +67,11 @@ for program in programs:
 def programs(root: Path) -> list[str]:
     """Every file that is run as a program, relative to the checkout."""
     found = []
-    for path in root.rglob("*.py"):
-        name = path.relative_to(root)
-        main = '\nif __name__ == "__main__":' in path.read_text()
-        if LEFT_OUT.isdisjoint(name.parts) and main:
-            found.append(name.as_posix())
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        for path in (Path(folder) / name for name in names if name.endswith(".py")):
+            if '\nif __name__ == "__main__":' in path.read_text():
+                found.append(path.relative_to(root).as_posix())
     return sorted(found)
 
 

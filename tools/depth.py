@@ -282,7 +282,8 @@ def _layers(tensors: Sequence[dict]) -> dict[int, list[dict]]:
     out, and so is a layer without hidden states."""
     layers: dict[int, list[dict]] = {}
     for row in tensors:
-        if number := re.search(r"\.layers\.(\d+)\.", row["key"]):
+        number = re.search(r"\.layers\.(\d+)\.", row["key"])
+        if number:
             layers.setdefault(int(number[1]), []).append(row)
     return {
         n: rows for n, rows in layers.items() if any(r["key"].endswith(HANDED_ON) for r in rows)

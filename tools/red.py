@@ -7,12 +7,19 @@ and left in log/red.txt.  The rows of both are left in log/red.json.  `python -m
 them into the pages and into pics/verdicts.png.  Exit status 0 where both were found where they are.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from common.check.guard import guarded
 from common.system.checkout import ROOT
@@ -68,6 +75,7 @@ def planted(copy: Checkout, fault: Fault, *options: str) -> tuple[str, dict]:
 
     The copy is as before afterwards.  Raises UserError where the check did not turn red.
     """
+    copy.elsewhere = copy.root  # as people type it: no temporary folder in what is shown
     path = copy.path(fault.file)
     before = path.read_text()
     try:

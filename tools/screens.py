@@ -6,14 +6,21 @@ The fault is a LayerNorm epsilon of 1e-5 for 1e-12 in one layer of a copy of Fas
 side.  Needs Debian's chromium, and playwright, which `make install` brings.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich", "jinja2")
+
 import argparse
 import contextlib
 import io
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from PIL import Image
 

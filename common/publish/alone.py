@@ -40,6 +40,9 @@ def _in_folder(spec) -> bool:
 
 def main() -> None:
     """Run the program; its exit status is this process's."""
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(__doc__.strip())
+        return
     folder, program = Path(sys.argv[1]).resolve(), sys.argv[2]
     sys.path.insert(0, str(folder))
     sys.meta_path[:] = [Without if finder is PathFinder else finder for finder in sys.meta_path]
