@@ -1,6 +1,6 @@
 """Put what the checks have left into one file, for somebody who is to believe it.
 
-    python -m common.bundle [--from DIR] [--model NAME|FOLDER] [--to FILE]
+    python -m common.bundle [--from DIR] [--model NAME|FOLDER] [--out FILE]
 
 `make check` ends by writing one.  It holds the guide's pairs and reprod_log's reports under the
 names of all three dialects, every verdict, and the tensors behind those that may be doubted.
@@ -41,11 +41,10 @@ def _parser() -> Parser:
         metavar="DIR",
         help="the folder that the checks wrote to with --out: --from /tmp/logs",
     )
-    parser.add_argument(
-        "--to",
-        type=Path,
+    parser.take_other(
+        "out",
         metavar="FILE",
-        help="the file to write; log/bundle.zip, or DIR/bundle.zip: --to /tmp/bundle.zip",
+        help="the file to write; log/bundle.zip, or DIR/bundle.zip: --out /tmp/bundle.zip",
     )
     return parser.take("model", "allow", "strict", "debug")
 
@@ -59,7 +58,7 @@ def _write(options) -> int:
     )
     base = options.source or ROOT / "log"
     results = judge_again(all_steps(), given)
-    say_written(bundle_results(results, given, options.to or base / NAME, base / "report.html"))
+    say_written(bundle_results(results, given, options.out or base / NAME, base / "report.html"))
     return 0
 
 

@@ -19,6 +19,7 @@ import pytest
 from bundled import BACKWARD, FORWARD, Forgery, make_bundle
 from forged import gadgets, write_pickled
 
+from common import bundle as command
 from common import verify
 from common.check.bundle import bundle_results
 from common.check.options import CheckOptions
@@ -680,3 +681,10 @@ def test_a_pair_of_somebody_else_is_not_run(bundle, monkeypatch, capsys):
     monkeypatch.setattr("common.check.rerun.run_step", lambda *_: pytest.fail("run"))
     assert verify.main([str(bundle), "--rerun"]) == 0
     assert "not run again: a pair that is not of this checkout" in capsys.readouterr().out
+
+
+def test_where_no_results_are_is_one_sentence(tmp_path, capsys):
+    assert command.main(["--from", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "no results of all: run a check first" in said and said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
