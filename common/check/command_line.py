@@ -61,7 +61,12 @@ def write_step_page(
 
 
 def write_page(folder: Path, results: Sequence[Result], command: Sequence[str], name: str) -> None:
-    """Write report.html and say where it is.  Where it cannot be written, the verdict stays."""
+    """Write report.html and say where it is.  Where it cannot be written, the verdict stays.
+
+    Where nothing could be compared there is nothing to show, and a former page stays.
+    """
+    if all(result.error for result in results):
+        return
     path = folder / html_page.FILE
     try:
         html_page.write_page(path, results, command, name)

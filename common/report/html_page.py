@@ -371,7 +371,8 @@ def _shown(place: str) -> tuple:
 
 
 def _commands(result, sidecars) -> list[tuple[str, str]]:
-    found = [("show one tensor around its worst element", _look(result))]
+    look = _look(result)
+    found = [("show one tensor around its worst element", look)] if look else []
     for side, sidecar in sidecars.items():
         if sidecar.command:
             found.append((f"how the {side} side was started", sidecar.command))
@@ -389,7 +390,9 @@ def _next_commands(result) -> list[tuple[str, str]]:
 
 
 def _look(result) -> str:
-    """The command that shows one of its tensors, which KEY stands for."""
+    """The command that shows one of its tensors, which KEY stands for; empty where it has none."""
+    if result.error:
+        return ""
     command = ["python", "-m", "common.show", "KEY", "--step", str(result.step.number)]
     command += ["--model", result.asked_for or result.model]
     if result.folder.parent != result.step.folder / "log" / result.step.other:
