@@ -44,6 +44,7 @@ class Checkout:
             # The copy has the compiled files too, or each would be compiled once more.
             compileall.compile_dir(ROOT / name, quiet=2)
             shutil.copytree(ROOT / name, self.root / name, ignore=ignore)
+        shutil.copy(ROOT / "LICENSE", self.root)  # of what is published
 
     def path(self, name: str) -> Path:
         """A file of the copy."""

@@ -94,7 +94,7 @@ def differences(head, folder, logs, work):
     answer = of_transformers(head, folder, arrays, drawn, work)
     found = {}
     for side in ("torch", "paddle"):
-        with read_log(logs / f"bp_align_{side}_fp64.npy") as log:
+        with read_log(logs / f"bp_align_all_{side}_fp64.npy") as log:
             found[side] = relative({key: log[key] for key in answer}, answer)
     return found
 

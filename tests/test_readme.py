@@ -78,8 +78,8 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
     for model in ("reformer", "fast_transformer", "fastformer"):
         files = ResultFolder(checkout.logs(4, model))
         with (
-            read_log(files.log("bp_align", "torch")) as log,
-            read_log(files.log("bp_align", "torch", FLOAT64)) as exact,
+            read_log(files.log("bp_align_all", "torch")) as log,
+            read_log(files.log("bp_align_all", "torch", FLOAT64)) as exact,
         ):
             for row in report["rows"]:
                 key = row["key"]
