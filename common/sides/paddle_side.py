@@ -1,7 +1,8 @@
 """One side's instruments: torch_side.py and paddle_side.py are twins, line for line.
 
-Models use `tap`, `dropout`, `choose`, `draw_normal`, `cross_entropy` and `named`, which are here;
-the scripts of the steps use the rest through this module.  B batch, T tokens, C classes.
+Models use `tap`, `dropout`, `choose`, `draw_normal`, `draw_integers`, `cross_entropy`,
+`regression_loss` and `named`, which are here, and `keep_unbiased_variance`; the scripts of the
+steps use the rest through this module.  B batch, T tokens, C classes.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ from paddle.nn import functional as F
 
 from common.sides.margins import margins
 from common.sides.session import current
+from common.sides.paddle_batch_norm import *  # noqa: F403  (handed on)
 from common.sides.paddle_optimizer import *  # noqa: F403  (handed on)
 from common.sides.paddle_probes import *  # noqa: F403  (handed on)
 from common.sides.paddle_probes import join_site, observe
@@ -134,6 +136,38 @@ def draw_normal(module, name, shape, like):
     session = current()
     label = session.label(join_site(module._site, name))
     return tensor(session.tape.normal(label, session.step, tuple(shape))).astype(like.dtype)
+
+
+def draw_integers(module, name, shape, end):
+    """Integers from 0 to below `end` from the tape, int64, each as likely as any other."""
+    session = current()
+    label = session.label(join_site(module._site, name), "draw")
+    return tensor(session.tape.integers(label, session.step, tuple(shape), end))
+
+
+REGRESSION_LOSSES = ("mse", "mae", "huber")
+
+
+def regression_loss(predictions, labels, kind="mse", reduction="mean", delta=1.0):
+    """How far predictions are from labels of the same shape, with paddle's meaning of each kind.
+
+    kind       mse squared, mae absolute, huber half squared up to `delta` and a line beyond
+    reduction  none, mean or sum
+    Raises ValueError for another kind or shape: one that is broadcast is seldom meant.
+    """
+    if list(predictions.shape) != list(labels.shape):
+        shapes = f"{list(predictions.shape)} and {list(labels.shape)}"
+        raise ValueError(f"regression_loss: predictions and labels are {shapes}; make them one")
+    if kind not in REGRESSION_LOSSES:
+        raise ValueError(f"regression_loss: kind is {kind!r}; allowed: {REGRESSION_LOSSES}")
+    differences = predictions - labels
+    losses = differences * differences if kind == "mse" else paddle.abs(differences)
+    if kind == "huber":
+        near = 0.5 * differences * differences
+        losses = paddle.where(losses <= delta, near, delta * (losses - 0.5 * delta))
+    if reduction == "none":
+        return losses
+    return losses.sum() if reduction == "sum" else losses.mean()
 
 
 def cross_entropy(
