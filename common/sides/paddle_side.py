@@ -1,7 +1,7 @@
 """One side's instruments: torch_side.py and paddle_side.py are twins, line for line.
 
 Models use `tap`, `dropout`, `choose`, `draw_normal`, `draw_integers`, `cross_entropy`,
-`regression_loss` and `named`, which are here, and `keep_unbiased_variance`; the scripts of the
+`regression_loss` and `named`, which are here, and `keep_unbiased_statistics`; the scripts of the
 steps use the rest through this module.  B batch, T tokens, C classes.
 """
 

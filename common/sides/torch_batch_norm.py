@@ -1,37 +1,41 @@
-"""A running variance of one meaning: torch_batch_norm.py and paddle_batch_norm.py are twins.
+"""Running statistics of one meaning: torch_batch_norm.py and paddle_batch_norm.py are twins.
 
 torch keeps a BatchNorm's running variance with n / (n - 1), n being the values of a channel; Paddle
-keeps it without.  After a training the two would differ by that much in eval mode.
+keeps it without, and its momentum in float32 alone.  After a training the two models would differ
+by that much in eval mode.
 """
+
+import torch
 
 from common.sides.session import current
 
-_BIASED = False  # twin: the running variance is that of the sample, without n / (n - 1)
-_VARIANCE = "running_var"  # twin: names
+_OWN_MEANING = False  # twin: the running variance has no n / (n - 1) in Paddle
 
 
-def keep_unbiased_variance(layer):
-    """The BatchNorm, whose running variance will have torch's meaning on both sides.
+def keep_unbiased_statistics(layer):
+    """The BatchNorm, whose running statistics will have torch's meaning on both sides.
 
-    Each batch's part of it is multiplied by n / (n - 1) after the layer ran in training; a
-    recomputation of the forward pass adds nothing, on either side.
+    They are computed anew from each batch after the layer ran in training; a recomputation of the
+    forward pass adds nothing, on either side.
     """
-    layer._keeps_unbiased_variance = True
-    if not _BIASED:
+    layer._keeps_unbiased_statistics = True
+    if not _OWN_MEANING:
         return layer
-    kept = {}
+    former = []
 
     def before(module, inputs):
-        kept["before"] = getattr(module, _VARIANCE).clone()
+        former[:] = [module._mean.clone(), module._variance.clone()]
 
     def after(module, inputs, outputs):
         if not module.training or current().recomputing:
             return
-        variance = getattr(module, _VARIANCE)
-        count = inputs[0].size // variance.size
-        seen = variance - module._momentum * kept["before"]  # (1 - momentum) * biased variance
-        unbiased = module._momentum * kept["before"] + seen * (count / max(count - 1, 1))
-        variance.set_value(unbiased)
+        with torch.no_grad():
+            values = inputs[0].moveaxis(1 if module._data_format[1] == "C" else -1, 0)
+            values = values.reshape([values.shape[0], -1])  # (channels, n)
+            seen = [values.mean(dim=-1), values.var(-1, True)]
+            kept = (module._mean, module._variance)
+            for statistic, was, now in zip(kept, former, seen, strict=True):
+                statistic.set_value(module._momentum * was + (1.0 - module._momentum) * now)
 
     layer.register_forward_pre_hook(before)
     layer.register_forward_hook(after)

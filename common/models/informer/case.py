@@ -129,22 +129,23 @@ CONFIGS = {
 
 CASES = {
     "default": {
-        "informer": {"weights": "initial"},
+        "informer": {"config": {"e_layers": 1}, "weights": "initial"},
         "stack": {
             "config": {
                 "model": "informer_stack",
                 "embed": "learned",
                 "freq": "t",
-                "activation": "relu",
+                "dropout": 0.1,
                 "output_attention": True,
-                "d_layers": 2,
             },
             "weights": "stirred",
+            "train": True,
         },
         "full": {
             "config": {
                 "attn": "full",
                 "embed": "fixed",
+                "activation": "relu",
                 "distil": False,
                 "mix": False,
                 "output_attention": True,
@@ -153,10 +154,9 @@ CASES = {
             },
             "weights": "stirred",
         },
-        "train": {"config": {"dropout": 0.1}, "weights": "stirred", "train": True},
         # Queries that are nearly alike: their places in the top-u hang on the last bits.
         "near_ties": {
-            "config": {"e_layers": 1, "d_layers": 2, "inverse": True},
+            "config": {"inverse": True},
             "inputs": {"near_ties": True},
             "weights": "stirred",
         },

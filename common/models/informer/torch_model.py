@@ -23,7 +23,7 @@ from common.torch_side import (
     choose_top_k,
     draw_integers,
     dropout,
-    keep_unbiased_variance,
+    keep_unbiased_statistics,
     named,
     regression_loss,
     tap,
@@ -319,8 +319,8 @@ class ConvLayer(nn.Module):
     def __init__(self, width):
         super().__init__()
         self.downConv = convolution(width, width, 3)
-        # Both frameworks' running variances would differ by n / (n - 1).
-        self.norm = keep_unbiased_variance(nn.BatchNorm1d(width))  # twin: names
+        # The frameworks' running variances would differ by n / (n - 1).
+        self.norm = keep_unbiased_statistics(nn.BatchNorm1d(width))  # twin: names
 
     def forward(self, x):
         """(B, L, C) -> (B, (L + 1) // 2, C)"""
