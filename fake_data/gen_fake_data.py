@@ -23,7 +23,12 @@ from common.pair.pairs import built_in_models, load_pair  # noqa: E402
 from common.system.checkout import FAKE_DATA_SEED  # noqa: E402
 from common.system.errors import UserError  # noqa: E402
 from common.system.hashes import arrays_sha256  # noqa: E402
-from fake_data.like_real import make_ag_news, make_enwik8, make_reviews  # noqa: E402
+from fake_data.like_real import (  # noqa: E402
+    make_ag_news,
+    make_enwik8,
+    make_reviews,
+    make_seasons,
+)
 
 
 def make_fake_data(model: str) -> dict[str, np.ndarray]:
@@ -43,6 +48,7 @@ def make_like_real() -> dict[str, bytes]:
         "enwik8.txt": make_enwik8(FAKE_DATA_SEED),
         "ag_news/train.csv": make_ag_news(FAKE_DATA_SEED, "train", 200),
         "ag_news/test.csv": make_ag_news(FAKE_DATA_SEED, "test", 60),
+        "seasons.csv": make_seasons(FAKE_DATA_SEED),
     }
 
 
