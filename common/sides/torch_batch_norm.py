@@ -32,7 +32,9 @@ def keep_unbiased_statistics(layer):
         with torch.no_grad():
             values = inputs[0].moveaxis(1 if module._data_format[1] == "C" else -1, 0)
             values = values.reshape([values.shape[0], -1])  # (channels, n)
-            seen = [values.mean(dim=-1), values.var(-1, True)]
+            mean = values.mean(dim=-1)
+            moved = values - mean.unsqueeze(-1)
+            seen = [mean, (moved * moved).sum(dim=-1) / max(values.shape[1] - 1, 1)]
             kept = (module._mean, module._variance)
             for statistic, was, now in zip(kept, former, seen, strict=True):
                 statistic.set_value(module._momentum * was + (1.0 - module._momentum) * now)
