@@ -176,7 +176,7 @@ def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
 
 def _read_logs(certificate: Certificate, folder: Path) -> None:
     sidecars = {
-        (side, run): read_sidecar(ResultFolder(folder).log("forward", side, run)) or Sidecar()
+        (side, run): read_sidecar(ResultFolder(folder).log("forward_all", side, run)) or Sidecar()
         for side in SIDES
         for run in (FLOAT32, FLOAT64)
     }
@@ -199,7 +199,7 @@ def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> d
 
 def _judged(folder: Path) -> list[Row]:
     """The rows of step 1's logs in a folder."""
-    return judge_folder(folder, ["forward"])["forward"].rows
+    return judge_folder(folder, ["forward_all"])["forward_all"].rows
 
 
 # ---- reading what the twins left ----------------------------------------------------------------

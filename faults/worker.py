@@ -13,8 +13,9 @@ from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
 from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault
 
-STEMS = {1: "forward", 2: "metric", 3: "loss", 4: "bp_align", 5: "train_align"}
-# Whose places say where a row comes from; step 5's guide's log holds scores alone.
+# Of the logs that the two other tools are given: every tensor that is compared here.
+STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
+# Whose places say where a row comes from; step 5's log for the guide holds scores alone.
 JUDGED = STEMS | {5: "train_first"}
 LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
 # Torch's logs of the correct run are used again; reprod_log is asked by faults.peers.

@@ -17,7 +17,7 @@ STEP = Step(
     title="forward",
     script="forward",
     launches=(Launch(),),
-    judged=("forward",),
+    judged=("forward_all",),
     guide_stem="forward",
     decodes=True,
 )

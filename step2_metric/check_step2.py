@@ -38,7 +38,7 @@ def score_opinion(folder: Path, pair) -> list[Row]:
 
     rows = []
     for side in ("torch", "paddle"):
-        with read_log(ResultFolder(folder).log("metric", side)) as log:
+        with read_log(ResultFolder(folder).log("metric_all", side)) as log:
             if hasattr(pair.case, "metric") or "test/predictions" not in log:
                 return []  # the pair's own metric: its meaning is its own
             if "mse" in log:
@@ -73,7 +73,7 @@ STEP = Step(
     title="metric",
     script="metric",
     launches=(Launch({"data_weights": "stirred"}),),
-    judged=("metric",),
+    judged=("metric_all",),
     guide_stem="metric",
     data=True,
     extra=third_opinion,

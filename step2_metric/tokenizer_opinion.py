@@ -34,7 +34,7 @@ def tokenizer_opinion(folder: Path, model: Path) -> tuple[list[Row], list[str]]:
     half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
     rules = {"bytes": byte_tokens, "words": word_rule(half), "words_lower": word_rule(half, True)}
     for side in SIDES:
-        with read_log(ResultFolder(folder).log("metric", side)) as log:
+        with read_log(ResultFolder(folder).log("metric_all", side)) as log:
             names = [name for name in rules if f"tokenizer/{name}/input_ids" in log]
             for name in names:
                 tokens = [rules[name](text) for text in HARD_TEXTS]

@@ -17,7 +17,7 @@ STEP = Step(
     title="loss",
     script="loss",
     launches=(Launch(),),
-    judged=("loss",),
+    judged=("loss_all",),
     guide_stem="loss",
 )
 

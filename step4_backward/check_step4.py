@@ -38,7 +38,7 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """
     rows, without = [], []
     for side in ("torch", "paddle"):
-        path = ResultFolder(folder).log("bp_align", side, FLOAT64)
+        path = ResultFolder(folder).log("bp_align_all", side, FLOAT64)
         if not path.is_file():
             continue  # a pair without a float64 path, which a note says
         sidecar = read_sidecar(path) or Sidecar()
@@ -115,7 +115,7 @@ STEP = Step(
     title="backward",
     script="backward",
     launches=(Launch(),),
-    judged=("bp_align",),
+    judged=("bp_align_all",),
     guide_stem="bp_align",
     optimizers=True,
     extra=witnesses,

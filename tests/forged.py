@@ -9,6 +9,7 @@ import zipfile
 
 import numpy as np
 
+from common.logs.guide_pair import bring_pair
 from common.logs.sidecar import sidecar_path
 from common.logs.writer import LogWriter
 from common.system.hashes import file_sha256
@@ -122,14 +123,17 @@ def npz(members: dict[str, bytes], packed=zipfile.ZIP_STORED, twice: bool = Fals
     return make
 
 
-def write_result(folder, model: str = "small_cnn", stem: str = "forward", **entries) -> None:
+def write_result(
+    folder, model: str = "small_cnn", stem: str = "forward_all", prefix: str = "", **entries
+) -> None:
     """A model's logs of a step as its check would have left them, which no framework made.
 
-    They agree to rounding.  Sidecars get further entries, or others.
+    They agree to rounding, and their keys begin with `prefix`.  Sidecars get further entries, or
+    others.
     """
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    exact = {key: rng.normal(size=(4, 6)) for key in ("input", "layer", "output")}
+    exact = {prefix + key: rng.normal(size=(4, 6)) for key in ("input", "layer", "output")}
     for side in ("torch", "paddle"):
         for suffix, dtype_name in (("", "float32"), ("_fp64", "float64")):
             noise = 1e-7 if dtype_name == "float32" else 1e-16
@@ -154,8 +158,10 @@ def write_result(folder, model: str = "small_cnn", stem: str = "forward", **entr
                 "weights_sha256": "2" * 64,
                 "log_sha256": writer.sha256,
                 "single_step": False,
+                "outputs": {"main": ["output"]},
             }
             write_json(sidecar_path(path), sidecar | entries)
+    bring_pair(folder, stem.removesuffix("_all"))
 
 
 def spoil(path, stream: bytes, **entries) -> None:

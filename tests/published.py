@@ -87,8 +87,8 @@ def differences(head, folder, logs, work):
     folder   the checkpoint, as transformers reads it
     logs     step 4's, of a check of the same checkpoint
     """
-    sidecar = json.loads((logs / "bp_align_torch_fp64.json").read_text())
-    with read_log(logs / "bp_align_torch_fp64.npy") as log:
+    sidecar = json.loads((logs / "bp_align_all_torch_fp64.json").read_text())
+    with read_log(logs / "bp_align_all_torch_fp64.npy") as log:
         drawn = [log[key] for key in log if key.endswith("self_attention.hash_rotations")]
     arrays = made_inputs(folder, sidecar["preset"], sidecar["seed"])
     answer = of_transformers(head, folder, arrays, drawn, work)

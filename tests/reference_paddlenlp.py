@@ -25,7 +25,7 @@ def main(folder, logs):
     """See the module's docstring; an assertion fails where the logits differ."""
     config = case.published(load_json(folder / "converted" / "config.json"))
     inputs = case.make_inputs(config, 0, **case.published_inputs(config, False))
-    with read_log(logs / "bp_align_torch_fp64.npy") as log:
+    with read_log(logs / "bp_align_all_torch_fp64.npy") as log:
         expected = log["logits"]
         drawn = iter([log[key] for key in log if key.endswith("self_attention.hash_rotations")])
     model = ReformerModelWithLMHead.from_pretrained(str(folder / "converted"))

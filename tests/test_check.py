@@ -34,7 +34,12 @@ def test_green_from_another_folder_with_a_space_in_the_path(checkout):
     assert "ROUNDING" in checkout.first.stdout
     assert checkout.first.stderr == ""  # no progress line where there is no terminal
     folder = checkout.path("step1_forward/log") / MODEL
-    for name in ("forward_torch", "forward_paddle", "forward_torch_fp64", "forward_paddle_fp64"):
+    for name in (
+        "forward_all_torch",
+        "forward_all_paddle",
+        "forward_all_torch_fp64",
+        "forward_all_paddle_fp64",
+    ):
         assert (folder / f"{name}.npy").is_file()
         assert json.loads((folder / f"{name}.json").read_text())["side"] in name
     assert "diff check passed" in (folder / "forward_diff.log").read_text()
@@ -53,10 +58,32 @@ def test_reprod_log_reads_the_logs_and_finds_our_means(checkout):
         "h.compare_info(a, b)\n"
         "print(json.dumps({k: float(v['mean']) for k, v in h.diff_dict.items()}))\n"
     )
-    logs = [str(folder / f"forward_{side}.npy") for side in ("torch", "paddle")]
+    logs = [str(folder / f"forward_all_{side}.npy") for side in ("torch", "paddle")]
     done = checkout.python("-W", "ignore", "-c", script, *logs)
     theirs = json.loads(done.stdout.splitlines()[-1])
     assert theirs == ours
+
+
+def test_the_hand_in_is_what_reprod_log_reads_and_says(checkout):
+    """The guide's keys alone, and in forward_diff.log reprod_log's own words on them."""
+    folder = checkout.path("step1_forward/log") / MODEL
+    script = (
+        "import sys, json; from reprod_log import ReprodDiffHelper as H\n"
+        "h = H(); a, b = h.load_info(sys.argv[1]), h.load_info(sys.argv[2])\n"
+        "h.compare_info(a, b); h.report(path=sys.argv[3])\n"
+        "print(json.dumps(list(a)))\n"
+    )
+    logs = [str(folder / f"forward_{side}.npy") for side in ("torch", "paddle")]
+    report = checkout.elsewhere / "its report.log"
+    done = checkout.python("-W", "ignore", "-c", script, *logs, str(report))
+    keys = json.loads(done.stdout.splitlines()[-1])
+    cases = ("padding", "masked_rows", "train", "holes")
+    assert keys == ["logits", *(f"{case}/logits" for case in cases)]
+    here, theirs = (
+        [line.partition("INFO: ")[2] for line in path.read_text().splitlines()]
+        for path in (folder / "forward_diff.log", report)
+    )
+    assert here == theirs and here[0] == "logits: " and here[-1] == "diff check passed"
 
 
 def test_judging_needs_neither_framework(checkout):
@@ -168,8 +195,8 @@ def judged(checkout, logs):
 def test_one_sides_logs_given_twice_are_refused(checkout, logs):
     for suffix in ("", "_fp64"):
         for ending in (".npy", ".json"):
-            source = logs / f"forward_torch{suffix}{ending}"
-            shutil.copy(source, logs / f"forward_paddle{suffix}{ending}")
+            source = logs / f"forward_all_torch{suffix}{ending}"
+            shutil.copy(source, logs / f"forward_all_paddle{suffix}{ending}")
     says(judged(checkout, logs), 2, "made by torch, not paddle")
 
 
@@ -185,7 +212,7 @@ def test_one_sides_logs_given_twice_are_refused(checkout, logs):
     ],
 )
 def test_logs_that_contradict_each_other_are_refused(checkout, logs, entry, value, word):
-    path = logs / "forward_paddle.json"
+    path = logs / "forward_all_paddle.json"
     sidecar = json.loads(path.read_text())
     sidecar[entry] = value
     path.write_text(json.dumps(sidecar))
@@ -194,14 +221,14 @@ def test_logs_that_contradict_each_other_are_refused(checkout, logs, entry, valu
 
 @pytest.mark.usefixtures("warm")
 def test_a_log_without_its_sidecar_is_refused(checkout, logs):
-    (logs / "forward_paddle.json").unlink()
+    (logs / "forward_all_paddle.json").unlink()
     says(judged(checkout, logs), 2, "has no sidecar")
 
 
 @pytest.mark.usefixtures("warm")
 def test_an_empty_log_is_refused(checkout, logs):
-    (logs / "forward_paddle.npy").write_bytes(b"")
-    says(judged(checkout, logs), 2, "forward_paddle.npy")
+    (logs / "forward_all_paddle.npy").write_bytes(b"")
+    says(judged(checkout, logs), 2, "forward_all_paddle.npy")
 
 
 @pytest.mark.usefixtures("warm")

@@ -84,7 +84,7 @@ def test_both_twins_are_transformers_own_model(made, brief, head, tmp_path):
     key, difference = worst(found)
     assert difference <= ALLOWED, key
     # In every form the same weights.
-    sidecars = [first / "forward_paddle.json", logs / "bp_align_torch.json"]
+    sidecars = [first / "forward_all_paddle.json", logs / "bp_align_all_torch.json"]
     told = [json.loads(path.read_text()) for path in sidecars]
     assert told[0]["weights_sha256"] == told[1]["weights_sha256"]
     assert told[0]["weights"] == str(made / head / OF_HEAD[head])
@@ -101,8 +101,8 @@ def test_one_value_changes_the_hash_and_the_logits(made, copy, tmp_path):
     for path in (made / "lm" / "safe", folder):
         done, logs = check(1, path, tmp_path / "out")
         assert done.returncode == 0, done.stderr
-        hashes.append(json.loads((logs / "forward_torch.json").read_text())["weights_sha256"])
-        logits.append(np.load(logs / "forward_torch.npy", allow_pickle=True).item()["logits"])
+        hashes.append(json.loads((logs / "forward_all_torch.json").read_text())["weights_sha256"])
+        logits.append(np.load(logs / "forward_all_torch.npy", allow_pickle=True).item()["logits"])
     assert hashes[0] != hashes[1]
     assert np.abs(logits[1] - logits[0]).max() == pytest.approx(0.5, rel=1e-4)
 
@@ -397,6 +397,6 @@ def test_paddlenlp_loads_what_was_converted(made, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     told = [
         json.loads((folder / name).read_text())["weights_sha256"]
-        for folder, name in ((logs, "bp_align_torch.json"), (again, "forward_torch.json"))
+        for folder, name in ((logs, "bp_align_all_torch.json"), (again, "forward_all_torch.json"))
     ]
     assert told[0] == told[1]

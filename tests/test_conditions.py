@@ -406,7 +406,7 @@ def test_a_reader_that_has_gone_is_no_verdict(out):
     assert done.returncode == 2 and "Traceback" not in done.stderr
     compare = [sys.executable, "-m", "common.compare"]
     folder = out / "step1_forward" / "small_cnn"
-    logs = [str(folder / f"forward_{side}.npy") for side in ("torch", "paddle")]
+    logs = [str(folder / f"forward_all_{side}.npy") for side in ("torch", "paddle")]
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([*compare, *logs], cwd=ROOT, stdout=writing, stderr=subprocess.PIPE)

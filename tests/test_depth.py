@@ -58,7 +58,7 @@ def test_distances_are_the_logs_own(tmp_path):
         "paddle_fp64": exact + 1e-9,
     }
     for name, array in values.items():
-        with LogWriter(tmp_path / f"forward_{name}.npy") as writer:
+        with LogWriter(tmp_path / f"forward_all_{name}.npy") as writer:
             writer.add("a", array)
             writer.add("ids", np.arange(3))
     (row,) = depth.distances(tmp_path)
@@ -67,7 +67,7 @@ def test_distances_are_the_logs_own(tmp_path):
     assert row["torch"] == pytest.approx(1e-3, rel=1e-3)
     assert row["paddle"] == pytest.approx(1e-3, rel=1e-3)
     assert row["gap"] == pytest.approx(1e-9, rel=1e-3)
-    with read_log(tmp_path / "forward_torch.npy") as log:
+    with read_log(tmp_path / "forward_all_torch.npy") as log:
         assert list(log) == ["a", "ids"]
 
 

@@ -102,7 +102,7 @@ def test_a_twin_needs_its_framework_and_numpy_and_nothing_else(checkout, pythons
     assert report["verdict"] == "ROUNDING"
     assert "two environments: torch 2.13.0" in done.stdout and "NumPy" in done.stdout
     for side, python in pythons.items():
-        log = out / "step1_forward" / "small_cnn" / f"forward_{side}.json"
+        log = out / "step1_forward" / "small_cnn" / f"forward_all_{side}.json"
         sidecar = json.loads(log.read_text())
         assert sidecar["environment"]["executable"] == str(python)
         assert Path(sidecar["framework_file"]).is_relative_to(python.parent.parent)

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
+from common.logs.reader import read_log
+from common.logs.sidecar import read_sidecar
 from common.pair.case_hooks import DEFAULTS, data_cases, make_data, training
 from common.pair.metrics import score
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "text_classifier"
 COMMANDS = re.findall(r"^python (step\d.*)$", (EXAMPLE / "README.md").read_text(), re.MULTILINE)
@@ -24,6 +27,14 @@ EXPECTED = {
     3: ["loss"],
     4: ["grad/positions", "grad/blocks.0.attention.out.weight", "grad/head.weight"],
     5: ["train/009/loss", "init/words.weight", "train/drift/epoch_003", "train/final_predictions"],
+}
+SCORES = ["acc", "mean_share_of_right"]
+HAND_IN = {
+    1: ("forward", ["logits", "stirred/logits"]),
+    2: ("metric", SCORES),
+    3: ("loss", ["loss", "stirred/loss"]),
+    4: ("bp_align", [f"{name}_{i}" for i in range(10) for name in ("loss", "lr")]),
+    5: ("train_align", SCORES),
 }
 
 
@@ -41,6 +52,14 @@ def test_the_readme_s_commands_pass(checkout, command):
     assert done.returncode == 0, done.stdout + done.stderr
     assert report["verdict"] in ("IDENTICAL", "ROUNDING", "CONSTANT")
     assert set(EXPECTED[step]) <= {row["key"] for row in report["rows"]}
+    stem, keys = HAND_IN[step]
+    for side in SIDES:
+        path = checkout.logs(step, "text_classifier") / f"{stem}_{side}.npy"
+        with read_log(path) as log, read_log(path.with_name(f"{stem}_all_{side}.npy")) as full:
+            assert list(log) == keys
+            for key, full_key in read_sidecar(path).selected["keys"].items():
+                assert log[key].dtype == full[full_key].dtype
+                assert log[key].tobytes() == full[full_key].tobytes()
 
 
 def test_there_is_a_command_for_every_step():

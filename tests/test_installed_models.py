@@ -120,5 +120,5 @@ def test_the_two_published_reformers(tmp_path):
     }
     assert "dropout/model.reformer.embeddings" in origins
     assert "paddlenlp/transformers/reformer/modeling.py:" in done.stdout
-    sidecar = next(Path(checkout.root).rglob("bp_align_paddle.json"))
+    sidecar = next(Path(checkout.root).rglob("bp_align_all_paddle.json"))
     assert json.loads(sidecar.read_text())["environment"]["executable"] == pythons["paddle"]

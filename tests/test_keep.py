@@ -16,7 +16,7 @@ from common.sides import write_log
 from common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "wide"
-STEMS = {1: "forward", 4: "bp_align"}
+STEMS = {1: "forward_all", 4: "bp_align_all"}
 # What is planted in the Paddle side -> the step that finds it, and its first row.
 FAULTS = {
     "one column of a sum": (
@@ -62,7 +62,7 @@ def test_a_correct_pair_passes_on_sums(checkout, tmp_path, step):
         sums = read_sidecar(path).sums
         assert sums["first"] == [2, 72, 128] and "logits" not in sums
     if step == 1:
-        assert ResultFolder(folder).log("forward", "torch", FLOAT64).stat().st_size < 10**6
+        assert ResultFolder(folder).log("forward_all", "torch", FLOAT64).stat().st_size < 10**6
     first = next(row for row in rows if row["key"] == "first")
     assert (first["shape"], first["size"]) == ([2, 72, 128], 2 * 72 * 128)
 
@@ -147,6 +147,6 @@ def test_logs_are_read_as_they_were_written(checkout, tmp_path):
     logits = []
     for keep in ("rows", "all"):
         _, _, folder = check(checkout, tmp_path / keep, 1, PAIR, "--keep", keep)
-        with read_log(ResultFolder(folder).log("forward", "torch")) as log:
+        with read_log(ResultFolder(folder).log("forward_all", "torch")) as log:
             logits.append(np.array(log["logits"]))
     assert logits[0].tobytes() == logits[1].tobytes()

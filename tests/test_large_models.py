@@ -72,7 +72,7 @@ def rows(checkout, *arguments):
 
 
 def keys_of(folder, run="_fp64"):
-    with read_log(ResultFolder(folder).log("bp_align", "paddle", run)) as log:
+    with read_log(ResultFolder(folder).log("bp_align_all", "paddle", run)) as log:
         return {key: log[key] for key in log}
 
 
@@ -171,7 +171,7 @@ def test_a_model_of_that_size_runs_in_all_set_ups_and_a_larger_one_in_sgd_alone(
             values["adamw/009/weight/unused.weight"], values["sgd/000/weight/unused.weight"]
         )
         for side in ("torch", "paddle"):
-            sidecar = read_sidecar(ResultFolder(folder).log("bp_align", side, run))
+            sidecar = read_sidecar(ResultFolder(folder).log("bp_align_all", side, run))
             assert sidecar.given_gradients["main"] == {"values": 16, "setups": list(GIVEN)}
             assert not sidecar.lifted
 

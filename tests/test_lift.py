@@ -103,12 +103,12 @@ def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
     assert "casts to float32 (or less) inside the model are casts to float64" in done.stdout
     files = ResultFolder(checkout.logs(1, "casts"))
     for side in SIDES:
-        lifted = read_sidecar(files.log("forward", side, FLOAT64)).lifted
+        lifted = read_sidecar(files.log("forward_all", side, FLOAT64)).lifted
         lines = (PAIR / f"{side}_model.py").read_text().splitlines()
         norm = next(i for i, line in enumerate(lines, 1) if line.startswith("        wide = x."))
         (calls,) = (whats for place, whats in lifted.items() if place.endswith(f".py:{norm}"))
         assert calls["float64 to float32"] >= 10
-        assert read_sidecar(files.log("forward", side)).lifted == {}
+        assert read_sidecar(files.log("forward_all", side)).lifted == {}
 
 
 def test_gradients_and_steps_of_a_cast_on_one_side_alone_are_rounding(checkout, tmp_path):
@@ -208,7 +208,7 @@ def test_float32_runs_are_what_they_were(tmp_path):
         checkout.replace("common/sides/twin.py", '"choices", "lift")', f'"choices", "{text}")')
         done, _ = run(checkout, PAIR, 1, "--case", "decoder", "--case", "relative")
         files = ResultFolder(checkout.logs(1, "casts"))
-        found.append([files.log("forward", side).read_bytes() for side in SIDES])
+        found.append([files.log("forward_all", side).read_bytes() for side in SIDES])
     assert found[0] == found[1]
 
 
@@ -224,5 +224,5 @@ def test_a_file_that_keeps_tensors_is_imported_for_each_precision(checkout, tmp_
     for copy in (checkout, once):
         run(copy, PAIR, 1, "--case", "tables")
         files = ResultFolder(copy.logs(1, "casts"))
-        logs.append([files.log("forward", side).read_bytes() for side in SIDES])
+        logs.append([files.log("forward_all", side).read_bytes() for side in SIDES])
     assert all(ours != theirs for ours, theirs in zip(*logs, strict=True))

@@ -95,5 +95,5 @@ def test_a_planted_fault_is_named(checkout, tmp_path, name):
     done, report = judged(checkout, 1, folder, "--case", "main")
     assert done.returncode == 1, done.stdout + done.stderr
     assert report["first_diverged"] in origins
-    sidecar = next(checkout.root.rglob("llama/forward_paddle.json"))
+    sidecar = next(checkout.root.rglob("llama/forward_all_paddle.json"))
     assert file in json.loads(sidecar.read_text())["places"][report["first_diverged"]]

@@ -65,8 +65,8 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
     for model in ("reformer", "fast_transformer", "fastformer"):
         files = ResultFolder(checkout.logs(4, model))
         with (
-            read_log(files.log("bp_align", "torch")) as log,
-            read_log(files.log("bp_align", "torch", FLOAT64)) as exact,
+            read_log(files.log("bp_align_all", "torch")) as log,
+            read_log(files.log("bp_align_all", "torch", FLOAT64)) as exact,
         ):
             for row in report["rows"]:
                 key = row["key"]
@@ -115,8 +115,10 @@ def test_commands_run(checkout, command):
 
 def test_results_table_and_its_place():
     row = {"step": 1, "model": "m", "verdict": "ROUNDING", "gap": 1e-9, "allowed": 1e-6}
-    table = results_table([row | {"guide_passed": False}])
-    assert "| 1 | ROUNDING, 1 rows, ≤ 1e-03 of allowed; guide: 1 of 1 rows FAIL |" in table
+    guide = [{"step": 1, "model": "m", "guide_passed": True}]
+    table = results_table([row | {"guide_passed": False}], guide)
+    said = "≤ 1e-03 of allowed; guide: its keys passed, 1 of 1 tensors FAIL |"
+    assert f"| 1 | ROUNDING, 1 rows, {said}" in table
     text = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb"
     assert fill(text, {"x": "new"}) == "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb"
     with pytest.raises(ValueError, match="0 places"):

@@ -31,7 +31,7 @@ def pair(tmp_path):
 def times(checkout):
     """When each side's log was made."""
     folder = checkout.path("step1_forward/log") / MODEL
-    return [(folder / f"forward_{side}.npy").stat().st_mtime_ns for side in ("torch", "paddle")]
+    return [(folder / f"forward_all_{side}.npy").stat().st_mtime_ns for side in ("torch", "paddle")]
 
 
 def test_reuse_keeps_the_torch_side_until_something_it_needs_changes(checkout):
@@ -52,14 +52,14 @@ def test_reuse_keeps_the_torch_side_until_something_it_needs_changes(checkout):
 
 
 def test_reuse_does_not_trust_a_log_that_was_changed(checkout):
-    log = checkout.path("step1_forward/log") / MODEL / "forward_torch.npy"
+    log = checkout.path("step1_forward/log") / MODEL / "forward_all_torch.npy"
     checkout.check(1, "--model", MODEL, "--no-report")
     content = bytearray(log.read_bytes())
     content[-100] ^= 1
     log.write_bytes(content)
     done = checkout.check(1, "--model", MODEL, "--no-report", "--reuse", "torch")
     assert done.returncode == 0
-    assert "run again: forward_torch.npy is not the file" in done.stdout
+    assert "run again: forward_all_torch.npy is not the file" in done.stdout
 
 
 def test_logs_from_somebody_else_take_the_place_of_torch(checkout):
@@ -91,13 +91,13 @@ def test_logs_of_other_inputs_or_a_wrong_folder_are_refused(checkout):
 
     arguments = ("--model", MODEL, "--reference", str(checkout.elsewhere / "nothing"))
     done = checkout.check(1, *arguments)
-    assert done.returncode == 2 and "no forward_torch.npy" in done.stderr
+    assert done.returncode == 2 and "no forward_all_torch.npy" in done.stderr
 
     spoilt = shutil.copytree(sent, checkout.elsewhere / "spoilt") / MODEL
-    shutil.copy(spoilt / "forward_paddle.npy", spoilt / "forward_torch.npy")
+    shutil.copy(spoilt / "forward_all_paddle.npy", spoilt / "forward_all_torch.npy")
     done = checkout.check(1, "--model", MODEL, "--reference", str(spoilt))
     assert done.returncode == 2
-    assert "forward_torch.npy is not the file that its sidecar describes" in done.stderr
+    assert "forward_all_torch.npy is not the file that its sidecar describes" in done.stderr
 
 
 def test_stale_logs_are_refused(checkout):
@@ -107,7 +107,7 @@ def test_stale_logs_are_refused(checkout):
     model.write_text(text.replace("epsilon=layer_norm_eps", "epsilon=1e-5"))
     done = checkout.check(1, "--model", MODEL, "--compare-only")
     assert done.returncode == 2
-    assert "forward_paddle.npy is stale: paddle_model.py" in done.stderr
+    assert "forward_all_paddle.npy is stale: paddle_model.py" in done.stderr
     model.write_text(text)
     assert checkout.check(1, "--model", MODEL, "--compare-only").returncode == 0
 
@@ -143,7 +143,7 @@ def test_train_mode_draws_a_models_own_dropout_from_the_tape(checkout, pair):
     assert rows["dropout:p"] in ("IDENTICAL", "ROUNDING")
     assert {"features.1:running_mean", "features.1:running_var"} <= set(rows)
     folder = checkout.path("step4_backward/log/small_cnn")
-    assert json.loads((folder / "bp_align_torch.json").read_text())["train"] is True
+    assert json.loads((folder / "bp_align_all_torch.json").read_text())["train"] is True
 
     # Left out, or at another rate: the row of the draw says so.
     change(pair / "paddle_model.py", "nn.Dropout(0.5)", "nn.Dropout(0.25)")

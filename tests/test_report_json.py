@@ -50,6 +50,8 @@ def test_a_short_report_has_what_is_promised_and_all_of_what_is_wrong(tmp_path):
     assert brief["verdict"] == full["verdict"] == "DIVERGED" and brief["exit_code"] == 1
     assert brief["first_diverged"] == full["rows"][7]["key"] and brief["texts"] == {"torch": "a"}
     assert brief["rows"][7] == full["rows"][7]
+    (said,) = brief["guide"]
+    assert said["step"] == 1 and said["model"] == "reformer" and said["guide_passed"] is None
     for one, other in zip(brief["rows"], full["rows"], strict=True):
         assert set(PROMISED) <= set(one)
         for name in ("mean_abs", "max_abs"):

@@ -20,8 +20,13 @@ from common.pair.request import RunRequest
 from common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
-LOGS = ("forward_torch", "forward_torch_fp64", "forward_paddle", "forward_paddle_fp64")
-SINGLE_STEP = "forward_paddle_fp64_single_step"
+LOGS = (
+    "forward_all_torch",
+    "forward_all_torch_fp64",
+    "forward_all_paddle",
+    "forward_all_paddle_fp64",
+)
+SINGLE_STEP = "forward_all_paddle_fp64_single_step"
 
 
 # ---- the file -----------------------------------------------------------------------------------

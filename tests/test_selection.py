@@ -139,7 +139,7 @@ def values(out):
     """Run and key -> the values of both sides' logs."""
     files = ResultFolder(out / "step4_backward" / "small_cnn")
     found = {}
-    for name, path in files.judged_logs("bp_align").items():
+    for name, path in files.judged_logs("bp_align_all").items():
         if path is not None and Path(path).is_file():
             with read_log(path) as log:
                 found |= {(name, key): log[key] for key in log}
@@ -186,7 +186,7 @@ def test_what_was_looked_at_is_said_and_logs_of_other_probes_are_not_taken(logs,
 def test_two_sides_that_looked_at_other_modules_are_refused(logs):
     """As where --reference brings torch logs that were made without the option."""
     files = [ResultFolder(logs[o][0] / "step4_backward" / "small_cnn") for o in ((), TWO)]
-    paths = [files[0].log("bp_align", "torch"), files[1].log("bp_align", "paddle")]
+    paths = [files[0].log("bp_align_all", "torch"), files[1].log("bp_align_all", "paddle")]
     problems = check_independence(*paths, *map(read_sidecar, paths))
     assert problems == [
         "the two logs are from different probes (--probe): [] and ['features.?', 'norm']"

@@ -28,7 +28,7 @@ def out(tmp_path):
     ):
         folder = tmp_path / step / model
         folder.mkdir(parents=True)
-        stem = "forward" if step == "step1_forward" else "loss"
+        stem = "forward_all" if step == "step1_forward" else "loss_all"
         for side in ("torch", "paddle"):
             for suffix, dtype in (("", np.float32), ("_fp64", np.float64)):
                 arrays = {
@@ -124,7 +124,7 @@ def test_what_is_not_one_row_is_one_sentence(out, capsys, arguments, told):
 
 
 def test_a_log_that_is_none_is_refused(out, capsys):
-    (out / "step1_forward" / "mine" / "forward_torch.npy").write_bytes(b"no log")
+    (out / "step1_forward" / "mine" / "forward_all_torch.npy").write_bytes(b"no log")
     assert main(["loss", "--out", str(out), "--model", "mine"]) == 2
     assert "refused" in capsys.readouterr().err
 

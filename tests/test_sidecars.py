@@ -68,6 +68,8 @@ SAMPLES = {
     "steps_per_epoch": {"main": 11},
     "inexact": {"": {"selu": 3e-8}},
     "sums": {"network.fc": [2, 8192]},
+    "outputs": {"main": ["logits", "states/0"]},
+    "selected": {"log": "forward_all_torch.npy", "sha256": "1f", "keys": {"logits": "lm/logits"}},
     "exact": True,
 }
 ENTRIES = [entry.name for entry in fields(Sidecar)]
@@ -87,12 +89,12 @@ class Results:
         step1, step4 = (ResultFolder(self.folders[step]) for step in (1, 4))
         step4.path.mkdir(parents=True)
         for path, name in list(step1.logs()):
-            renamed = step4.log("bp_align", name.side, name.run)
+            renamed = step4.log("bp_align_all", name.side, name.run)
             with read_log(path) as log, LogWriter(renamed) as writer:
                 for self.key in log:
                     writer.add(self.key, log[self.key])
                 writer.add("grad/fc.bias", log[self.key] - log[self.key])
-            sidecar = replace(read_sidecar(path), step="bp_align", log_sha256=writer.sha256)
+            sidecar = replace(read_sidecar(path), step="bp_align_all", log_sha256=writer.sha256)
             self.sidecars[path] = json.loads(sidecar_path(path).read_text())
             self.sidecars[renamed] = sidecar.as_json()
 
@@ -110,7 +112,7 @@ class Results:
             yield f"check_step{number}", check_main(step, [*known, "--compare-only", "--no-report"])
             if quick:
                 return
-        logs = ResultFolder(self.folders[1]).judged_logs("forward")
+        logs = ResultFolder(self.folders[1]).judged_logs("forward_all")
         pairs = [str(logs[name]) for name in ("ref32", "cand32")]
         further = ["--ref64", str(logs["ref64"]), "--cand64", str(logs["cand64"])]
         yield "common.compare", compare.main([*pairs, *further])

@@ -204,7 +204,7 @@ def test_a_deep_pair_passes_and_its_lost_bias_is_found(checkout):
     done, report = checkout.rows(1, "--model", str(PAIR), "--no-report")
     assert done.returncode == 0, done.stdout
     assert "case stirred: the noise on its weights is 0.5 of the usual" in done.stdout
-    noises = [sidecar.noise for sidecar in sidecars(checkout, 1, "forward")]
+    noises = [sidecar.noise for sidecar in sidecars(checkout, 1, "forward_all")]
     assert noises[0]["stirred"]["level"] == 0.5 and noises == noises[:1] * 4
     done, report = checkout.rows(1, "--model", str(PAIR), "--no-report", "--preset", "no_bias")
     assert done.returncode == 1 and report["first_diverged"] == "stirred/layers.11"
@@ -216,7 +216,7 @@ def test_rates_are_lowered_on_both_sides_and_wrong_momentum_is_found(checkout, t
     assert done.returncode == 0, done.stdout
     assert "the learning rate of sgd is 0.001 of the usual" in done.stdout
     assert done.stdout.count("learning rate") == 1, "the others suit it"
-    rates = [sidecar.rates for sidecar in sidecars(checkout, 4, "bp_align")]
+    rates = [sidecar.rates for sidecar in sidecars(checkout, 4, "bp_align_all")]
     assert rates[0]["main"]["sgd"]["factor"] == 0.001 and rates == rates[:1] * 4
     copy = shutil.copytree(checkout.root, tmp_path / "a checkout")
     faulty = Checkout.__new__(Checkout)

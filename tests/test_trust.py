@@ -43,16 +43,16 @@ def test_a_log_that_claims_transplants_is_not_unpickled(folder, tmp_path, capsys
     """Equal logs are let through then, and so was a log that nobody had read before reprod_log."""
     canary = tmp_path / "executed"
     stream = gadgets(f"touch '{canary}'")["value, protocol 4"]
-    spoil(folder / "forward_paddle.npy", stream, transplanted=["softmax"])
+    spoil(folder / "forward_all_paddle.npy", stream, transplanted=["softmax"])
     assert judge(folder) == 2
-    assert "forward_paddle.npy: refused: posix.system" in capsys.readouterr().err
+    assert "forward_all_paddle.npy: refused: posix.system" in capsys.readouterr().err
     assert not canary.exists()
 
 
 def test_reprod_logs_own_report_unpickles_nothing(folder, tmp_path):
     """Even of a log that changed after it was judged."""
     canary = tmp_path / "executed"
-    sides = [folder / f"forward_{side}.npy" for side in ("torch", "paddle")]
+    sides = [folder / f"forward_all_{side}.npy" for side in ("torch", "paddle")]
     good, bad = GuideReport(), GuideReport()
     good.begin(*sides, 1e-6, folder / "forward_diff.log")
     target = tmp_path / "spoilt.npy"
@@ -76,74 +76,77 @@ def copy(folder, log, name):
 
 def only_in_fp64(folder):
     for side in ("torch", "paddle"):
-        entries(folder, f"forward_{side}_fp64", inputs_sha256="3" * 64)
+        entries(folder, f"forward_all_{side}_fp64", inputs_sha256="3" * 64)
 
 
 def other_precision(folder):
     for side in ("torch", "paddle"):
-        copy(folder, f"forward_{side}_fp64", f"forward_{side}")
+        copy(folder, f"forward_all_{side}_fp64", f"forward_all_{side}")
 
 
 def a_side_twice(folder):
-    copy(folder, "forward_torch", "forward_paddle")
-    copy(folder, "forward_torch_fp64", "forward_paddle_fp64")
+    copy(folder, "forward_all_torch", "forward_all_paddle")
+    copy(folder, "forward_all_torch_fp64", "forward_all_paddle_fp64")
 
 
 def a_lie_about_the_side(folder):
     a_side_twice(folder)
-    for log in ("forward_paddle", "forward_paddle_fp64"):
+    for log in ("forward_all_paddle", "forward_all_paddle_fp64"):
         file = "/site-packages/paddle/__init__.py"
         entries(folder, log, framework="paddle", frameworks_loaded=["paddle"], framework_file=file)
 
 
 def single_step_for_the_run(folder):
-    entries(folder, "forward_paddle_fp64", single_step=True)
+    entries(folder, "forward_all_paddle_fp64", single_step=True)
 
 
 def single_step_of_nobody(folder):
-    shutil.copy(folder / "forward_paddle_fp64.npy", folder / "forward_paddle_fp64_single_step.npy")
+    shutil.copy(
+        folder / "forward_all_paddle_fp64.npy", folder / "forward_all_paddle_fp64_single_step.npy"
+    )
 
 
 def run_for_the_single_step(folder):
-    copy(folder, "forward_paddle_fp64", "forward_paddle_fp64_single_step")
+    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step")
 
 
 def own_operators_as_exact_ones(folder):
     """The single-step run that shows which differences are Paddle's must be what it says."""
-    copy(folder, "forward_paddle_fp64", "forward_paddle_fp64_single_step_exact")
-    entries(folder, "forward_paddle_fp64_single_step_exact", single_step=True)
+    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step_exact")
+    entries(folder, "forward_all_paddle_fp64_single_step_exact", single_step=True)
 
 
 def exact_operators_as_own_ones(folder):
-    copy(folder, "forward_paddle_fp64", "forward_paddle_fp64_single_step")
-    entries(folder, "forward_paddle_fp64_single_step", single_step=True, exact=True)
+    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step")
+    entries(folder, "forward_all_paddle_fp64_single_step", single_step=True, exact=True)
 
 
 def another_log_behind_the_judged(folder):
     """Such as step 5's train_full: it is read, though it is not the log that the step judges."""
-    copy(folder, "forward_torch", "train_full_torch")
-    copy(folder, "forward_torch", "train_full_paddle")
+    copy(folder, "forward_all_torch", "train_full_torch")
+    copy(folder, "forward_all_torch", "train_full_paddle")
 
 
 PROVENANCE = [
-    (a_side_twice, "forward_paddle.npy was made by torch, not paddle"),
+    (a_side_twice, "forward_all_paddle.npy was made by torch, not paddle"),
     (a_lie_about_the_side, "hold the same bits: one side's log was given twice"),
-    (only_in_fp64, "forward_paddle.npy and forward_paddle_fp64.npy are from different inputs"),
-    (other_precision, "forward_paddle.npy holds a float64 run, not a float32 one"),
+    (only_in_fp64, "_all_paddle.npy and forward_all_paddle_fp64.npy are from different inputs"),
+    (other_precision, "forward_all_paddle.npy holds a float64 run, not a float32 one"),
     (single_step_for_the_run, "comes from a run that was fed the reference's values"),
-    (single_step_of_nobody, "forward_paddle_fp64_single_step.npy has no sidecar"),
+    (single_step_of_nobody, "forward_all_paddle_fp64_single_step.npy has no sidecar"),
     (run_for_the_single_step, "comes from a run that was not fed the reference's values"),
     (own_operators_as_exact_ones, "comes from a run of Paddle's own operators"),
     (exact_operators_as_own_ones, "comes from a run of exact operators"),
     (another_log_behind_the_judged, "train_full_paddle.npy was made by torch, not paddle"),
-    (lambda f: entries(f, "forward_paddle", step="loss"), "the two logs are from different steps"),
-    (lambda f: entries(f, "forward_paddle", seed=3), "from different seeds: 0 and 3"),
-    (lambda f: entries(f, "forward_paddle_fp64", train=True), "from different modes (--train)"),
-    (lambda f: entries(f, "forward_torch", torch_is_paddle=True), "remove paddle.enable_compat()"),
-    (lambda f: (f / "forward_torch.json").unlink(),
-     "forward_torch.npy has no sidecar: nobody knows what made it"),
-    (lambda f: (f / "forward_torch.npy").write_bytes((f / "forward_torch_fp64.npy").read_bytes()),
-     "forward_torch.npy is not the file that its sidecar describes"),
+    (lambda f: entries(f, "forward_all_paddle", step="loss"), "logs are from different steps"),
+    (lambda f: entries(f, "forward_all_paddle", seed=3), "from different seeds: 0 and 3"),
+    (lambda f: entries(f, "forward_all_paddle_fp64", train=True), "from different modes (--train)"),
+    (lambda f: entries(f, "forward_all_torch", torch_is_paddle=True),
+     "remove paddle.enable_compat()"),
+    (lambda f: (f / "forward_all_torch.json").unlink(),
+     "forward_all_torch.npy has no sidecar: nobody knows what made it"),
+    (lambda f: shutil.copy(f / "forward_all_torch_fp64.npy", f / "forward_all_torch.npy"),
+     "forward_all_torch.npy is not the file that its sidecar describes"),
 ]  # fmt: skip
 
 
@@ -156,7 +159,7 @@ def test_logs_of_other_runs_are_refused(folder, capsys, change, said):
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder"])
-@pytest.mark.parametrize("log", ["forward_paddle", "forward_torch_fp64"])
+@pytest.mark.parametrize("log", ["forward_all_paddle", "forward_all_torch_fp64"])
 def test_what_is_no_file_is_refused_and_not_passed_over(folder, tmp_path, capsys, kind, log):
     path = folder / f"{log}.npy"
     path.rename(tmp_path / "real.npy")

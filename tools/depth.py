@@ -102,7 +102,7 @@ def measured(preset: str, weights: str | None) -> list[dict]:
 def distances(folder: Path) -> Iterator[dict]:
     """For every float tensor of step 1's four logs: mean and max of |torch - paddle| in float32,
     and rms: of each side's float32 from its own float64, of the two float64's gap, and the size."""
-    paths = [ResultFolder(folder).log("forward", *log) for log in LOGS.values()]
+    paths = [ResultFolder(folder).log("forward_all", *log) for log in LOGS.values()]
     with ExitStack() as stack:
         logs = [stack.enter_context(read_log(path)) for path in paths]
         for key in logs[0]:

@@ -15,10 +15,11 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from common.report.terminal import COLOURS
+from common.report.terminal import COLOURS, guide_word
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import worst
@@ -38,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         rows = _rows(options.report)
+        guide = json.loads(options.report.read_text()).get("guide", [])
         faulty = _rows(options.fault) if options.fault else []
         if options.faults and not options.faults.is_file():
             raise UserError(f"{options.faults}: there is no such file; run `make faults` first")
@@ -51,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         shutil.copy(curves, PICS / "train_curves.png")
     parts = {
         "output": f"```\n{options.report.with_suffix('.txt').read_text().rstrip()}\n```",
-        "results": results_table(rows),
+        "results": results_table(rows, guide),
         "accuracies": accuracies(rows),
         "spellings": markdown_table(),
     }
@@ -101,8 +103,12 @@ def fill_pages(texts: dict, parts: dict[str, str]) -> dict:
     return texts
 
 
-def results_table(rows: list[dict]) -> str:
-    """Steps × models as Markdown: verdict, rows, largest share of what is allowed, the guide's."""
+def results_table(rows: list[dict], guide: Sequence[dict] = ()) -> str:
+    """Steps × models as Markdown: verdict, rows, largest share of what is allowed, the guide's.
+
+    guide  what the guide's rule says of its own keys, of each step and model
+    """
+    words = {(one["step"], one["model"]): guide_word(one["guide_passed"]) for one in guide}
     models = list(dict.fromkeys(row["model"] for row in rows))
     lines = [
         "| step | " + " | ".join(models) + " |",
@@ -115,11 +121,12 @@ def results_table(rows: list[dict]) -> str:
             shares = [_share(row) for row in own if _share(row)]
             guides = [r["guide_passed"] for r in own if r.get("guide_passed") is not None]
             failed = sum(not passed for passed in guides)
-            guide = f"guide: {failed} of {len(guides)} rows FAIL" if failed else "guide: passed"
-            if step == 5:
-                guide = "guide: see `check_step5.py`"
+            all_keys = f"{failed} of {len(guides)} tensors FAIL" if failed else "all tensors passed"
+            said = [f"guide: its keys {words.get((step, model), '–')}"]
+            said += [all_keys] if step < 5 else []  # whose tensors have another limit
             verdict = worst(r["verdict"] for r in own)
-            cells.append(f"{verdict}, {len(own)} rows, ≤ {max(shares):.0e} of allowed; {guide}")
+            parts = [f"{verdict}, {len(own)} rows, ≤ {max(shares):.0e} of allowed"]
+            cells.append("; ".join([*parts, ", ".join(said)]))
         lines.append(f"| {step} | " + " | ".join(cells) + " |")
     versions = ", ".join(
         f"{name} {version(name)}" for name in ("torch", "paddlepaddle", "reprod_log", "numpy")

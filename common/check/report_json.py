@@ -28,11 +28,13 @@ def write_report(
     """
     first = next((r.first_diverged for r in results if r.first_diverged is not None), None)
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
+    tensors = [r.guide_all_passed for r in results if r.guide_all_passed is not None]
     reports = [r.reprod_log for r in results if r.reprod_log is not None]
     document = {
         "verdict": worst([r.verdict for r in results]),
         "exit_code": overall_exit(results),
-        "guide_passed": all(guides) if guides else None,
+        "guide_passed": all(guides) if guides else None,  # on the keys that the guide asks for
+        "guide_all_passed": all(tensors) if tensors else None,  # on every tensor
         "reprod_log": all(reports) if reports else None,
         "first_diverged": first.key if first is not None else None,
         "answers": {r.model: r.answers for r in results if r.answers},
@@ -40,8 +42,26 @@ def write_report(
         **more,
     }
     head = json.dumps(document, indent=1, allow_nan=False).removesuffix("\n}")
+    guide = [_guide(result) for result in results if not result.error]
     rows = [_line(row, short) for result in results for row in result.rows]
-    write_text(path, f'{head},\n "rows": [\n' + ",\n".join(rows) + "\n ]\n}\n")
+    lists = [
+        f' "{name}": [\n' + ",\n".join(lines) + "\n ]"
+        for name, lines in (("guide", guide), ("rows", rows))
+    ]
+    write_text(path, ",\n".join([head, *lists]) + "\n}\n")
+
+
+def _guide(result: Result) -> str:
+    """What the guide's rule, and reprod_log itself, say of one model's step."""
+    values = {
+        "step": result.step.number,
+        "model": result.model,
+        "guide_passed": result.guide_passed,
+        "guide_all_passed": result.guide_all_passed,
+        "reprod_log": result.reprod_log,
+        "report": result.guide_report,
+    }
+    return json.dumps(values, separators=(",", ":"))
 
 
 def _line(row: Row, short: bool) -> str:

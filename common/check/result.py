@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.steps import Step
+from common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
 from common.logs.pickle_machine import escaped
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -17,7 +18,7 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
 from common.verdict.draws import draw_notes
-from common.verdict.folder import guide_passed
+from common.verdict.folder import guide_passed, pair_passed
 from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement
 from common.verdict.row import Row, exit_code, first_bad_row, worst
@@ -32,7 +33,8 @@ class Result:
     asked_for: str = ""  # the folder of a user's own pair
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    guide_passed: bool | None = None
+    guide_passed: bool | None = None  # on the keys that the guide asks for; None: there are none
+    guide_all_passed: bool | None = None  # the guide's rule on every tensor of the full log
     guide_report: str = ""  # the name of reprod_log's own report
     reprod_log: bool | None = None  # what it says
     folder: Path = Path()  # where the logs are
@@ -106,7 +108,8 @@ class Result:
             self.classes |= {key: name.rpartition(" ")[2] for key, name in names}
             self.cases += tuple(sidecar.batches)
         threshold = step.guide_threshold
-        self.guide_passed = guide_passed(folder, step.guide_stem, threshold, judgements)
+        self.guide_passed = pair_passed(folder, step.guide_stem, threshold)
+        self.guide_all_passed = guide_passed(folder, step.full_stem, threshold, judgements)
 
     def take_report(self, passed: bool | None, report: Path) -> None:
         """Take over what reprod_log says of the guide's logs; None: it could not be asked."""
@@ -114,7 +117,8 @@ class Result:
         if passed is None:
             return
         self.guide_report = report.name
-        if passed != self.guide_passed:
+        ours = self.guide_passed if has_pair(self.step.guide_stem) else self.guide_all_passed
+        if passed != ours:
             said = "passed" if passed else "failed"
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
 
@@ -176,10 +180,12 @@ def refuse_unfit(
     fresh     sides whose logs this check has made
     made_now  whether the check ran at all, so that no log can be stale
     """
-    stems = tuple(dict.fromkeys((*step.judged, step.guide_stem)))
+    stems = tuple(dict.fromkeys((*step.judged, step.full_stem)))
     for stem in stems:
-        _refuse_missing(folder, stem)
+        _refuse_missing(folder, stem, step.guide_stem)
     problems = folder_problems(folder, fresh)
+    if not (problems or made_now) and has_pair(step.guide_stem):
+        problems = pair_problems(folder, step.guide_stem)
     if problems:
         raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
     for stem in stems:
@@ -189,12 +195,17 @@ def refuse_unfit(
         _refuse_other_probes(folder, stem, run)
 
 
-def _refuse_missing(folder: Path, stem: str) -> None:
+def _refuse_missing(folder: Path, stem: str, guide_stem: str) -> None:
     """Raise UserError for logs that are not there."""
     for side in SIDES:
         log = ResultFolder(folder).log(stem, side)
-        if not os.path.lexists(log):
-            raise UserError(f"{shown(log)} is missing: run this check without --compare-only")
+        if os.path.lexists(log):
+            continue
+        former = ResultFolder(folder).log(guide_stem, side)
+        why = ""
+        if is_of_former_version(former):
+            why = f", and {former.name} is a log of an earlier version"
+        raise UserError(f"{shown(log)} is missing{why}: run this check without --compare-only")
 
 
 def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from common.check.steps import Step
+from common.logs.guide_pair import is_of_former_version
 from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair
@@ -121,6 +122,13 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
     ]
     folder = next((place for place in places if (place / wanted).is_file()), None)
     if folder is None:
+        former = str(LogName(step.guide_stem, "torch"))
+        found = next((p for p in places if is_of_former_version(p / former)), None)
+        if found is not None:
+            raise UserError(
+                f"--reference {given}: {former} there is a log of an earlier version, and there is "
+                f"no {wanted}: the other check must be run again, with this version"
+            )
         raise UserError(
             f"--reference {given}: no {wanted} in it, nor in {step.name}/{pair.name} below it: "
             "give the folder that the other check wrote to with --out"

@@ -17,6 +17,7 @@ from common.check.result import Result, refuse_unfit, shown
 from common.check.steps import Step
 from common.check.twins import Twins
 from common.check.unfinished import Unfinished
+from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import data_preset
 from common.pair.pairs import Pair, load_pairs
@@ -30,6 +31,11 @@ from common.system.interpreters import interpreter
 from common.transplant.operators import SMALLEST, chosen
 from common.transplant.search import Search
 from common.verdict.folder import judge_folder
+
+NO_PAIR = (
+    "what ran has none of the values that the guide asks for: there is no {0}_torch.npy, no "
+    "{0}_paddle.npy and no {0}_diff.log"
+)
 
 
 def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
@@ -140,9 +146,15 @@ def judge_model(
     try:
         fresh = twins.fresh_sides(pair) if twins else []
         refuse_unfit(step, pair, folder, options.run, fresh, not options.compare_only)
-        if guide is not None:
-            logs = [files.log(step.guide_stem, side) for side in SIDES]
-            guide.begin(*logs, step.guide_threshold, files.diff_log(step.guide_stem))
+        compared = step.guide_stem
+        if has_pair(compared) and not bring_pair(folder, compared, not options.compare_only):
+            compared = ""
+            result.notes.append(NO_PAIR.format(step.guide_stem))
+        reporting = guide is not None and compared != ""
+        if reporting:
+            logs = [files.log(compared, side) for side in SIDES]
+            whole = has_pair(compared)
+            guide.begin(*logs, step.guide_threshold, files.diff_log(compared), whole)
         judged = (folder, step.judged, step.number, pair.name)
         how = {"strict": options.strict, "allow_nan": "nan" in options.allow}
         judgements = judge_folder(*judged, until_off=twins is not None, **how)
@@ -167,7 +179,7 @@ def judge_model(
                     prove_origins(twins, pair, folder, stem, judgement)
             twins.forget_whole(pair)
         result.take(judgements, folder, pair)
-        if guide is not None:
+        if reporting:
             result.take_report(guide.wait(), guide.target)
     except UserError as error:
         result.error = str(error)

@@ -12,6 +12,7 @@ from common.check.flags import (
     OF_TRAINING,
     OF_TRANSPLANTS,
 )
+from common.logs.guide_pair import full_stem
 from common.system.checkout import ROOT
 
 
@@ -32,8 +33,8 @@ class Step:
     """One step: where its scripts are, what they leave, and the guide's rule for it.
 
     judged       stems of the logs that get a verdict (common/verdict/rule.py)
-    guide_…      stem of the logs that the guide's rule is applied to, its threshold, and what to
-                 say where it fails although our verdict passes
+    guide_…      stem of the pair that the guide asks for, its threshold, and what to say where its
+                 rule fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
     answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
     setups       what its first case runs behind the case itself, each told as `CASE SET-UP`
@@ -67,6 +68,11 @@ class Step:
     def name(self) -> str:
         """The name of the step's folder."""
         return self.folder.name
+
+    @property
+    def full_stem(self) -> str:
+        """The stem of the logs that the guide's pair is selected from."""
+        return full_stem(self.guide_stem)
 
     @property
     def takes(self) -> tuple[str, ...]:

@@ -146,6 +146,9 @@ _LAYOUT = _record(
     }
 )
 
+# Which full log the guide's pair was selected from (common/logs/guide_pair.py).
+_SELECTION = _record({"log": _text, "sha256": _text, "keys": _dict_of(_text)})
+
 TEXT = Kind(_text, "text")
 WHOLE = Kind(_whole, "a whole number")
 SECONDS = Kind(_seconds, "a number of seconds", float)
@@ -168,4 +171,5 @@ PASSES = Kind(_dict_of(_list_of(_PASSES)), "lists of draws by case", dict)
 NOISES = Kind(_dict_of(_NOISE), "levels from 0 to 1 by case", dict)
 GIVEN = Kind(_dict_of(_GIVEN), "set-ups on given gradients by case", dict)
 FACTORS = Kind(_dict_of(_dict_of(_FACTOR)), "factors from 0 to 1 by case, by set-up", dict)
+SELECTION = Kind(_SELECTION, "a full log, its hash, and its keys by name", dict)
 LAYOUTS = Kind(_dict_of(_LAYOUT), "where each weight goes, by case", dict)

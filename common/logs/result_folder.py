@@ -1,5 +1,8 @@
 """A result folder: what one step left of one model, and the names of the files in it.
 
+Full logs carry the verdict; where the guide asks for a pair of logs their stem ends in _all:
+forward_all, metric_all, loss_all, bp_align_all, train_align_all; train_first, generate, … do not.
+
 STEM_SIDE.npy                      a log of the float32 run; beside each log its sidecar, .json
 STEM_SIDE_fp64.npy                 of the float64 run
 STEM_paddle_fp64_single_step.npy   of a float64 run whose modules are fed torch's values
@@ -8,7 +11,14 @@ STEM_paddle_fp64_exact.npy         of a float64 run that is fed nothing, with th
 STEM_torch_fp64_whole.npy          of the float64 run again, all tensors whole; while it is needed
 STEM_SIDE_unforced.npy             of a float32 run that goes on with its own discrete choices
 STEM_choices.npz                   the choices that all other runs go on with
-STEM_diff.log                      reprod_log's own report
+
+Without _all the same stems name what is handed in (common/logs/guide_pair.py):
+
+STEM_SIDE.npy                      the guide's pair: the guide's keys, selected from the full log
+STEM_diff.log                      reprod_log's own report on that pair
+
+And of no stem:
+
 suited_torch.json                  what the torch side chose to suit the model: noise and rates
 weights/CASE.npz                   the weights that a case starts from, and .json: who owns them;
                                    large ones are not there (common/weights/states.py)
@@ -49,7 +59,7 @@ _OF_TORCH = (
 class LogName:
     """The name of a log's file, taken apart."""
 
-    stem: str  # forward, metric, loss, bp_align, train_full, …
+    stem: str  # forward_all, metric_all, loss_all, bp_align_all, train_full, …; forward, …
     side: str  # torch or paddle
     run: str = FLOAT32  # or another of the above; a name that a later version adds is kept
 

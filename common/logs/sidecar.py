@@ -38,7 +38,7 @@ class Sidecar:
 
     # The version of this format.
     schema: int | None = _entry(kinds.WHOLE)
-    # The stem of the log's name: forward, metric, loss, bp_align, train_full, …
+    # The stem of the log's name: forward_all, loss_all, train_full, …, or of a pair's: forward, …
     step: str | None = _entry(kinds.TEXT)
     # The pair's name.
     model: str | None = _entry(kinds.TEXT)
@@ -151,6 +151,11 @@ class Sidecar:
     exact: bool | None = _note(kinds.YES_OR_NO)
     # Key -> the shape of its tensor, of which the log holds a sample and sums only.
     sums: dict[str, list[int]] = _note(kinds.NAMED_SHAPES)
+    # Case -> keys of what the model returned, in the order of its outputs (step 1).
+    outputs: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    # Of a log of the guide's pair: the full log that its values were selected from, that log's
+    # hash, and the pair's key -> the full log's (common/logs/guide_pair.py).
+    selected: dict[str, object] = _note(kinds.SELECTION)
     # Why there is no float64 log.
     no_float64: str | None = _note(kinds.TEXT)
 

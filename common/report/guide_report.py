@@ -22,18 +22,18 @@ from common.system.processes import watch
 watch()
 from reprod_log import ReprodDiffHelper
 
-class Common(dict):
+class Info(dict):
     def __getitem__(self, key):
         return super().__getitem__(key)[key]
 
 line = sys.stdin.readline()
 if not line:
     os._exit(1)
-reference, candidate, threshold, target = json.loads(line)
+reference, candidate, threshold, target, every = json.loads(line)
 helper = ReprodDiffHelper()
 logs = [read_log(path) for path in (reference, candidate)]
-common = [key for key in logs[0] if key in logs[1]]
-helper.compare_info(*(Common.fromkeys(common, log) for log in logs))
+keys = [[key for key in log if every or key in logs[0] and key in logs[1]] for log in logs]
+helper.compare_info(*map(Info.fromkeys, keys, logs))
 helper.report(diff_method="mean", diff_threshold=threshold, path=target)
 os._exit(0)  # Paddle's modules need not be taken down one by one
 """
@@ -59,13 +59,19 @@ class GuideReport:
             stderr=subprocess.DEVNULL,
         )
 
-    def begin(self, reference: Path, candidate: Path, threshold: float, target: Path) -> None:
-        """Let it compare two logs by the guide's rule and write the report to `target`."""
+    def begin(
+        self, reference: Path, candidate: Path, threshold: float, target: Path, every: bool = False
+    ) -> None:
+        """Let it compare two logs by the guide's rule and write the report to `target`.
+
+        every  all their keys, as a reader of the two files would: where one log alone has a key,
+               reprod_log refuses them; else those that they have in common
+        """
         self.target = target
         self._temporary = target.with_name(f".{target.name}.{os.getpid()}")
         if self._process is not None:
             logs = str(reference), str(candidate)
-            line = json.dumps([*logs, threshold, str(self._temporary)])
+            line = json.dumps([*logs, threshold, str(self._temporary), every])
             with suppress(BrokenPipeError):  # it has ended, which `wait` finds
                 with self._process.stdin as stdin:
                     stdin.write(f"{line}\n".encode())

@@ -39,7 +39,7 @@ BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
 class Job:
     """A request made ready: what all its runs and logs have in common.
 
-    stem          names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
+    stem          names the logs: `loss_all` gives loss_all_torch.npy, loss_all_torch_fp64.npy, …
     cases         those to run
     first_case    the name of the preset's first case, whether it is among them or not
     folder        where the logs go
@@ -166,12 +166,14 @@ class Run:
     def log_nested(self, key: str, values: object, whole: bool = False) -> object:
         """Log every tensor of nested outputs; keys are joined by '/'.
 
-        whole   however large they are
+        whole   however large they are; these are the model's outputs, as the sidecar says
         Returns them; in single-step mode the reference's values, since what follows is fed those.
         """
 
         def change(path, value):
             label = self.session.label(join_path((key, *path) if key else path) or "output")
+            if whole:
+                self.notes.setdefault("outputs", []).append(self.prefix + label)
             self.log(label, value, whole=whole)
             given = self.reference(label)
             if given is None or not self.side.is_float(value):

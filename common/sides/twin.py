@@ -62,7 +62,7 @@ DTYPES = ("float64", "float32")
 class Twin:
     """A side's script.
 
-    stem     names the logs: `forward` gives forward_torch.npy, forward_torch_fp64.npy, …
+    stem     names the logs: `loss_all` gives loss_all_torch.npy, loss_all_torch_fp64.npy, …
     dtypes   the precisions that it runs in; it and `stem` may depend on the request
     cases    what to run for a pair; by default the preset's cases
     sums     whether its logs may hold large tensors as sums alone

@@ -1,11 +1,14 @@
-"""Judge a result folder: its judged logs by the rule, the guide's own log by the guide's rule."""
+"""Judge a result folder: its judged logs by the rule, the guide's pair by the guide's rule."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from common.logs.guide_pair import has_pair
+from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.system.frameworks import SIDES
 from common.verdict.judge import Judgement, judge_logs
+from common.verdict.rule import judge_tensor
 
 
 def judge_folder(
@@ -35,10 +38,22 @@ def judge_folder(
     }
 
 
+def pair_passed(folder: Path, stem: str, threshold: float) -> bool | None:
+    """The guide's rule on the pair that it asks for; None where there is no such pair."""
+    logs = [ResultFolder(folder).log(stem, side) for side in SIDES]
+    if not (has_pair(stem) and all(log.is_file() for log in logs)):
+        return None
+    with read_log(logs[0]) as ref, read_log(logs[1]) as cand:
+        if set(ref) != set(cand) or not len(ref):
+            return False
+        means = [judge_tensor(key, ref[key], cand[key]).mean_abs for key in ref]
+    return all(mean is not None and mean <= threshold for mean in means)
+
+
 def guide_passed(
     folder: Path, stem: str, threshold: float, judgements: Mapping[str, Judgement]
 ) -> bool | None:
-    """The guide's rule on the log that it is meant for; None where nothing was compared.
+    """The guide's rule on every tensor of a log; None where nothing was compared.
 
     judgements  of this folder: the log may be among them
     """

@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from common.logs.guide_pair import has_pair
 from common.logs.pickle_machine import escaped
 from common.logs.reader import read_log
 from common.logs.result_folder import EXACT, LogName, ResultFolder
@@ -39,10 +40,12 @@ ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as t
 def folder_problems(folder: Path, fresh: Collection[str] = ()) -> list[str]:
     """Sentences on why a folder's logs show nothing; none where they can be judged.
 
+    The guide's pair is no evidence of its own: common/logs/guide_pair.py compares it with the full
+    logs, which are looked at here.
     fresh  sides whose logs this very check has made: they are not hashed once more
     Raises LogError for a log or a sidecar that cannot be read.
     """
-    logs = dict(ResultFolder(folder).logs())
+    logs = {path: name for path, name in ResultFolder(folder).logs() if not has_pair(name.stem)}
     for path in logs:
         read_log(path).close()
     sidecars = {path: read_sidecar(path) for path in logs}

@@ -4,7 +4,7 @@ NumPy only.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import numpy as np
@@ -47,6 +47,10 @@ class Logs:
         self._sums: dict[str, dict[str, tuple[int, ...]]] = {}
         for name in self._logs:
             self._note_sums(name)
+        selected = self.sidecars["ref32"].selected.get("keys")
+        for name in ("ref64", "cand64") if selected else ():
+            if name in self._logs:
+                self._logs[name] = _Renamed(self._logs[name], selected)
 
     def __getitem__(self, name: str) -> Mapping[str, np.ndarray]:
         return self._logs[name]
@@ -130,6 +134,24 @@ class Logs:
     def told_apart(self) -> bool:
         """True where the logs say themselves that torch wrote one and Paddle the other."""
         return told_apart(*(self.sidecars[name] for name in _FLOAT32))
+
+
+class _Renamed(Mapping):
+    """Of a full log what the guide's pair has, under the pair's keys."""
+
+    def __init__(self, log: Mapping[str, np.ndarray], keys: Mapping[str, str]):
+        self._log = log
+        fitting = ((key, full if full in log else key) for key, full in keys.items())
+        self._keys = {key: stored for key, stored in fitting if stored in log}
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        return self._log[self._keys[key]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 def kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[str, float]:

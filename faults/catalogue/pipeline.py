@@ -32,36 +32,37 @@ def _copy(folder: Path, source: str, target: str) -> None:
 def torch_twice(folder: Path, other: Path) -> None:
     """Both logs are torch's, sidecars too."""
     for name in ("", "_fp64"):
-        _copy(folder, f"forward_torch{name}", f"forward_paddle{name}")
+        _copy(folder, f"forward_all_torch{name}", f"forward_all_paddle{name}")
 
 
 def torch_twice_relabelled(folder: Path, other: Path) -> None:
     """Paddle's logs are replaced by torch's, whose sidecars are made to say Paddle."""
     for name in ("", "_fp64"):
-        sidecar = json.loads((folder / f"forward_paddle{name}.json").read_text())
-        shutil.copy(folder / f"forward_torch{name}.npy", folder / f"forward_paddle{name}.npy")
-        told = json.loads((folder / f"forward_torch{name}.json").read_text())
+        sidecar = json.loads((folder / f"forward_all_paddle{name}.json").read_text())
+        torch, paddle = (folder / f"forward_all_{side}{name}.npy" for side in ("torch", "paddle"))
+        shutil.copy(torch, paddle)
+        told = json.loads((folder / f"forward_all_torch{name}.json").read_text())
         sidecar["log_sha256"] = told["log_sha256"]
-        (folder / f"forward_paddle{name}.json").write_text(json.dumps(sidecar))
+        (folder / f"forward_all_paddle{name}.json").write_text(json.dumps(sidecar))
 
 
 def swapped(folder: Path, other: Path) -> None:
     """Each side's logs under the other side's name."""
     for name in ("", "_fp64"):
-        _copy(folder, f"forward_torch{name}", "kept")
-        _copy(folder, f"forward_paddle{name}", f"forward_torch{name}")
-        _copy(folder, "kept", f"forward_paddle{name}")
+        _copy(folder, f"forward_all_torch{name}", "kept")
+        _copy(folder, f"forward_all_paddle{name}", f"forward_all_torch{name}")
+        _copy(folder, "kept", f"forward_all_paddle{name}")
 
 
 def paddle_of_other_run(folder: Path, other: Path) -> None:
     """Paddle's logs come from another run."""
-    for path in other.glob("forward_paddle*"):
+    for path in other.glob("forward_all_paddle*"):
         shutil.copy(path, folder / path.name)
 
 
 def edited(folder: Path, other: Path) -> None:
     """One byte of a log is changed by hand."""
-    path = folder / "forward_paddle.npy"
+    path = folder / "forward_all_paddle.npy"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(bytes(content))
@@ -69,13 +70,22 @@ def edited(folder: Path, other: Path) -> None:
 
 def cut_off(folder: Path, other: Path) -> None:
     """A log that was not written to its end."""
-    path = folder / "forward_paddle.npy"
+    path = folder / "forward_all_paddle.npy"
     path.write_bytes(path.read_bytes()[:-1000])
 
 
 def no_sidecar(folder: Path, other: Path) -> None:
     """A log of unknown origin."""
-    (folder / "forward_paddle.json").unlink()
+    (folder / "forward_all_paddle.json").unlink()
+
+
+def embellished(folder: Path, other: Path) -> None:
+    """What is handed in says that the sides agree to the last bit: torch's values as Paddle's."""
+    told = json.loads((folder / "forward_paddle.json").read_text())
+    of_torch = json.loads((folder / "forward_torch.json").read_text())
+    shutil.copy(folder / "forward_torch.npy", folder / "forward_paddle.npy")
+    told["log_sha256"] = of_torch["log_sha256"]
+    (folder / "forward_paddle.json").write_text(json.dumps(told))
 
 
 def nothing(folder: Path, other: Path) -> None:
@@ -338,6 +348,12 @@ FAULTS = [
         what="a number of a log changed by hand",
         after=edited,
         origin="is not the file that its sidecar describes",
+    ),
+    pipeline(
+        id="hand-in-embellished",
+        what="torch's values in Paddle's log of the guide's pair",
+        after=embellished,
+        origin="is not what forward_all_paddle.npy holds as",
     ),
     pipeline(
         id="log-cut-off",

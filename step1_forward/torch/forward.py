@@ -38,4 +38,4 @@ def decode(run, model, ids):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "forward", forward, cases=cases_with_decoding, sums=True))
+    sys.exit(main(side, "forward_all", forward, cases=cases_with_decoding, sums=True))

@@ -110,4 +110,4 @@ def log_batches(run, name, loaded, shown=SHOWN):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "metric", metric, cases=data_cases))
+    sys.exit(main(side, "metric_all", metric, cases=data_cases))

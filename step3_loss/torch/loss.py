@@ -27,4 +27,4 @@ def loss(run):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "loss", loss, sums=True))
+    sys.exit(main(side, "loss_all", loss, sums=True))

@@ -379,4 +379,4 @@ def given_gradients(run, parameters, reached):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "bp_align", backward, sums=True, per_weight=PER_WEIGHT))
+    sys.exit(main(side, "bp_align_all", backward, sums=True, per_weight=PER_WEIGHT))

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from common.pair.case_hooks import data_cases, training
-from common.pair.metrics import RELATIVE, classification, regression
+from common.pair.metrics import classification, regression
 from common.pair.schedules import schedule
 from common.sides import torch_side as side
 from common.sides.torch_loader import Samples, batches, count, evaluate
@@ -68,7 +68,7 @@ def train(run):
     if regression(outputs, test) is not None:
         run.log("forecasts", outputs["predictions"])
     if run.request.phase == "full" and not run.case.seed:
-        run.extra["train_align"] = {k: v for k, v in final.items() if k not in RELATIVE}
+        run.extra["train_align_all"] = final
     if run.request.phase == "self":
         run.session.record = None
         taken = len(progress.losses)

@@ -1,0 +1,247 @@
+"""The guide's pair: the values that the reproduction guide asks for, selected from the full logs.
+
+A step's full logs, `forward_all_torch.npy` and `forward_all_paddle.npy`, hold every probe and carry
+the verdict.  Beside them `forward_torch.npy` and `forward_paddle.npy` hold what a contest entry
+holds, under the guide's keys:
+
+    forward      logits            each head's; where a case's outputs have none, every output
+    metric       acc, macro_f1, …  the scores
+    loss         loss              the one that is trained with
+    bp_align     loss_0 … loss_9, lr_0 … lr_9    of the SGD set-up's ten steps
+    train_align  acc, macro_f1, …  the scores at the end of the training
+
+Keys of the first case are bare, those of the others behind its name: `classification/logits`.
+Every value stands in the full log, bit by bit; the sidecar says under which key.  The check selects
+them, the twins know nothing of it.  NumPy only.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from common.logs.pickle_machine import printable
+from common.logs.reader import Log, read_log
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
+from common.logs.writer import LogWriter
+from common.system.frameworks import SIDES
+from common.system.hashes import file_sha256
+
+SETUP = "sgd"  # reprod_log's own compare_loss_and_backward takes ten SGD steps too
+
+_STEP_OF_SETUP = re.compile(rf"{SETUP}/(\d{{3}})/(loss|lr)")
+_CALL = re.compile(r"#\d+$")  # behind an output's name, where a module is called so as well
+# Scores of forecasts that divide by each label: a near zero makes millions of a rounding.
+_RELATIVE = ("mape", "mspe")
+_NAMES = {"accuracy": "acc"}  # what the guide calls our scores, where it is something else
+
+
+# ---- which keys ---------------------------------------------------------------------------------
+
+
+def _outputs(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
+    """Each head's logits; every output of a case that returns none."""
+    of_case = set(sidecar.outputs.get(prefix.rstrip("/") or "main", ()))
+    outputs = {_CALL.sub("", key): key for key in keys if prefix + key in of_case}
+    logits = {name: key for name, key in outputs.items() if "logits" in name.split("/")[-1]}
+    return logits or outputs
+
+
+def _scores(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
+    """The scores: single floats, where everything else is an array or counts something."""
+    scores = [k for k in keys if log.shape(prefix + k) == () and log.dtype(prefix + k).kind == "f"]
+    scores = [key for key in scores if key not in _RELATIVE]
+    return {key if _NAMES.get(key) in scores else _NAMES.get(key, key): key for key in scores}
+
+
+def _loss(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
+    """The loss that is trained with, of one forward pass."""
+    return {"loss": "loss"} if "loss" in keys else {}
+
+
+def _losses(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
+    """The losses and the learning rates of the SGD set-up's steps."""
+    found = {key: _STEP_OF_SETUP.fullmatch(key) for key in keys}
+    return {f"{step[2]}_{int(step[1])}": key for key, step in found.items() if step}
+
+
+_SELECT: Mapping[str, Callable[[list[str], Log, Sidecar, str], dict[str, str]]] = {
+    "forward": _outputs,
+    "metric": _scores,
+    "loss": _loss,
+    "bp_align": _losses,
+    "train_align": _scores,
+}
+STEMS = tuple(_SELECT)
+
+
+def has_pair(stem: str) -> bool:
+    """True where the guide asks for a pair of this name."""
+    return stem in _SELECT
+
+
+def full_stem(stem: str) -> str:
+    """The stem of the full logs: the pair's and `_all`; its own where there is no pair."""
+    return f"{stem}_all" if has_pair(stem) else stem
+
+
+def guide_keys(stem: str, log: Log, sidecar: Sidecar) -> dict[str, str]:
+    """The guide's key -> the full log's, in the log's order."""
+    return _selected(stem, log, sidecar)[0]
+
+
+def _selected(stem: str, log: Log, sidecar: Sidecar) -> tuple[dict[str, str], dict[str, str]]:
+    """The same, and the prefix of each case's keys in the full log -> that in the pair."""
+    prefixes = list(sidecar.batches) or [""]
+    of_case: dict[str, list[str]] = {prefix: [] for prefix in prefixes}
+    for key in log:
+        fitting = [prefix for prefix in prefixes if key.startswith(prefix)]
+        if fitting and key not in sidecar.sums:
+            prefix = max(fitting, key=len)
+            of_case[prefix].append(key[len(prefix) :])
+    selected = {
+        prefix: _SELECT[stem](keys, log, sidecar, prefix) for prefix, keys in of_case.items()
+    }
+    for first in ("", prefixes[0]):  # not bare, where a bare key is another case's key as well
+        called = {prefix: prefix for prefix in prefixes} | {prefixes[0]: first}
+        pairs = [
+            (called[prefix] + key, prefix + full)
+            for prefix, keys in selected.items()
+            for key, full in keys.items()
+        ]
+        if len(dict(pairs)) == len(pairs):
+            break
+    return dict(pairs), called
+
+
+# ---- making and checking ------------------------------------------------------------------------
+
+
+def bring_pair(folder: Path, stem: str, anew: bool = False) -> bool:
+    """Select the pair of a stem in a result folder, where it is missing or from other logs.
+
+    anew   write it even where it is there
+    Returns False where the logs hold nothing that the guide asks for: then there is no pair.  Call
+    `pair_problems` before, unless `anew`: what somebody has edited is not to be overwritten.
+    """
+    files = ResultFolder(folder)
+    with ExitStack() as stack:
+        selections = [_Selection(stack, files, stem, side) for side in SIDES]
+        if not any(selection.keys for selection in selections):
+            return False
+        for selection in selections:
+            if anew or not selection.is_there():
+                selection.write()
+    return True
+
+
+def is_of_former_version(path: Path) -> bool:
+    """True for a log that is there under a pair's name, and was selected from nothing.
+
+    Full logs were called so before there were pairs.
+    """
+    return path.is_file() and not (read_sidecar(path) or Sidecar()).selected
+
+
+def pair_problems(folder: Path, stem: str) -> list[str]:
+    """Sentences on what a pair holds, or says, that its full logs do not; none where all is so.
+
+    A log of the pair that is missing, or was selected from another full log, is no problem: it is
+    selected anew.
+    """
+    files = ResultFolder(folder)
+    problems = []
+    with ExitStack() as stack:
+        for side in SIDES:
+            problems += _Selection(stack, files, stem, side).problems()
+    return problems
+
+
+class _Selection:
+    """What belongs into one side's log of a pair, and the file that is there."""
+
+    def __init__(self, stack: ExitStack, files: ResultFolder, stem: str, side: str):
+        self.stem = stem
+        self.path = files.log(stem, side)
+        self.full_path = files.log(full_stem(stem), side)
+        self.full = stack.enter_context(read_log(self.full_path))
+        self.told = read_sidecar(self.full_path) or Sidecar()
+        self.keys, self.called = _selected(stem, self.full, self.told)
+
+    def is_there(self) -> bool:
+        """True where the file was selected from this very full log."""
+        if not self.path.is_file():
+            return False
+        source = (read_sidecar(self.path) or Sidecar()).selected
+        return source.get("sha256") == self.told.log_sha256
+
+    def write(self) -> None:
+        """Write the log, then its sidecar."""
+        with LogWriter(self.path) as writer:
+            for key, full_key in self.keys.items():
+                writer.add(key, self.full[full_key])
+        write_sidecar(self.path, self.sidecar(writer.sha256))
+
+    def sidecar(self, sha256: str) -> Sidecar:
+        """What the full log's sidecar says of these keys, and where they are from."""
+        told = self.told
+        source = {"log": self.full_path.name, "sha256": told.log_sha256, "keys": self.keys}
+        sidecar = replace(
+            _without_tables(told),
+            step=self.stem,
+            log_sha256=sha256,
+            selected=source,
+            batches={self.called[prefix]: length for prefix, length in told.batches.items()},
+            places={k: told.places[f] for k, f in self.keys.items() if f in told.places},
+            classes={k: told.classes[f] for k, f in self.keys.items() if f in told.classes},
+        )
+        return replace(sidecar, seal=seal(sidecar))
+
+    def problems(self) -> list[str]:
+        """What is wrong with the file that is there."""
+        name, full_name = self.path.name, self.full_path.name
+        again = f"delete {name}, and this check selects it anew from {full_name}"
+        if not self.path.exists() and not self.path.is_symlink():
+            return []
+        sidecar = read_sidecar(self.path) or Sidecar()
+        if not sidecar.selected:
+            return [f"{name} has no sidecar that says what it was selected from: {again}"]
+        if not self.is_there():
+            return []
+        if sidecar.log_sha256 != file_sha256(self.path):
+            return [f"{name} is not the file that its sidecar describes: {again}"]
+        with read_log(self.path) as log:
+            if list(log) != list(self.keys):
+                odd = sorted(set(log).symmetric_difference(self.keys)) or list(log)
+                return [
+                    f"{name} does not hold the guide's keys of {full_name}, as {printable(odd[0])} "
+                    f"shows: {again}"
+                ]
+            for key, full_key in self.keys.items():
+                if not _same_bits(log, key, self.full, full_key):
+                    return [
+                        f"{name}: {printable(key)} is not what {full_name} holds as "
+                        f"{printable(full_key)}: {again}"
+                    ]
+        if sidecar != self.sidecar(sidecar.log_sha256):
+            return [f"{self.path.stem}.json does not say what {full_name}'s sidecar says: {again}"]
+        return []
+
+
+def _without_tables(told: Sidecar) -> Sidecar:
+    """A sidecar without what it says of tensors, weights and draws that a pair does not hold."""
+    kept = Sidecar()
+    names = (
+        *("flips", "choices", "modules", "converted", "outputs", "elapsed_s", "certificate"),
+        *("paddle_to_torch", "hidden_rows", "read_back", "draws", "last_bias", "witness"),
+        *("inexact", "lifted", "sums"),
+    )
+    return replace(told, **{name: getattr(kept, name) for name in names})
+
+
+def _same_bits(log: Log, key: str, other: Log, other_key: str) -> bool:
+    if (log.shape(key), log.dtype(key)) != (other.shape(other_key), other.dtype(other_key)):
+        return False
+    return log[key].tobytes() == other[other_key].tobytes()

@@ -1,0 +1,291 @@
+"""The guide's pair: the guide's keys, the full log's bits, and nothing that somebody changed."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from forged import write_result
+
+from common import compare
+from common.check.command_line import check_main
+from common.check_all import all_steps
+from common.logs.guide_pair import bring_pair, full_stem, guide_keys, pair_problems
+from common.logs.reader import read_log
+from common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
+from common.logs.writer import LogWriter
+from common.system.checkout import ROOT
+from common.system.hashes import file_sha256
+from common.verdict.folder import pair_passed
+
+PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
+SIDES = ("torch", "paddle")
+ONE, TWO, INT = np.float32([[1, 2]]), np.float64(0.5), np.int64(3)
+
+
+def selected(tmp_path, stem, arrays, **told):
+    """The guide's key -> the full log's, of a log that is made of these."""
+    path = tmp_path / "a.npy"
+    with LogWriter(path) as writer:
+        for key, values in arrays.items():
+            writer.add(key, values)
+    with read_log(path) as log:
+        return guide_keys(stem, log, Sidecar(**told))
+
+
+# ---- which keys ---------------------------------------------------------------------------------
+
+
+def test_logits_of_every_head_and_nothing_from_inside(tmp_path):
+    """A module may be called as an output is; a text that is decoded token by token is no head."""
+    of_torch = ("body.logits", "logits", "logits#2", "states/0")
+    arrays = {f"{case}/{key}": ONE for case in ("lm", "cls") for key in of_torch}
+    arrays |= {"qa/start_logits": ONE, "qa/end_logits": ONE, "decode/token_4/logits": ONE}
+    outputs = {case: [f"{case}/logits#2", f"{case}/states/0"] for case in ("lm", "cls")}
+    outputs |= {"qa": ["qa/start_logits", "qa/end_logits"]}
+    cases = dict.fromkeys(("lm/", "cls/", "qa/", "decode/"), 1)
+    keys = selected(tmp_path, "forward", arrays, outputs=outputs, batches=cases)
+    assert keys == {
+        "logits": "lm/logits#2",
+        "cls/logits": "cls/logits#2",
+        "qa/start_logits": "qa/start_logits",
+        "qa/end_logits": "qa/end_logits",
+    }
+
+
+def test_a_model_without_logits_hands_in_what_it_returns(tmp_path):
+    """As the pair of somebody else may: a dict, and a tensor without a name."""
+    arrays = {
+        "embed": ONE,
+        "boxes": ONE,
+        "more/0": ONE,
+        "stirred/output": ONE,
+        "stirred/embed": ONE,
+    }
+    outputs = {"main": ["boxes", "more/0"], "stirred": ["stirred/output"]}
+    keys = selected(tmp_path, "forward", arrays, outputs=outputs, batches={"": 1, "stirred/": 1})
+    assert keys == {key: key for key in ("boxes", "more/0", "stirred/output")}
+
+
+@pytest.mark.parametrize("stem", ["metric", "train_align"])
+def test_scores_are_called_as_in_the_guide(tmp_path, stem):
+    others = {"train/batches": INT, "test/labels": np.arange(3), "test/logits": ONE}
+    scores = {"accuracy": TWO, "macro_f1": TWO}
+    keys = selected(tmp_path, stem, others | scores)
+    assert keys == {"acc": "accuracy", "macro_f1": "macro_f1"}
+    # A regression has other scores, and a pair may have both names.
+    keys = selected(tmp_path, stem, others | {"mse": TWO, "mae": TWO})
+    assert keys == {"mse": "mse", "mae": "mae"}
+    keys = selected(tmp_path, stem, {"accuracy": TWO, "acc": TWO})
+    assert keys == {"accuracy": "accuracy", "acc": "acc"}
+
+
+def test_the_loss_that_is_trained_with_and_ten_steps_of_sgd(tmp_path):
+    kinds = ("loss", "lr", "weight/w")
+    steps = [f"{setup}/{i:03d}/{k}" for setup in ("adam", "sgd") for i in range(10) for k in kinds]
+    own = {key: ONE for key in ("logits", "loss", "losses/sum", "grad/w", *steps)}
+    arrays = {f"main/{key}": values for key, values in own.items()} | {"other/loss": ONE}
+    cases = {"main/": 1, "other/": 1}
+    assert selected(tmp_path, "loss", arrays, batches=cases) == {
+        "loss": "main/loss",
+        "other/loss": "other/loss",
+    }
+    wanted = {f"{k}_{i}": f"main/sgd/{i:03d}/{k}" for i in range(10) for k in ("loss", "lr")}
+    assert selected(tmp_path, "bp_align", arrays, batches=cases) == wanted
+
+
+def test_keys_that_would_be_one_stay_behind_their_cases(tmp_path):
+    arrays = {"a/b/logits": ONE, "b/logits": ONE}
+    outputs = {"a": ["a/b/logits"], "b": ["b/logits"]}
+    keys = selected(tmp_path, "forward", arrays, outputs=outputs, batches={"a/": 1, "b/": 1})
+    assert keys == {key: key for key in arrays}
+    # What the log holds as sums only is not the tensor.
+    keys = selected(
+        tmp_path, "forward", arrays, outputs=outputs, batches={"a/": 1, "b/": 1},
+        sums={"b/logits": [1, 2]},
+    )  # fmt: skip
+    assert keys == {"b/logits": "a/b/logits"}
+
+
+# ---- the pair beside its full logs --------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Whole logs of step 1, and the pair that belongs to them."""
+    write_result(tmp_path / "step1_forward" / "small_cnn")
+    return tmp_path / "step1_forward" / "small_cnn"
+
+
+def judge(folder, *options) -> int:
+    """check_step1.py --compare-only on them, in this process."""
+    arguments = ["--model", PAIR, "--compare-only", "--out", str(folder.parent.parent), *options]
+    return check_main(all_steps()[0], arguments)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def write_anew(path, change):
+    """A log with `change(arrays)` made to it, its sidecar's hash and seal made to fit."""
+    with read_log(path) as log:
+        arrays = {key: log[key].copy() for key in log}
+    change(arrays)
+    told = read_sidecar(path)
+    with LogWriter(path) as writer:
+        for key, values in arrays.items():
+            writer.add(key, values)
+    told = Sidecar(**{**vars(told), "log_sha256": writer.sha256})
+    write_sidecar(path, Sidecar(**{**vars(told), "seal": seal(told)}))
+
+
+def one_bit(arrays):
+    arrays["output"].reshape(-1).view(np.uint8)[0] ^= 1
+
+
+def wider(arrays):
+    arrays["output"] = arrays["output"].astype(np.float64)
+
+
+def one_more(arrays):
+    arrays["layer"] = arrays["output"]
+
+
+def none_left(arrays):
+    arrays.clear()
+
+
+def test_the_pair_holds_the_full_log_s_bits_and_says_where_they_are_from(folder):
+    for side in SIDES:
+        told = read_sidecar(folder / f"forward_{side}.npy")
+        full = folder / f"forward_all_{side}.npy"
+        assert told.selected == {
+            "log": full.name,
+            "sha256": file_sha256(full),
+            "keys": {"output": "output"},
+        }
+        assert told.sealed and told.framework == side and told.elapsed_s == 0
+        with read_log(folder / f"forward_{side}.npy") as pair, read_log(full) as log:
+            assert list(pair) == ["output"]
+            assert pair["output"].dtype == log["output"].dtype == np.float32
+            assert pair["output"].tobytes() == log["output"].tobytes()
+    assert pair_problems(folder, "forward") == []
+
+
+@pytest.mark.parametrize("change", [one_bit, wider, one_more, none_left])
+def test_a_pair_that_somebody_changed_is_refused(folder, capsys, change):
+    """Even with a sidecar that was made to fit."""
+    write_anew(folder / "forward_paddle.npy", change)
+    before = contents(folder)
+    assert judge(folder, "--no-report") == 2
+    said = capsys.readouterr().err
+    assert "forward_all_paddle.npy" in said and "delete forward_paddle.npy" in said
+    assert contents(folder) == before
+    for name in ("forward_paddle.npy", "forward_paddle.json"):
+        (folder / name).unlink()
+    assert judge(folder, "--no-report") == 0  # as the sentence says
+
+
+def test_a_pair_with_another_maker_or_without_one_is_refused(folder, capsys):
+    path = folder / "forward_torch.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps(told | {"framework_version": "9.9"}))
+    assert judge(folder, "--no-report") == 2
+    assert "forward_torch.json does not say what" in capsys.readouterr().err
+    path.unlink()
+    assert judge(folder, "--no-report") == 2
+    assert "says what it was selected from" in capsys.readouterr().err
+
+
+def test_a_missing_pair_and_one_of_other_logs_are_selected_anew(folder, tmp_path):
+    """And nothing else in the folder is touched."""
+    before = contents(folder)
+    for name in ("forward_torch.npy", "forward_torch.json", "forward_paddle.json"):
+        (folder / name).unlink()
+    (folder / "forward_paddle.npy").unlink()
+    assert judge(folder, "--no-report") == 0 and contents(folder) == before
+
+    write_result(tmp_path / "other", seed=5)
+    other = tmp_path / "other" / "forward_all_paddle.npy"
+    write_anew(other, one_bit)
+    bring_pair(tmp_path / "other", "forward")
+    for name in ("forward_paddle.npy", "forward_paddle.json"):
+        shutil.copy(tmp_path / "other" / name, folder / name)
+    assert contents(folder) != before
+    assert judge(folder, "--no-report") == 0 and contents(folder) == before
+
+
+def test_logs_of_an_earlier_version_are_named_as_such(folder, capsys):
+    for path in sorted(folder.iterdir()):
+        if "_all_" in path.name:
+            path.rename(folder / path.name.replace("_all_", "_"))
+    told = [p for p in folder.glob("*.json") if read_sidecar(p.with_suffix(".npy")).selected]
+    assert told == []  # the full logs have taken the pair's place
+    assert judge(folder) == 2
+    said = capsys.readouterr().err
+    assert "forward_all_torch.npy is missing, and forward_torch.npy is a log of an earlier" in said
+    assert said.count("\n") == 1
+
+
+def test_the_guides_own_keys_and_every_tensor_are_two_answers(folder, capsys):
+    """A probe beyond 1e-6 that float64 explains: what a contest entry hands in passes."""
+    for side, sign in (("torch", 1), ("paddle", -1)):
+        off = np.float32(2e-6 * sign)
+        write_anew(
+            folder / f"forward_all_{side}.npy",
+            lambda arrays, off=off: arrays.update(layer=arrays["layer"] + off),
+        )
+    report = folder / "report.json"
+    assert judge(folder, "--no-report", "--json", str(report)) == 0
+    told = json.loads(report.read_text())
+    assert (told["guide_passed"], told["guide_all_passed"]) == (True, False)
+    said = capsys.readouterr().out
+    assert "passed / FAIL" in said and "the keys that it asks for pass" in said
+
+
+def test_a_key_on_one_side_alone_and_nan_do_not_pass(folder):
+    assert pair_passed(folder, "forward", 1e-6) is True
+    assert pair_passed(folder, "forward", 1e-9) is False
+    for change in (
+        lambda arrays: arrays["output"].fill(np.nan),
+        lambda arrays: arrays.update(more=arrays["output"]),
+        none_left,
+    ):
+        kept = contents(folder)
+        write_anew(folder / "forward_paddle.npy", change)
+        assert pair_passed(folder, "forward", 1e-6) is False
+        for name, content in kept.items():
+            (folder / name).write_bytes(content)
+
+
+def test_logs_without_any_of_the_guide_s_values_have_no_pair(folder, capsys):
+    for side in SIDES:
+        for name in (f"forward_{side}.npy", f"forward_{side}.json"):
+            (folder / name).unlink()
+        path = sidecar_path(folder / f"forward_all_{side}.npy")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"outputs": {}}))
+    report = folder / "report.json"
+    assert judge(folder, "--json", str(report)) == 0
+    told = json.loads(report.read_text())
+    assert (told["guide_passed"], told["guide_all_passed"]) == (None, True)
+    assert "none of the values that the guide asks for" in capsys.readouterr().out
+    assert not (folder / "forward_torch.npy").exists() and not list(folder.glob("*.log"))
+
+
+def test_compare_finds_the_pair_s_values_in_the_full_float64_logs(tmp_path, capsys):
+    write_result(tmp_path / "a", outputs={"lm": ["lm/output"]}, batches={"lm/": 4}, prefix="lm/")
+    logs = [str(tmp_path / "a" / f"forward_{side}.npy") for side in SIDES]
+    exact = [str(tmp_path / "a" / f"forward_all_{side}_fp64.npy") for side in SIDES]
+    report = tmp_path / "report.json"
+    options = ["--ref64", exact[0], "--cand64", exact[1], "--json", str(report)]
+    assert compare.main([*logs, *options]) == 0
+    (row,) = json.loads(report.read_text())["rows"]
+    assert (row["key"], row["verdict"]) == ("output", "ROUNDING") and row["gap"] < 1e-14
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_every_step_has_a_pair(step):
+    step = all_steps()[step]
+    assert step.full_stem == full_stem(step.guide_stem) == f"{step.guide_stem}_all"
+    assert step.number == 5 or step.judged == (step.full_stem,)
