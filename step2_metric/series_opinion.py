@@ -36,7 +36,7 @@ def series_opinion(folder: Path, pair, data: Path) -> tuple[list[Row], list[str]
     wanted = first_samples(path, pair.config(preset), settings["split"], 2)
     rows = []
     for side in SIDES:
-        with read_log(ResultFolder(folder).log("metric", side)) as log:
+        with read_log(ResultFolder(folder).log("metric_all", side)) as log:
             for name in INPUTS:
                 key = f"test/batch/000/{name}"
                 if key not in log:
@@ -54,7 +54,7 @@ def series_opinion(folder: Path, pair, data: Path) -> tuple[list[Row], list[str]
 def _preset(folder: Path) -> str:
     from common.logs.sidecar import Sidecar, read_sidecar
 
-    path = ResultFolder(folder).log("metric", "torch")
+    path = ResultFolder(folder).log("metric_all", "torch")
     return (read_sidecar(path) or Sidecar()).preset or "default"
 
 
@@ -96,7 +96,7 @@ def first_samples(path: Path, config: dict, split: str, count: int) -> dict[str,
 def marks(dates, config: dict) -> np.ndarray:
     """The times of the rows, by pandas' own parts of a date."""
     if config["embed"] != "timeF":
-        parts = [dates.month, dates.day, dates.weekday, dates.hour]
+        parts = [dates.month, dates.day, dates.day_of_week, dates.hour]
         parts += [dates.minute // 15] if config["freq"] in ("t", "s") else []
         return np.stack([np.asarray(part) for part in parts], axis=1)
     weekly = np.asarray(dates.isocalendar().week, dtype=float)
@@ -104,9 +104,9 @@ def marks(dates, config: dict) -> np.ndarray:
         ("s", dates.second / 59),
         ("t", dates.minute / 59),
         ("h", dates.hour / 23),
-        ("d", dates.dayofweek / 6),
+        ("d", dates.day_of_week / 6),
         ("d", (dates.day - 1) / 30),
-        ("d", (dates.dayofyear - 1) / 365),
+        ("d", (dates.day_of_year - 1) / 365),
     ]
     order = "sthd"
     freq = {"b": "d"}.get(config["freq"], config["freq"])
