@@ -10,6 +10,12 @@ import torch
 from common.sides.session import current
 
 _OWN_MEANING = False  # twin: the running variance has no n / (n - 1) in Paddle
+VARIANCE = "running_var"  # twin: names
+
+
+def keeps_unbiased(module):
+    """True for a BatchNorm whose running variance is kept with n / (n - 1)."""
+    return not _OWN_MEANING or hasattr(module, "_keeps_unbiased_statistics")
 
 
 def keep_unbiased_statistics(layer):

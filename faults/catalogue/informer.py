@@ -6,7 +6,7 @@ from faults.fault import Fault, in_model
 
 forward = in_model("informer", 1)
 backward = in_model("informer", 4)
-# Both sides read one data file: the first that can see it wrong is the third opinion on torch's log.
+# Both sides read one data file: the third opinion is what sees it wrong, first on the log of torch.
 source = partial(Fault, model="informer", step=2, file="common/pair/sources/ett.py", area="readers")
 score = partial(Fault, model="informer", step=2, file="common/pair/metrics.py", area="scores")
 loss = partial(Fault, model="informer", step=3, file="common/sides/paddle_side.py", area="losses")
