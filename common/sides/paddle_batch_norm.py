@@ -6,11 +6,18 @@ by that much in eval mode.
 """
 
 import paddle
+from paddle import nn
 
 from common.sides.session import current
 
 _OWN_MEANING = True  # twin: the running variance has no n / (n - 1) in Paddle
 VARIANCE = "_variance"  # twin: names
+
+
+def batch_norms(model):
+    """The model's BatchNorms, which in training make the samples of a batch see each other."""
+    kinds = tuple(getattr(nn, f"BatchNorm{n}D") for n in (1, 2, 3))  # twin: names
+    return [module for module in model.sublayers(include_self=True) if isinstance(module, kinds)]
 
 
 def keeps_unbiased(module):

@@ -56,7 +56,7 @@ FAULTS = [
         "one query too many chosen",
         '"top_queries", measure, self.count(rows))',
         '"top_queries", measure, self.count(rows) + 1)',
-        f"{ENCODER}.top_queries",
+        f"{ENCODER}.top_queries:margin",
         area="attention",
     ),
     forward(
@@ -137,7 +137,7 @@ FAULTS = [
         "dropout of ProbSparse's weights, which the reference has not",
         'tap(self, "mixed", paddle.matmul(weights, values))',
         'tap(self, "mixed", paddle.matmul(dropout(self, "dropout", weights, 0.1), values))',
-        "stack/encoder.encoders.0.attn_layers.0.attention.inner_attention.mixed",
+        "stack/encoder.encoders.0.attn_layers.0.attention.inner_attention.dropout:p",
         area="dropout",
     ),
     # ---- full attention, heads
@@ -277,7 +277,7 @@ FAULTS = [
         "no gradient through the running sum",
         "context = values.cumsum(axis=2)",
         "context = values.cumsum(axis=2).detach()",
-        "informer/grad_of/decoder.layers.0.self_attention.value_projection",
+        "informer/grad_of/decoder.layers.0.self_attention.inner_attention.context",
         area="gradients",
         passes=(1,),
     ),

@@ -33,6 +33,8 @@ def parallel(run):
     run.session.tape = PartOfTape(run.request.seed, RANK, PROCESSES, rows)
     run.session.probing = False
     model = run.build(training=True)
+    for norm in side.batch_norms(model):
+        norm.eval()  # a process knows its own samples alone: with their statistics it would differ
     replica = replicate(model, PROCESSES)
     settings = training(run.pair, run.case.config, run.data_preset)
     rule = side.Optimizer(run.parameters(model), "adam", settings["lr"], constant)
