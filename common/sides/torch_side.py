@@ -116,7 +116,7 @@ def enter_choice(label, scores, choice, kind=""):
         session.choices[key] = own
     given = session.choices if session.recomputing else session.forced
     forced = None if given is None else given.get(key)
-    if forced is None or forced.shape != own.shape or forced.max() >= scores.shape[-1]:
+    if forced is None or forced.shape != own.shape or np.any(forced >= scores.shape[-1]):
         return choice  # among scores of another number there is nothing to force
     if not np.array_equal(own, forced):
         session.flips.append(key)
