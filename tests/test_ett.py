@@ -194,3 +194,12 @@ def test_gaps_and_other_dates_are_read(tmp_path):
     made = built(path, config)
     names = made.notes[0].split("rows of ")[1]
     assert names.startswith("b, OT")  # the target is the last column
+
+
+def test_a_data_file_is_built_anew_where_its_builders_changed(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALIGNMENT_DATA", str(tmp_path))
+    pair, again = load_pair("informer"), "made from the same source before"
+    assert again not in prepare(pair, "default", None, 0).notes[-1]
+    assert again in prepare(pair, "default", None, 0).notes[-1]
+    monkeypatch.setattr("common.pair.sources.cache.builders_sha256", lambda: "others")
+    assert again not in prepare(pair, "default", None, 0).notes[-1]

@@ -135,3 +135,38 @@ def test_every_paper_s_preset_is_trained_as_the_reference_is():
         assert target["test_samples"] % settings["batch_size"] == 0
         complete(CONFIGS[name])
     assert TARGETS["etth1_m_24"]["test_samples"] == 2848 and set(TRAIN) == set(CONFIGS)
+
+
+LOSSES = """
+import sys
+import numpy as np
+from common import {side}_side as side
+side.set_up("float64", "cpu", 0)
+a, b = side.tensor(np.array([[0.5, 3.0]])), side.tensor(np.array([[1.0, 1.0]]))
+for kind in side.REGRESSION_LOSSES:
+    print(*side.array(side.regression_loss(a, b, kind, "none"))[0])
+print(float(side.regression_loss(a, b, "huber", "sum", delta=0.5)))
+for arguments in ((a, b[:, :1]), (a, b, "rmse")):
+    try:
+        side.regression_loss(*arguments)
+    except ValueError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("side", ["torch", "paddle"])
+def test_regression_losses_by_hand(side):
+    done = subprocess.run(
+        [*Checkout.interpreter, "-W", "ignore", "-c", LOSSES.format(side=side)],
+        env=os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines() == [
+        "0.25 4.0",
+        "0.5 2.0",
+        "0.125 1.5",
+        "1.0",
+        "regression_loss: predictions and labels are [1, 2] and [1, 1]; make them one",
+        "regression_loss: kind is 'rmse'; allowed: ('mse', 'mae', 'huber')",
+    ], done.stderr
