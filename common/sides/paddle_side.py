@@ -114,11 +114,13 @@ def enter_choice(label, scores, choice, kind=""):
             session.note_place(row, kind)
         session.ledger[key] = {"margin": f"{key}:margin", "scores": f"{key}:scores"}
         session.choices[key] = own
+    elif session.keeps_choices and not session.recomputing:
+        session.choices[key] = own
     given = session.choices if session.recomputing else session.forced
     forced = None if given is None else given.get(key)
     if forced is None or forced.shape != own.shape or np.any(forced >= scores.shape[-1]):
         return choice  # among scores of another number there is nothing to force
-    if not np.array_equal(own, forced):
+    if session.record is not None and not np.array_equal(own, forced):
         session.flips.append(key)
     return tensor(forced)
 
