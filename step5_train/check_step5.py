@@ -364,8 +364,8 @@ STEP = Step(
     judged=("train_first",),
     guide_stem="train_align",
     guide_threshold=0.0015,  # the guide's 0.15 %
-    guide_failure="the final scores differ by more than 0.15 %; train/final_predictions says "
-    "whether by more than chance",
+    guide_failure="the final scores differ by more than 0.15 %; train/final_predictions or "
+    "train/final_forecasts says whether by more than chance",
     data=True,
     trains=True,
     extra=trained_alike,
