@@ -304,7 +304,7 @@ def make_inputs(config, seed, batch_size=3, near_ties=False):
     """Series, marks of the time and what is to be forecast, under the reference's names.
 
     near_ties  all rows of the encoder's series are one large value, beside which their places count
-               for a millionth: so near to each other the queries' measures are
+               for little: so near to each other the queries' measures are
 
     The decoder's series ends in the rows to forecast, which are `padding`; its start is the end of
     the encoder's, as in the data.  Marks are features within ±0.5, or rows of the tables, int64.
@@ -316,7 +316,7 @@ def make_inputs(config, seed, batch_size=3, near_ties=False):
     series = np.cumsum(rng.standard_normal([batch_size, rows + ahead, columns]), axis=1)
     series = series / np.sqrt(rows)
     if near_ties:
-        series[:, :rows] = 1e5 * (1.0 + np.abs(series[:, :1]))
+        series[:, :rows] = 2e4 * (1.0 + np.abs(series[:, :1]))
     marks = _marks(rng, config, batch_size, rows + ahead)
     decoded = np.full([batch_size, start + ahead, config["dec_in"]], float(config["padding"]))
     decoded[:, :start] = series[:, rows - start : rows, : config["dec_in"]]
