@@ -50,8 +50,16 @@ from common.system.interpreters import interpreter
 from common.verdict.folder import judge_folder
 from common.verdict.row import HARMLESS, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
+from common.weights.layout import BIASED, UNBIASED
 
 NOT_REACHED = "not reached"
+_VARIANCES = {
+    UNBIASED: "in training Paddle's is computed as torch's, with n / (n - 1) "
+    "(keep_unbiased_statistics), so that the sides train alike",
+    BIASED: "in training Paddle keeps it without n / (n - 1), as its BatchNorm does: after a "
+    "training it differs from torch's by that much; keep_unbiased_statistics(layer) of "
+    "common.paddle_side keeps torch's",
+}
 
 
 @dataclass
@@ -215,6 +223,8 @@ def read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
     rows: dict[tuple[str, str], dict] = {}
     for layout in cases.values():
         for row in layout["rows"]:
+            if row["variance"]:
+                _add(certificate.notes, f"{row['torch_key']}: {_VARIANCES[row['variance']]}")
             rows.setdefault((row["torch_key"], row["paddle_key"]), row)
             if row["parameter_in_torch_alone"]:
                 _add(certificate.problems, f"{row['paddle_key']} is no parameter in Paddle")

@@ -29,7 +29,7 @@ from common.pair.pairs import built_in_models, load_pair
 from common.system.checkout import FAKE_DATA_SEED
 from common.system.errors import UserError
 from common.system.hashes import arrays_sha256
-from fake_data.like_real import make_ag_news, make_enwik8, make_reviews
+from fake_data.like_real import make_ag_news, make_enwik8, make_reviews, make_seasons
 
 HERE = Path(__file__).resolve().parent
 
@@ -51,6 +51,7 @@ def make_like_real() -> dict[str, bytes]:
         "enwik8.txt": make_enwik8(FAKE_DATA_SEED),
         "ag_news/train.csv": make_ag_news(FAKE_DATA_SEED, "train", 200),
         "ag_news/test.csv": make_ag_news(FAKE_DATA_SEED, "test", 60),
+        "seasons.csv": make_seasons(FAKE_DATA_SEED),
     }
 
 

@@ -121,3 +121,25 @@ def make_ag_news(seed: int, part: str, count: int) -> bytes:
         if i == 7 and part == "train":
             file.write('"3","a title and no description"\n')
     return file.getvalue().encode()
+
+
+def make_seasons(seed: int) -> bytes:
+    """60 days of an hourly series in the form of ETTh1.csv, with daily and weekly seasons.
+
+    Three loads follow the day and the week; OT follows them a few hours later, with a slow drift.
+    """
+    rng = np.random.default_rng(seed + 3)
+    hours = np.arange(60 * 24)
+    day, week = 2 * np.pi * hours / 24, 2 * np.pi * hours / (7 * 24)
+    columns = {}
+    for i, name in enumerate(("load_a", "load_b", "load_c")):
+        season = 3 * np.sin(day + i) + 1.5 * np.cos(week - i) + 0.5 * np.sin(2 * day)
+        columns[name] = 10 + 2 * i + season + 0.4 * rng.standard_normal(hours.size)
+    drift = np.cumsum(0.05 * rng.standard_normal(hours.size))
+    columns["OT"] = 20 + np.roll(columns["load_a"], 4) + drift
+    start = np.datetime64("2016-07-01T00:00:00")
+    lines = ["date," + ",".join(columns)]
+    for hour in hours:
+        date = str(start + np.timedelta64(int(hour), "h")).replace("T", " ")
+        lines.append(date + "," + ",".join(f"{values[hour]:.3f}" for values in columns.values()))
+    return ("\n".join(lines) + "\n").encode()

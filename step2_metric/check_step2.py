@@ -21,6 +21,7 @@ from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.pair.sentencepieces import MODEL
 from common.verdict.row import Row, claim
+from step2_metric.series_opinion import forecast_opinion, series_opinion
 from step2_metric.tokenizer_opinion import tokenizer_opinion
 
 SCORE_ALLOWED = 1e-12  # scores are ratios of small counts: only their last bits may differ
@@ -28,9 +29,11 @@ SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F
 
 
 def third_opinion(folder: Path, pair) -> tuple[list[Row], list[str]]:
-    """Each side's tokenizers and scores against a third party's."""
-    rows, notes = tokenizer_opinion(folder, folder.parent / "data" / pair.name / MODEL)
-    return rows + score_opinion(folder, pair), notes
+    """Each side's tokenizers, series and scores against a third party's."""
+    data = folder.parent / "data" / pair.name
+    rows, notes = tokenizer_opinion(folder, data / MODEL)
+    of_series, more = series_opinion(folder, pair, data)
+    return rows + of_series + score_opinion(folder, pair), notes + more
 
 
 def score_opinion(folder: Path, pair) -> list[Row]:
@@ -42,6 +45,9 @@ def score_opinion(folder: Path, pair) -> list[Row]:
         with read_log(ResultFolder(folder).log("metric_all", side)) as log:
             if hasattr(pair.case, "metric") or "test/predictions" not in log:
                 return []  # the pair's own metric: its meaning is its own
+            if "mse" in log:
+                rows += forecast_opinion(side, log)
+                continue
             labels, predictions = log["test/labels"], log["test/predictions"]
             labels, predictions = labels[labels >= 0], predictions[labels >= 0]
             classes = range(log.shape("test/logits")[-1])

@@ -26,12 +26,14 @@ from common.check.steps import Launch, Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.case_hooks import CURVES, data_preset, training
+from common.pair.case_hooks import CURVES, best_score, data_preset, training
+from common.pair.metrics import RELATIVE
 from common.verdict.row import Row, claim
 from step4_backward.rates import Watch
 from step5_train.curves import draw_curves
 from step5_train.equivalence import judge_seeds, reached, sentence
 from step5_train.judge_initial import judge_initial
+from step5_train.training import stops_after
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
 # times torch's, at every step.  So the pair's drift is larger while both grow (measured: 10 times),
@@ -64,16 +66,27 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         own = [self_log[key] for key in self_log if key.startswith("twin_")]
         own.insert(0, self_log["curve/loss"])
         epochs = torch_log["curve/order"].size
+        if settings_of(folder, pair)["patience"]:  # a side may stop early: what all have counts
+            taken = min(values.size for values in (*losses, *own))
+            losses, own = [v[:taken] for v in losses], [v[:taken] for v in own]
+            epochs = min(log["curve/order"].size for log in (torch_log, paddle_log))
         path = ResultFolder(folder).log("train_full", "torch")
         per_epoch = (read_sidecar(path) or Sidecar()).steps_per_epoch.get("main")
         parts = parts_of(losses[0].size, per_epoch or math.ceil(losses[0].size / epochs))
         # Causes first: the first row that is off is where to look.
-        rows = [_order(torch_log["curve/order"], paddle_log["curve/order"])]
-        rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"]))
+        patient = bool(settings_of(folder, pair)["patience"])
+        rows = [_order(torch_log["curve/order"], paddle_log["curve/order"], patient)]
+        rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"], patient))
         rows += _drift(*losses, own, _first_noise(folder), parts)
         if "predictions" in torch_log and "predictions" in paddle_log:
             rows.append(_predictions(torch_log, paddle_log))
-        of_seeds = _seeds(torch_log, paddle_log)
+        settings = settings_of(folder, pair)
+        stopped, early = _early_stops(torch_log, paddle_log, settings)
+        rows += stopped
+        if "forecasts" in torch_log and "forecasts" in paddle_log:
+            more = _more(losses[0], own, _first_noise(folder))
+            rows.append(_forecasts(torch_log, paddle_log, self_log, more))
+        of_seeds = _seeds(torch_log, paddle_log, patient)
     draw_curves(folder, pair.name, [steps for _, steps in parts])
     with ExitStack() as stack:
         torch_init, paddle_init = (
@@ -84,6 +97,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     notes = [f"{row.key}: {row.note}" for row in of_seeds if row.key.startswith("seeds/")]
     if not notes:
         notes.append("one seed: --seeds 5 says with an interval whether the twins train alike")
+    notes = early + notes
     return rows, _rate_too_high(folder) + _few_steps(losses[0].size, len(own)) + notes
 
 
@@ -99,7 +113,8 @@ def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
         with read_log(ResultFolder(folder).log("train_full", side)) as log:
             scores[side] = _final_scores(log)
             samples = int(log["test_samples"])
-    kind = training(pair, pair.config(preset), preset)["best"][0]
+    settings = training(pair, pair.config(preset), preset)
+    kind = best_score(settings, {name: 0.0 for name in scores["torch"]})[0]
     answers = reached(target, scores, kind, samples)
     return {"targets": answers}, list(dict.fromkeys(map(sentence, answers)))
 
@@ -115,7 +130,14 @@ def _final_scores(log) -> dict[str, list[float]]:
     return {name: [float(log[prefix + name]) for prefix in prefixes] for name in names}
 
 
-def _seeds(torch_log, paddle_log) -> list[Row]:
+def settings_of(folder: Path, pair) -> dict[str, object]:
+    """How the preset of these logs is trained."""
+    path = ResultFolder(folder).log("train_full", "torch")
+    preset = data_preset(pair, (read_sidecar(path) or Sidecar()).preset or "default")
+    return training(pair, pair.config(preset), preset)
+
+
+def _seeds(torch_log, paddle_log, patient: bool) -> list[Row]:
     """Every seed's order and learning rates, then each score over the seeds."""
     scores = [_final_scores(log) for log in (torch_log, paddle_log)]
     count = min(len(values) for side in scores for values in side.values())
@@ -123,10 +145,11 @@ def _seeds(torch_log, paddle_log) -> list[Row]:
     for seed in range(1, count):
         for judge, name in ((_order, "order"), (_lr, "lr")):
             key = f"seed_{seed}/curve/{name}"
-            rows.append(judge(torch_log[key], paddle_log[key]))
+            rows.append(judge(torch_log[key], paddle_log[key], patient))
             rows[-1].key = f"seed_{seed}/train/{name}"
     if count > 1:
-        rows += [judge_seeds(name, scores[0][name], scores[1].get(name, [])) for name in scores[0]]
+        names = [name for name in scores[0] if name not in RELATIVE]
+        rows += [judge_seeds(name, scores[0][name], scores[1].get(name, [])) for name in names]
     return rows
 
 
@@ -163,9 +186,7 @@ def _drift(torch_loss, paddle_loss, own_losses, noise: np.ndarray, parts) -> lis
     def moved(steps) -> float:
         return max(_rms(torch_loss[steps] - losses[steps]) for losses in own_losses)
 
-    first = slice(noise.size)
-    usual = max(moved(first), DRIFT_FLOOR * _rms(torch_loss[first])) if noise.size else 1.0
-    more = max(1.0, _rms(noise) / usual) if noise.size else 1.0
+    more = _more(torch_loss, own_losses, noise)
     own = [moved(steps) for _, steps in parts]
     sizes = [_rms(torch_loss[steps]) for _, steps in parts]
     count = len(own_losses)
@@ -188,6 +209,15 @@ def _drift(torch_loss, paddle_loss, own_losses, noise: np.ndarray, parts) -> lis
         )
         rows.append(claim(f"train/drift/{name}", drift, allowed, note))
     return rows
+
+
+def _more(torch_loss, own_losses, noise: np.ndarray) -> float:
+    """How many times a self-twin's drift float32's rounding is in the first steps; at least 1."""
+    if not noise.size:
+        return 1.0
+    first = slice(noise.size)
+    moved = max(_rms(torch_loss[first] - losses[first]) for losses in own_losses)
+    return max(1.0, _rms(noise) / max(moved, DRIFT_FLOOR * _rms(torch_loss[first])))
 
 
 def _first_noise(folder: Path) -> np.ndarray:
@@ -234,14 +264,25 @@ def _few_steps(steps: int, twins: int) -> list[str]:
     ]
 
 
-def _order(torch_order, paddle_order) -> Row:
-    """Each epoch's samples in their order, as one hash an epoch."""
+def _order(torch_order, paddle_order, patient: bool = False) -> Row:
+    """Each epoch's samples in their order, as one hash an epoch.
+
+    patient  a side may stop early: the epochs that both have count
+    """
+    torch_order, paddle_order = _both(torch_order, paddle_order, patient)
     same = torch_order.shape == paddle_order.shape
     wrong = int((torch_order != paddle_order).sum()) if same else torch_order.size
     return claim("train/order", wrong, 0.0, f"{wrong} epochs in which the sides saw other samples")
 
 
-def _lr(torch_lr, paddle_lr) -> Row:
+def _both(torch_values, paddle_values, patient: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What both sides have of their curves, where one may have stopped early."""
+    count = min(torch_values.size, paddle_values.size) if patient else None
+    return torch_values[:count], paddle_values[:count]
+
+
+def _lr(torch_lr, paddle_lr, patient: bool = False) -> Row:
+    torch_lr, paddle_lr = _both(torch_lr, paddle_lr, patient)
     same = torch_lr.shape == paddle_lr.shape
     off = float(np.abs(torch_lr - paddle_lr).max()) if same else math.inf
     return claim("train/lr", off, 1e-12 * float(np.abs(torch_lr).max()), "the schedule")
@@ -262,6 +303,53 @@ def _predictions(torch_log, paddle_log) -> Row:
         f"p = {p:.2f}"
     )
     return claim("train/final_predictions", SIGN_TEST_LEVEL / max(p, 1e-300), 1.0, note)
+
+
+def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]:
+    """Does each side stop where its own scores say, and does each epoch take place until then?
+
+    The sides may stop after different epochs: near the end their scores differ by what rounding
+    grew to.  A note says so.
+    """
+    patience = settings["patience"]
+    if not patience:
+        return [], []
+    rows, ended = [], {}
+    for side, log in (("torch", torch_log), ("paddle", paddle_log)):
+        known = {f"curve/{name}" for name in CURVES}
+        curves = {key[len("curve/") :]: log[key] for key in log if key.startswith("curve/")}
+        names = [name for name in curves if f"curve/{name}" not in known]
+        count = log["curve/order"].size
+        scores = [{name: float(curves[name][i]) for name in names} for i in range(count)]
+        ended[side] = count
+        stop = stops_after(scores, settings, patience)
+        wrong = abs(count - stop) if stop < math.inf else 0
+        note = f"{side} ended after {count} epochs; its scores say {stop if wrong else count}"
+        rows.append(claim(f"train/early_stop/{side}", wrong, 0.0, note))
+    if ended["torch"] == ended["paddle"]:
+        return rows, []
+    return rows, [
+        f"early stopping: torch ended after {ended['torch']} epochs, paddle after "
+        f"{ended['paddle']}; their drift is that of the epochs that both have"
+    ]
+
+
+def _forecasts(torch_log, paddle_log, self_log, more: float) -> Row:
+    """Are the forecasts of the test as near to each other as torch's are to its self-twin's?
+
+    more  as of the losses: how much more float32 rounds at every step
+    """
+    torch_forecasts, paddle_forecasts = torch_log["forecasts"], paddle_log["forecasts"]
+    own = self_log["forecasts"]
+    key = "train/final_forecasts"
+    if not torch_forecasts.shape == paddle_forecasts.shape == own.shape:
+        shapes = f"torch {torch_forecasts.shape}, paddle {paddle_forecasts.shape}"
+        return claim(key, math.inf, 0.0, f"not the same samples: {shapes}")
+    off, moved = _rms(torch_forecasts - paddle_forecasts), _rms(torch_forecasts - own)
+    size = _rms(torch_forecasts)
+    allowed = DRIFT_FACTOR * max(moved, DRIFT_FLOOR * size, min(more * moved, DRIFT_SMALL * size))
+    note = f"the forecasts are {off:.1e} apart, those of the self-twin {moved:.1e}, of {size:.1e}"
+    return claim(key, off, allowed, note)
 
 
 def sign_test(a: int, b: int) -> float:
@@ -291,8 +379,8 @@ STEP = Step(
     judged=("train_first",),
     guide_stem="train_align",
     guide_threshold=0.0015,  # the guide's 0.15 %
-    guide_failure="the final scores differ by more than 0.15 %; train/final_predictions says "
-    "whether by more than chance",
+    guide_failure="the final scores differ by more than 0.15 %; train/final_predictions or "
+    "train/final_forecasts says whether by more than chance",
     data=True,
     trains=True,
     extra=trained_alike,

@@ -12,15 +12,17 @@ So a training that goes on from a checkpoint ends bit for bit where one that was
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from common.logs.result_folder import ResultFolder
+from common.pair.case_hooks import best_score
 from common.pair.provenance import model_sources, workbench_sha256
 from common.system.errors import UserError
 from common.system.files import whole
@@ -41,6 +43,24 @@ _CURVES = ("losses", "rates", "orders")
 def further(steps: int) -> range:
     """The numbers of the self-twins beside the first, of a training with so many steps."""
     return range(1, 1 + FURTHER_TWINS if steps < FEW_STEPS else 1)
+
+
+def stops_after(scores: Sequence[Mapping[str, float]], settings: Mapping, patience: int) -> float:
+    """After how many epochs of these scores a training stops early; infinity where it does not.
+
+    A score that equals the best one so far is a better one, as in Informer's reference.
+    """
+    best, without = None, 0
+    for epoch, of_epoch in enumerate(scores, 1):
+        kind, name = best_score(settings, of_epoch)
+        value = of_epoch[name] if kind == "smallest" else -of_epoch[name]
+        if np.isfinite(value) and (best is None or value <= best):
+            best, without = value, 0
+        else:
+            without += 1
+        if without >= patience:
+            return epoch
+    return math.inf
 
 
 class Training:
@@ -90,8 +110,19 @@ class Training:
 
     @property
     def ended(self) -> bool:
-        """True once every epoch has its scores."""
-        return self.epoch == self._epochs()
+        """True once every epoch has its scores, or the training stops early."""
+        return self.epoch == self._epochs() or self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        """True where so many epochs as settings["patience"] brought nothing better.
+
+        It follows from the scores alone, which a checkpoint holds.
+        """
+        patience = self.settings["patience"]
+        return (
+            stops_after(self.scores, self.settings, patience) <= self.epoch if patience else False
+        )
 
     def took(self, batch: Mapping, rate: float, loss: float, reading_s: float, all_s: float):
         """Record a step: its samples, learning rate and loss, seconds of reading and in all."""
@@ -117,14 +148,18 @@ class Training:
         self._digest, self.step_of_epoch = b"", 0
         self.scores.append(dict(scores))
         self._say(f"[Eval][Epoch {len(self.scores)}/{self._epochs()}]{_listed(scores)}")
-        kind, name = self.settings["best"]
-        value = scores.get(name, next(iter(scores.values())))
+        kind, name = best_score(self.settings, scores)
+        value = scores[name]
         better = self.best is None or (
             value < self.best if kind == "smallest" else value > self.best
         )
+        if self.settings["patience"] and value == self.best:
+            better = True
         if better and np.isfinite(value):
             self.best = value
             self._keep_best()
+        if self.stopped:
+            self._say(f"stops early: {self.settings['patience']} epochs brought nothing better")
         self.save()
         self.run.progress(f"epoch {len(self.scores)}/{self._epochs()}")
 

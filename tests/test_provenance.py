@@ -28,7 +28,7 @@ READ_BY_TWINS = {
     ),
     "step5_train": (
         "step4_backward/setups.py",
-        *(f"step5_train/{name}.py" for name in ("training", "initial", "generation")),
+        *(f"step5_train/{name}.py" for name in ("training", "initial", "generation", "forecast")),
     ),
 }
 ROOMS = ("system", "logs", "pair", "weights", "transplant", "sides")

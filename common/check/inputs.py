@@ -16,7 +16,15 @@ from common.check.steps import Step
 from common.check.unfinished import Unfinished
 from common.logs.result_folder import ResultFolder
 from common.pair import sources
-from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, TEXT, data_preset, make_data, reads_file
+from common.pair.case_hooks import (
+    ENTRIES_FILE,
+    SAMPLES,
+    SOURCE_FILE,
+    TEXT,
+    data_preset,
+    make_data,
+    reads_file,
+)
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
 from common.pair.pairs import WORDS, Pair, chosen_cases
 from common.pair.sentencepieces import MODEL, find_model, load_processor
@@ -119,7 +127,12 @@ class Inputs:
         made = sources.prepare(pair, preset, data, seed, model, self.on_progress)
         folder.mkdir(parents=True, exist_ok=True)
         link_or_copy(made.file, folder / f"{SAMPLES}.npz")
-        save_arrays(folder / f"{TEXT}.npz", text(count=TEXT_COUNT, max_bytes=TEXT_BYTES))
+        settings = sources.source_settings(pair, preset)
+        if settings["source"] not in sources.WITHOUT_TEXT:
+            save_arrays(folder / f"{TEXT}.npz", text(count=TEXT_COUNT, max_bytes=TEXT_BYTES))
+        origin = data or sources.default_file(settings)
+        if origin:  # for a third opinion on what was read
+            write_json(folder / SOURCE_FILE, {"path": str(origin.absolute())})
         if made.entries:
             write_json(folder / ENTRIES_FILE, made.entries)
         self.notes.setdefault(pair.name, []).extend(made.notes)

@@ -121,7 +121,7 @@ _GIVEN = _record({"values": _whole, "setups": _texts})
 
 # What common/weights/layout.py says of one entry of a state dict, and of all of a case.
 _LAYOUT_ROW = _record(
-    dict.fromkeys(("torch_key", "paddle_key", "kind", "change", "probe"), _text)
+    dict.fromkeys(("torch_key", "paddle_key", "kind", "change", "probe", "variance"), _text)
     | dict.fromkeys(("transposed", "parameter", "parameter_in_torch_alone"), _yes_or_no)
     | dict.fromkeys(("torch_keys", "also_in_torch", "also_in_paddle"), _texts)
     | {"padding": lambda value: _list_of(_padding_row)(value) and len(value) == 2}

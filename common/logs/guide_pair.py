@@ -33,6 +33,8 @@ SETUP = "sgd"  # reprod_log's own compare_loss_and_backward takes ten SGD steps 
 
 _STEP_OF_SETUP = re.compile(rf"{SETUP}/(\d{{3}})/(loss|lr)")
 _CALL = re.compile(r"#\d+$")  # behind an output's name, where a module is called so as well
+# Scores of forecasts that divide by each label: a near zero makes millions of a rounding.
+_RELATIVE = ("mape", "mspe")
 _NAMES = {"accuracy": "acc"}  # what the guide calls our scores, where it is something else
 
 
@@ -50,6 +52,7 @@ def _outputs(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[s
 def _scores(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
     """The scores: single floats, where everything else is an array or counts something."""
     scores = [k for k in keys if log.shape(prefix + k) == () and log.dtype(prefix + k).kind == "f"]
+    scores = [key for key in scores if key not in _RELATIVE]
     return {key if _NAMES.get(key) in scores else _NAMES.get(key, key): key for key in scores}
 
 

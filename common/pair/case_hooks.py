@@ -28,12 +28,16 @@ DEFAULTS = {
     "warmup_steps": 0,
     "weight_decay": 0.0,  # of adamw alone
     "clip_norm": None,  # the largest global norm of the gradients
-    "best": ("largest", "accuracy"),  # which epoch is the best; or ("smallest", NAME of a score)
+    # Which epoch is the best; or ("smallest", NAME of a score), as of forecasts the mse.
+    "best": ("largest", "accuracy"),
+    "patience": None,  # epochs without a better one, after which the training stops early
+    "drop_last": False,  # leave out batches that are not whole, in training and in scores
 }
 OPTIMIZERS = ("adam", "adamw", "sgd")
 BEST = ("largest", "smallest")
 CURVES = ("loss", "lr", "order")  # what step 5 logs of each step or epoch beside the scores
 ENTRIES_FILE = "config.json"  # in a model's data folder: entries of its configuration
+SOURCE_FILE = "source.json"  # in a model's data folder: the path of the file that was read
 SAMPLES = "samples"  # stem of the data sets' file; TEXT is the stem of the documents' file
 VALIDATION = "validation"  # a part that make_data may leave out
 TEXT = "text"  # a part of make_data that is no data set: documents that step 2 pads
@@ -165,7 +169,11 @@ def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
     for key, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
         if settings[key] not in known:
             raise UserError(f"{where}: {key} is {settings[key]!r}; allowed: {', '.join(known)}")
-    for key, least in (("epochs", 1), ("batch_size", 1), ("warmup_steps", 0)):
+    counts = [("epochs", 1), ("batch_size", 1), ("warmup_steps", 0)]
+    counts += [] if settings["patience"] is None else [("patience", 1)]
+    if type(settings["drop_last"]) is not bool:
+        raise UserError(f"{where}: drop_last is {settings['drop_last']!r}; allowed: True, False")
+    for key, least in counts:
         if type(settings[key]) is not int or settings[key] < least:
             raise UserError(
                 f"{where}: {key} is {settings[key]!r}; allowed: an integer from {least}"
@@ -179,6 +187,17 @@ def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
         if not (key == "clip_norm" and value is None) and not (number and 0 <= value < np.inf):
             raise UserError(f"{where}: {key} is {value!r}; allowed: a number from 0")
     return settings
+
+
+def best_score(settings: Mapping, scores: Mapping[str, float]) -> tuple[str, str]:
+    """("largest" or "smallest", name) of the score that says which epoch is the best.
+
+    Where the one that is named is not among the scores, the mse of a forecast, or the first.
+    """
+    kind, name = settings["best"]
+    if name in scores:
+        return kind, name
+    return ("smallest", "mse") if "mse" in scores else (kind, next(iter(scores)))
 
 
 # ---- sentences ----------------------------------------------------------------------------------

@@ -97,12 +97,19 @@ class Evaluation:
 
 
 def default_score(pair, outputs, inputs) -> dict[str, float]:
-    """Three scores of `logits` against `labels`; a sample whose label is below 0 does not count."""
+    """Three scores of `logits` against `labels`; a sample whose label is below 0 does not count.
+
+    Of `predictions` against `labels` that are no classes, those of a forecast.
+    """
+    forecast = regression(outputs, inputs)
+    if forecast is not None:
+        return forecast_scores(*forecast)
     classified = classification(outputs, inputs)
     if classified is None:
         raise UserError(
             f"{pair.folder / 'case.py'}: without metric(outputs, inputs) the model must return "
-            f"logits (N, ..., classes) and make_data give integer labels (N, ...); it returns "
+            f"logits (N, ..., classes) and make_data give integer labels (N, ...), or both give "
+            f"floats of one shape, predictions and labels; it returns "
             f"{describe_arrays(outputs)} and there are {describe_arrays(inputs)}"
         )
     logits, labels = classified
@@ -122,6 +129,52 @@ def classification(
         return None
     fits = logits.ndim > 1 and logits.shape[:-1] == labels.shape and logits.shape[-1] > 1
     return (logits, labels) if fits else None
+
+
+def regression(
+    outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """(predictions, labels), floats (N, ...) of one shape; None for what is no regression."""
+    predictions, labels = outputs.get("predictions"), inputs.get("labels")
+    if predictions is None or labels is None or labels.dtype.kind != "f":
+        return None
+    return (predictions, np.asarray(labels)) if predictions.shape == labels.shape else None
+
+
+# Scores that divide by each label: a near zero decides them, so no training is judged by them.
+RELATIVE = ("mape", "mspe")
+
+
+def forecast_scores(predictions: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Name -> score of forecasts (N, ...) against labels of the same shape, in float64.
+
+    mae, mse, rmse     the means of absolute and squared errors, and the latter's root
+    mape, mspe         the same over the label; infinite where one is 0 and its forecast is not
+    rse                the root of the squared errors over those of the labels' own mean
+    corr               the mean over the places of a sample of Pearson's correlation over samples
+    corr_informer      Informer's own: it divides by the root of the sum of squared products
+    """
+    predictions, labels = (np.asarray(v, dtype=np.float64) for v in (predictions, labels))
+    errors = predictions - labels
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(errors == 0.0, 0.0, errors / labels)
+        moved = [values - values.mean(axis=0) for values in (predictions, labels)]
+        products = (moved[0] * moved[1]).sum(axis=0)
+        squares = [np.square(values).sum(axis=0) for values in moved]
+        corr = np.mean(products / np.sqrt(squares[0] * squares[1]))
+        own = np.mean(products / np.sqrt(np.square(moved[0] * moved[1]).sum(axis=0)))
+        spread = np.sqrt(np.square(labels - labels.mean()).sum())
+        scores = {
+            "mae": np.abs(errors).mean(),
+            "mse": np.square(errors).mean(),
+            "rmse": np.sqrt(np.square(errors).mean()),
+            "mape": np.abs(relative).mean(),
+            "mspe": np.square(relative).mean(),
+            "rse": np.sqrt(np.square(errors).sum()) / spread,
+            "corr": corr,
+            "corr_informer": own,
+        }
+    return {name: float(value) for name, value in scores.items()}
 
 
 def _are_of_tokens(logits: np.ndarray, ids: np.ndarray | None) -> bool:

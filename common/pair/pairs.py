@@ -18,11 +18,14 @@ case.py, NumPy only:
     metric       (outputs, inputs) -> {name: float} over the whole test set, arrays: outputs by
                  their keys joined by '/', those with the batch axis; inputs are make_data's "test".
                  By default accuracy and macro-F1 of `logits` against integer `labels`; of language
-                 models accuracy of the next token and bits per token.
+                 models accuracy of the next token and bits per token; of `predictions` against
+                 `labels` of their shape, both floats, a forecast's mae, mse, rse, corr and more.
     optimizer    a dict, or (config) -> dict: epochs, batch_size, optimizer (adam, adamw, sgd), lr,
-                 schedule (constant, linear, cosine), warmup_steps, weight_decay, clip_norm, best
-                 ("largest" or "smallest", the score that the best epoch has); by default Adam at
-                 1e-3, constant, 3 epochs of batches of 32, the largest accuracy
+                 schedule (constant, linear, cosine, type1, type2), warmup_steps, weight_decay,
+                 clip_norm, best ("largest" or "smallest", the score that the best epoch has),
+                 patience (epochs without a better one, then it stops early), drop_last (batches
+                 that are not whole); by default Adam at 1e-3, constant, 3 epochs of batches of 32,
+                 the largest accuracy or the smallest mse, to the end
     TRAIN        {preset: such a dict}, which is used instead of `optimizer`
     TARGETS      {preset: {"source": text, "test_samples": number, "scores": {name: (value,
                  deviation)}}}: published numbers

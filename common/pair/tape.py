@@ -81,6 +81,10 @@ class Tape:
         generator = self.generator(f"own/{kind}/{lengths}/{site}", step)
         return KINDS[kind](generator, math.prod(shape)).reshape(shape)
 
+    def integers(self, site: str, step: int, shape: tuple[int, ...], end: int) -> np.ndarray:
+        """Integers from 0 to below `end`, each as likely as any other, int64."""
+        return self.generator(site, step).integers(0, end, shape)
+
     def permutation(self, site: str, step: int, count: int) -> np.ndarray:
         """A shuffled order of `range(count)`, int64."""
         return self.generator(site, step).permutation(count).astype(np.int64)

@@ -99,7 +99,7 @@ def _follow_statistics(name, module):
             return
         kept["running_mean"] = array(getattr(module, _MEAN)).copy()
         variance = array(getattr(module, _VARIANCE)).copy()
-        if _BIASED:
+        if _BIASED and not hasattr(module, "_keeps_unbiased_statistics"):
             count = math.prod(inputs[0].shape) / variance.size
             seen = variance - module._momentum * kept["before"]  # (1 - momentum) * biased variance
             seen = seen * count / max(count - 1, 1)

@@ -9,6 +9,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from common.sides.paddle_batch_norm import VARIANCE, keeps_unbiased
 from common.sides.paddle_probes import probed_modules
 from common.sides.paddle_tensors import NAME, array, is_float, like, shape, to_load
 from common.weights.layers import Owner, why_no_partner
@@ -47,6 +48,7 @@ def owners(model):
             tuple(kinds.get(name, "") for name in above[:-1]),
             next((name for name in reversed(above) if name in probes), ""),
             _padding(modules.get(path)),
+            local == VARIANCE and keeps_unbiased(modules.get(path)),
         )
     return found
 

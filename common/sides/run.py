@@ -20,6 +20,7 @@ from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
+from common.pair.windows import part_of
 from common.sides.model_file import load_model_file
 from common.sides.session import Session, current
 from common.sides.suited import Suited
@@ -147,9 +148,7 @@ class Run:
 
     def samples(self, part: str) -> dict[str, np.ndarray]:
         """Name -> array (N, ...) of a part of the pair's data: train, validation or test."""
-        arrays = self.data[SAMPLES]
-        prefix = f"{part}/"
-        return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
+        return part_of(self.data[SAMPLES], part)
 
     def data_file(self, name: str) -> Path | None:
         """A further file of the pair's data, such as a tokenizer's model; None where it is not."""

@@ -53,6 +53,7 @@ class Session:
         self.watching = False  # operators are looked at although no probe is
         self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
+        self.keeps_choices = False  # also while nothing is recorded
         self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores
         self._made_at = ""
         self.in_backward = False  # a gradient that a model or loss takes by itself is no row

@@ -1,7 +1,8 @@
 """One side's instruments: torch_side.py and paddle_side.py are twins, line for line.
 
-Models use `tap`, `dropout`, `choose`, `draw_normal`, `cross_entropy` and `named`, which are here;
-the scripts of the steps use the rest through this module.  B batch, T tokens, C classes.
+Models use `tap`, `dropout`, `choose`, `draw_normal`, `draw_integers`, `cross_entropy`,
+`regression_loss` and `named`, which are here, and `keep_unbiased_statistics`; the scripts of the
+steps use the rest through this module.  B batch, T tokens, C classes.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 
 from common.sides.margins import margins
 from common.sides.session import current
+from common.sides.torch_batch_norm import *  # noqa: F403  (handed on)
 from common.sides.torch_optimizer import *  # noqa: F403  (handed on)
 from common.sides.torch_probes import *  # noqa: F403  (handed on)
 from common.sides.torch_probes import join_site, observe
@@ -112,11 +114,13 @@ def enter_choice(label, scores, choice, kind=""):
             session.note_place(row, kind)
         session.ledger[key] = {"margin": f"{key}:margin", "scores": f"{key}:scores"}
         session.choices[key] = own
+    elif session.keeps_choices and not session.recomputing:
+        session.choices[key] = own
     given = session.choices if session.recomputing else session.forced
     forced = None if given is None else given.get(key)
-    if forced is None or forced.shape != own.shape:
-        return choice
-    if not np.array_equal(own, forced):
+    if forced is None or forced.shape != own.shape or np.any(forced >= scores.shape[-1]):
+        return choice  # among scores of another number there is nothing to force
+    if session.record is not None and not np.array_equal(own, forced):
         session.flips.append(key)
     return tensor(forced)
 
@@ -134,6 +138,38 @@ def draw_normal(module, name, shape, like):
     session = current()
     label = session.label(join_site(module._site, name))
     return tensor(session.tape.normal(label, session.step, tuple(shape))).to(like.dtype)
+
+
+def draw_integers(module, name, shape, end):
+    """Integers from 0 to below `end` from the tape, int64, each as likely as any other."""
+    session = current()
+    label = session.label(join_site(module._site, name), "draw")
+    return tensor(session.tape.integers(label, session.step, tuple(shape), end))
+
+
+REGRESSION_LOSSES = ("mse", "mae", "huber")
+
+
+def regression_loss(predictions, labels, kind="mse", reduction="mean", delta=1.0):
+    """How far predictions are from labels of the same shape, with torch's meaning of each kind.
+
+    kind       mse squared, mae absolute, huber half squared up to `delta` and a line beyond
+    reduction  none, mean or sum
+    Raises ValueError for another kind or shape: one that is broadcast is seldom meant.
+    """
+    if list(predictions.shape) != list(labels.shape):
+        shapes = f"{list(predictions.shape)} and {list(labels.shape)}"
+        raise ValueError(f"regression_loss: predictions and labels are {shapes}; make them one")
+    if kind not in REGRESSION_LOSSES:
+        raise ValueError(f"regression_loss: kind is {kind!r}; allowed: {REGRESSION_LOSSES}")
+    differences = predictions - labels
+    losses = differences * differences if kind == "mse" else torch.abs(differences)
+    if kind == "huber":
+        near = 0.5 * differences * differences
+        losses = torch.where(losses <= delta, near, delta * (losses - 0.5 * delta))
+    if reduction == "none":
+        return losses
+    return losses.sum() if reduction == "sum" else losses.mean()
 
 
 def cross_entropy(

@@ -24,6 +24,7 @@ class Owner(NamedTuple):
     within: tuple[str, ...] = ()  # kinds of the modules around the owner, from the root inwards
     probe: str = ""  # the probe that shows what the owner does
     padding: int | None = None  # an Embedding's padding_idx, whose row no gradient reaches
+    unbiased: bool = False  # a running variance that is kept with n / (n - 1), as torch does
 
 
 # Paddle's local name -> torch's, by Paddle's layer class.

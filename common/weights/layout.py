@@ -26,6 +26,10 @@ from common.weights.traced_convert import Converted, Parts, State, trace
 Pairs = Iterable[tuple[str, np.ndarray]]
 
 
+# How a BatchNorm's running variance is kept in Paddle, for the certificate.
+UNBIASED, BIASED = "unbiased", "biased"
+
+
 class LayoutError(UserError):
     """Weights that cannot be carried over one to one; `certificate` says what could be."""
 
@@ -292,6 +296,7 @@ class Layout:
                     "also_in_paddle": paddle_names[first][1:],
                     "probe": rename(owner.probe),
                     "padding": [torch_owners[0].padding, owner.padding],
+                    "variance": _variance(torch_owners[0], owner),
                 }
             )
         return {
@@ -301,6 +306,13 @@ class Layout:
             "without_partner": self.without_partner,
             "problems": self.problems,
         }
+
+
+def _variance(torch_owner: Owner, paddle_owner: Owner) -> str:
+    """How a BatchNorm's running variance is kept in Paddle; empty for any other entry."""
+    if not torch_owner.unbiased:
+        return ""
+    return UNBIASED if paddle_owner.unbiased else BIASED
 
 
 class SameLayout:

@@ -6,6 +6,7 @@ python -m faults.catalogue      lists them
 from faults.catalogue import (
     fast_transformer,
     fastformer,
+    informer,
     large_models,
     pipeline,
     reformer,
@@ -17,6 +18,7 @@ from faults.catalogue import (
 FAULTS = [
     *fastformer.FAULTS,
     *fast_transformer.FAULTS,
+    *informer.FAULTS,
     *reformer.FAULTS,
     *text_classifier.FAULTS,
     *training.FAULTS,

@@ -39,8 +39,10 @@ def parallel(run):
     samples = run.samples("train")
     rows = PART * run.request.processes // PROCESSES
     run.session.tape = PartOfTape(run.request.seed, RANK, PROCESSES, rows)
-    run.session.probing = False
+    run.session.probing, run.session.keeps_choices = False, True
     model = run.build(training=True)
+    for norm in side.batch_norms(model):
+        norm.eval()  # a process knows its own samples alone: with their statistics it would differ
     replica = replicate(model, PROCESSES)
     settings = training(run.pair, run.case.config, run.data_preset)
     rule = side.Optimizer(run.parameters(model), "adam", settings["lr"], constant)
@@ -48,7 +50,8 @@ def parallel(run):
     for step, batch in enumerate(shared(run, samples, rows)):
         run.session.begin(step, prefix=f"{run.prefix}{step}/")
         tensors = {key: side.tensor(values) for key, values in batch.items()}
-        # Choices are each process's own: of another shape than one process's.
+        # Choices are each process's own, of another shape than one process's: they are no rows, but
+        # float32 goes on with float64's.
         run.session.record, record = None, run.session.record
         with averaged(replica, PROCESSES), run.drawing():
             outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})

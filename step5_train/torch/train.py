@@ -22,11 +22,12 @@ import time
 import numpy as np
 
 from common.pair.case_hooks import data_cases, training
-from common.pair.metrics import classification
+from common.pair.metrics import classification, regression
 from common.pair.schedules import schedule
 from common.sides import torch_side as side
 from common.sides.torch_loader import Samples, batches, count, evaluate
 from common.sides.twin import DTYPES, main
+from common.system.errors import UserError
 from step4_backward.setups import STEPS
 from step5_train.initial import initial_weights
 from step5_train.training import Training, further
@@ -38,9 +39,9 @@ def train(run):
         return
     samples = run.samples("train")
     settings = training(run.pair, run.case.config, run.data_preset)
-    per_epoch = -(-count(samples) // settings["batch_size"])
+    per_epoch = batches_of(samples, settings)
     steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
-    model, optimizer = prepared(run, settings, steps)
+    model, optimizer = prepared(run, settings, steps, per_epoch)
     run.session.probing = False
     if run.request.phase == "first":
         first_steps(run, model, optimizer, samples, settings)
@@ -50,11 +51,11 @@ def train(run):
 
     run.session.record, record = None, run.session.record
     progress = Training(run, model, optimizer, settings, per_epoch, steps)
-    judging = run.samples("validation") or run.samples("test")
+    judging = whole_batches(run.samples("validation") or run.samples("test"), settings)
     while not progress.ended:
         one_epoch(run, model, optimizer, samples, settings, progress)
         progress.end_epoch(scored(run, model, judging, settings)[0])
-    test = run.samples("test")
+    test = whole_batches(run.samples("test"), settings)
     if run.samples("validation"):
         progress.take_best()
     scores, outputs = scored(run, model, test, settings)
@@ -72,17 +73,42 @@ def train(run):
     if classification(outputs, test) is not None:
         run.log("labels", test["labels"])
         run.log("predictions", outputs["logits"].argmax(-1))
+    if regression(outputs, test) is not None:
+        run.log("forecasts", outputs["predictions"])
     if run.request.phase == "full" and not run.case.seed:
         run.extra["train_align_all"] = final
     if run.request.phase == "self":
         run.session.record = None
-        twins = {n: further_twin(run, n, samples, settings, steps) for n in further(steps)}
+        taken = len(progress.losses)
+        twins = {n: further_twin(run, n, samples, settings, steps, taken) for n in further(steps)}
         run.session.record = record
         for number, losses in twins.items():
             run.log(f"twin_{number}/loss", np.array(losses))
 
 
-def prepared(run, settings, steps, twin=0):
+def batches_of(samples, settings):
+    """How many batches an epoch has.
+
+    Raises UserError where not even one is whole, and others are left out.
+    """
+    whole, rest = divmod(count(samples), settings["batch_size"])
+    if settings["drop_last"] and not whole:
+        raise UserError(
+            f"{count(samples)} training samples are no batch of {settings['batch_size']}, and "
+            "drop_last leaves out what is not whole"
+        )
+    return whole if settings["drop_last"] else whole + (rest > 0)
+
+
+def whole_batches(samples, settings):
+    """The samples that are scored: those of whole batches alone, where the others are left out."""
+    kept = count(samples) // settings["batch_size"] * settings["batch_size"]
+    if not settings["drop_last"] or not kept:
+        return samples
+    return {name: values[:kept] for name, values in samples.items()}
+
+
+def prepared(run, settings, steps, per_epoch, twin=0):
     """A new model and its optimizer; of a self-twin, from a start one ulp away.
 
     The first self-twin's weights are all one ulp larger, a further one's larger or smaller.
@@ -94,11 +120,13 @@ def prepared(run, settings, steps, twin=0):
             draws = run.session.tape.normal(f"twin_{twin}/{name}", 0, start.shape) if twin else 1.0
             towards = np.float32(np.inf) * np.sign(draws, dtype=np.float32)
             side.assign(value, np.nextafter(start, towards))
+    name, warmup = settings["schedule"], settings["warmup_steps"]
+    rule = schedule(name, warmup, steps, per_epoch, settings["lr"])
     optimizer = side.Optimizer(
         run.parameters(model),
         settings["optimizer"],
         settings["lr"],
-        schedule(settings["schedule"], settings["warmup_steps"], steps),
+        rule,
         settings["weight_decay"],
         clip_norm=settings["clip_norm"],
         decayed=run.decayed(model),
@@ -106,15 +134,18 @@ def prepared(run, settings, steps, twin=0):
     return model, optimizer
 
 
-def further_twin(run, number, samples, settings, steps):
-    """The losses of a further self-twin's steps; nothing else is kept of it."""
-    model, optimizer = prepared(run, settings, steps, number)
+def further_twin(run, number, samples, settings, steps, taken):
+    """The losses of a further self-twin's steps; nothing else is kept of it.
+
+    taken  how many it takes of the `steps` that the schedule knows of
+    """
+    model, optimizer = prepared(run, settings, steps, batches_of(samples, settings), number)
     losses, epoch = [], 0
-    while len(losses) < steps:
+    while len(losses) < taken:
         for batch in shuffled(run, samples, settings, epoch):
             run.session.begin(len(losses), prefix=run.prefix)
             losses.append(float(one_step(run, model, optimizer, batch)))
-            if len(losses) == steps:
+            if len(losses) == taken:
                 break
         epoch += 1
     return losses
@@ -159,7 +190,8 @@ def first_steps(run, model, optimizer, samples, settings):
 def shuffled(run, samples, settings, epoch, skip=0):
     """One epoch's batches in the tape's order, after `skip` of them; the last may be smaller."""
     order = run.session.tape.permutation("shuffle", epoch, count(samples))
-    return batches(Samples(samples), order[skip * settings["batch_size"] :], settings["batch_size"])
+    size, drop_last = settings["batch_size"], settings["drop_last"]
+    return batches(Samples(samples), order[skip * size :], size, drop_last=drop_last)
 
 
 def one_step(run, model, optimizer, batch):

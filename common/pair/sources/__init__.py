@@ -4,10 +4,10 @@ A pair's case.py says what each of its presets reads:
 
     DATA = {"amazon": {"source": "reviews", "split": "random", "length": 512, ...}}
 
-    source      reviews, enwik8, text or classes: the four modules' own docstrings say what of
+    source      reviews, enwik8, text, classes or ett: the modules' own docstrings say what of
                 the other settings each takes
     vocabulary  the configuration's entry that holds the number of words; by default vocab_size
-    default     "help": without --data, Python's own help is the text
+    default     "help": without --data, Python's own help is the text; of ett a file in fake_data/
 
 `prepare` gives a data file of PART/NAME arrays (train, test, sometimes validation), the entries of
 the configuration that belong to it, and notes.  What was read once is cached (cache.py).
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from common.pair.pairs import Pair
-from common.pair.sources import cache, classes, language, reviews
+from common.pair.sources import cache, classes, ett, language, reviews
 from common.pair.sources.request import DataFile, SourceRequest
 from common.system.checkout import FAKE_DATA, ROOT
 from common.system.errors import UserError
@@ -45,13 +45,20 @@ KINDS = {
         "AG News: https://huggingface.co/datasets/fancyzhx/ag_news (class,title,description)",
         "ag_news",
     ),
+    "ett": (
+        "a series: a CSV file with a date column, such as ETTh1.csv",
+        "https://github.com/zhouhaoyi/ETDataset (hourly and minute files of two transformers)",
+        "seasons.csv",
+    ),
 }
+WITHOUT_TEXT = ("ett",)  # sources of numbers: step 2 has no text to show beside them
 
 SETTINGS = {
     "reviews": ("split", "sizes", "length", "eval_length", "vocabulary"),
     "enwik8": ("length", "vocabulary"),
     "text": ("length", "vocabulary", "default"),
     "classes": ("length", "eval_length", "lower", "columns", "vocabulary"),
+    "ett": ("split", "default"),
 }
 
 
@@ -73,7 +80,12 @@ def source_settings(pair: Pair, preset: str) -> dict | None:
             f'{pair.folder / "case.py"}: DATA["{preset}"]: unknown {", ".join(unknown)}; known: '
             f"{', '.join(sorted(allowed))}"
         )
-    for key in ("length", "eval_length"):
+    if settings["source"] == "ett" and settings.get("split") not in ett.SPLITS:
+        raise UserError(
+            f'{pair.folder / "case.py"}: DATA["{preset}"]: split is {settings.get("split")!r}; '
+            f"allowed: {', '.join(ett.SPLITS)}"
+        )
+    for key in {"length", "eval_length"} & set(SETTINGS[settings["source"]]):
         value = settings.get(key, 1 if key == "eval_length" else None)
         if type(value) is not int or value < 1:
             raise UserError(
@@ -102,6 +114,7 @@ def prepare(
     """
     settings = source_settings(pair, preset)
     kind = settings["source"]
+    path = path or default_file(settings)
     if path is None and settings.get("default") != "help":
         raise UserError(f"--data: preset {preset} of {pair.name} reads {_description(kind)}")
     if path is not None and not path.exists():
@@ -114,8 +127,15 @@ def prepare(
         "enwik8": language.build,
         "text": language.build,
         "classes": classes.build,
+        "ett": ett.build,
     }[kind]
     return cache.cached(request, build)
+
+
+def default_file(settings: dict) -> Path | None:
+    """The file in fake_data/ that a preset reads without --data; None where it has none."""
+    name = settings.get("default")
+    return FAKE_DATA / name if name and name != "help" else None
 
 
 def _description(kind: str) -> str:

@@ -8,6 +8,7 @@ Every file is written whole or not at all.  Two runs at once build equal files, 
 replaces the other's.  The folder is log/data, or what the environment's ALIGNMENT_DATA says.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -22,7 +23,8 @@ from common.system.files import whole
 from common.system.hashes import file_sha256
 from common.system.json_file import load_json
 
-VERSION = 1  # of the builders: another number makes every data file be built anew
+# What builds a data file: after a change of these it is built anew.
+_BUILDERS = (*Path(__file__).parent.glob("*.py"), *Path(__file__).parent.parent.glob("*.py"))
 FOLDER_VARIABLE = "ALIGNMENT_DATA"
 _CHUNK_BYTES = 1 << 24
 
@@ -45,7 +47,7 @@ def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Datase
         "config": request.config,  # a builder may use any of its entries
         "seed": request.seed,
         "tokenizer": file_sha256(request.tokenizer, links=True) if request.tokenizer else None,
-        "version": VERSION,
+        "builders": builders_sha256(),
     }
     text = json.dumps(built_from, sort_keys=True, default=str)
     key = hashlib.sha256(text.encode()).hexdigest()
@@ -70,6 +72,13 @@ def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Datase
         temporary.write_text(json.dumps({"entries": dataset.entries, "notes": dataset.notes}))
     progress.unlink(missing_ok=True)
     return DataFile(file, dataset.entries, dataset.notes + notes)
+
+
+@functools.cache
+def builders_sha256() -> str:
+    """One SHA-256 of the files that build data files."""
+    hashes = [f"{path.name} {file_sha256(path, links=True)}" for path in sorted(_BUILDERS)]
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
 def source_sha256(request: SourceRequest) -> str:

@@ -1,0 +1,360 @@
+"""Series for forecasting: ETT's hourly and minute files, and any CSV file with a date column.
+
+Settings, in DATA of a pair's case.py:
+
+    split      hour or minute: 12 months of 30 days are for training, 4 for validation, 4 for the
+               test, and what comes after is not used, as for ETTh1 and ETTm1; share: 70, 10 and
+               20 per cent of the rows
+    default    a file in fake_data/ that is read without --data
+
+The configuration says what a sample is: seq_len, label_len, pred_len; features, target, inverse;
+freq and embed (how the time is told); padding.  Its enc_in, dec_in and c_out follow the file.
+
+Values are scaled by the mean and the deviation of the training rows alone.  A part's first sample
+reads the last seq_len rows of the part before it, so that its first forecast begins the part.
+The data file holds the series once (common/pair/windows.py).
+"""
+
+import csv
+import datetime
+import re
+from pathlib import Path
+
+import numpy as np
+
+from common.pair.sources.request import Dataset, SourceRequest
+from common.pair.windows import STARTS
+from common.system.errors import UserError
+
+_MONTH = 30 * 24  # hours, as the reference counts
+_MONTHS = {"train": 12, "validation": 4, "test": 4}
+_ROWS_OF_HOUR = {"hour": 1, "minute": 4}
+DEFAULTS = {
+    "features": "M",
+    "target": "OT",
+    "inverse": False,
+    "padding": 0,
+    "freq": "h",
+    "embed": "timeF",
+}
+SPLITS = (*_ROWS_OF_HOUR, "share")
+_DATE = re.compile(
+    r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.0*)?)?)?"
+)
+# What the time is told in, by frequency: the finest first.
+FEATURES = {
+    "s": ("second", "minute", "hour", "weekday", "day", "day_of_year"),
+    "t": ("minute", "hour", "weekday", "day", "day_of_year"),
+    "h": ("hour", "weekday", "day", "day_of_year"),
+    "d": ("weekday", "day", "day_of_year"),
+    "b": ("weekday", "day", "day_of_year"),
+    "w": ("day", "week"),
+    "m": ("month",),
+    "a": ("month",),
+}
+# The first value of each and how far it goes: a feature is within ±0.5.
+_RANGES = {
+    "second": (0, 59),
+    "minute": (0, 59),
+    "hour": (0, 23),
+    "weekday": (0, 6),
+    "day": (1, 30),
+    "day_of_year": (1, 365),
+    "week": (1, 52),
+    "month": (1, 11),
+}
+_TABLES = ("month", "day", "weekday", "hour")  # rows of tables; and quarters of an hour
+_STEPS = {  # seconds between two rows
+    "s": 1,
+    "t": 60,
+    "h": 3600,
+    "d": 86400,
+    "b": 86400,
+    "w": 7 * 86400,
+}
+
+
+def build(request: SourceRequest, progress: Path) -> Dataset:
+    """The file's series, scaled, its times, and where the samples of each part start."""
+    config, path = told(request.config), request.path
+    request.on_progress(f"data: {path.name} is read")
+    dates, names, values = read_series(path)
+    values, names = chosen_columns(path, values, names, config, request.settings["split"])
+    parts = borders(path, len(values), request.settings["split"], config["seq_len"])
+    mean, deviation = scaler(values[slice(*parts["train"])])
+    scaled = (values - mean) / deviation
+    targets = 1 if config["features"] in ("MS", "S") else values.shape[1]
+    arrays = {
+        "series/values": scaled,
+        "series/marks": marks(dates, config["freq"], config["embed"]),
+        "series/labels": (values if config["inverse"] else scaled)[:, -targets:],
+        **layout(config),
+    }
+    if config["inverse"]:
+        arrays["constants/target_mean"] = mean[-targets:]
+        arrays["constants/target_std"] = deviation[-targets:]
+    counts = []
+    for part, (first, end) in parts.items():
+        count = end - first - config["seq_len"] - config["pred_len"] + 1
+        if count < 1:
+            raise UserError(
+                f"--data {path}: its {part} part has {end - first} rows; a sample takes "
+                f"{config['seq_len']} rows that are read and {config['pred_len']} to forecast"
+            )
+        arrays[f"{part}/{STARTS}"] = first + np.arange(count, dtype=np.int64)
+        counts.append(f"{part} {count:,} samples of rows {first:,} to {end:,}")
+    entries = {"enc_in": values.shape[1], "dec_in": values.shape[1], "c_out": targets}
+    notes = [f"data: {path.name}: {len(values):,} rows of {', '.join(names)}; {'; '.join(counts)}"]
+    if parts["test"][1] < len(values):
+        notes.append(f"data: {len(values) - parts['test'][1]:,} rows behind the test are not used")
+    return Dataset(arrays, entries, notes + uneven(dates))
+
+
+def future(request: SourceRequest) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The one sample behind a file's end, as PART `predict`, and its times (pred_len,).
+
+    The scaler is fitted on all rows, as the reference does where it predicts.
+    """
+    config, path = told(request.config), request.path
+    dates, names, values = read_series(path)
+    values, names = chosen_columns(path, values, names, config, request.settings["split"])
+    if len(values) < config["seq_len"]:
+        raise UserError(
+            f"--data {path}: {len(values)} rows; the model reads {config['seq_len']} of them"
+        )
+    ahead = config["pred_len"]
+    later = following(dates[-1], config["freq"], ahead)
+    mean, deviation = scaler(values)
+    targets = 1 if config["features"] in ("MS", "S") else values.shape[1]
+    blank = np.zeros((ahead, values.shape[1]))
+    arrays = {
+        "series/values": np.concatenate([(values - mean) / deviation, blank]),
+        "series/marks": marks(np.concatenate([dates, later]), config["freq"], config["embed"]),
+        "series/labels": np.concatenate([values, blank])[:, -targets:],
+        "constants/target_mean": mean[-targets:],
+        "constants/target_std": deviation[-targets:],
+        f"predict/{STARTS}": np.array([len(values) - config["seq_len"]]),
+        **layout(config),
+    }
+    return arrays, later
+
+
+def told(config: dict) -> dict:
+    """What a configuration says of the data, with what it leaves out; freq as one letter."""
+    found = {**DEFAULTS, **config}
+    freq = str(found["freq"]).lower()
+    found["freq"] = "t" if freq.endswith("min") else freq[-1:]
+    for key, known in (("freq", FEATURES), ("features", ("M", "S", "MS"))):
+        if found[key] not in known:
+            raise UserError(f"--data: {key} is {found[key]!r}; allowed: {', '.join(known)}")
+    for key in ("seq_len", "label_len", "pred_len"):
+        if type(found.get(key)) is not int or found[key] < 0:
+            raise UserError(f"--data: {key} is {found.get(key)!r}; allowed: a number of rows")
+    return found
+
+
+def layout(config: dict) -> dict[str, np.ndarray]:
+    """What each input of a sample is, for common/pair/windows.py."""
+    rows, start, ahead = config["seq_len"], config["label_len"], config["pred_len"]
+    windows = {
+        "x_enc/values": (0, rows, 0, 0),
+        "x_mark_enc/marks": (0, rows, 0, 0),
+        "x_dec/values": (rows - start, start, ahead, config["padding"]),
+        "x_mark_dec/marks": (rows - start, start + ahead, 0, 0),
+        "labels/labels": (rows, ahead, 0, 0),
+    }
+    return {f"windows/{name}": np.array(what, np.int64) for name, what in windows.items()}
+
+
+# ---- the file -----------------------------------------------------------------------------------
+
+
+def read_series(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """A CSV file's dates (T,), datetime64[s], names of its other columns, and values (T, F).
+
+    Raises UserError with the line for what is no date or no number, and for dates that go back.
+    """
+    if path.is_dir():
+        raise UserError(f"--data {path}: this is a folder; give the CSV file, such as ETTh1.csv")
+    dates, rows = [], []
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file)
+            header = [name.strip() for name in next(lines, [])]
+            lower = [name.lower() for name in header]
+            if "date" not in lower or len(header) < 2:
+                raise UserError(
+                    f"--data {path}: its first line must name a column date and at least one "
+                    f"more; it has {', '.join(header[:8]) or 'nothing'}"
+                )
+            at = lower.index("date")
+            for row in lines:
+                if not row:
+                    continue
+                if len(row) != len(header):
+                    raise UserError(
+                        f"--data {path}, line {lines.line_num}: {len(row)} cells; the first line "
+                        f"names {len(header)} columns"
+                    )
+                dates.append(_date(path, lines.line_num, row.pop(at)))
+                rows.append(_numbers(path, lines.line_num, row))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"--data {path}: this is no CSV file in UTF-8: {error}") from None
+    if not rows:
+        raise UserError(f"--data {path}: there is no row below its first line")
+    times = np.array(dates, "datetime64[s]")
+    back = np.flatnonzero(np.diff(times) <= np.timedelta64(0, "s"))
+    if back.size:
+        raise UserError(
+            f"--data {path}: the dates must go on from row to row; row {back[0] + 2:,} is "
+            f"{times[back[0] + 1]}, after {times[back[0]]}"
+        )
+    return times, [name for i, name in enumerate(header) if i != at], np.array(rows)
+
+
+def _date(path: Path, line: int, text: str) -> str:
+    found = _DATE.fullmatch(text.strip())
+    try:
+        if not found:
+            raise ValueError
+        return datetime.datetime(*(int(part or 0) for part in found.groups())).isoformat()
+    except ValueError:
+        raise UserError(
+            f"--data {path}, line {line}: {text[:40]!r} is no date; write 2016-07-01 00:00:00"
+        ) from None
+
+
+def _numbers(path: Path, line: int, cells: list[str]) -> list[float]:
+    try:
+        values = [float(cell) for cell in cells]
+        if np.isfinite(values).all():
+            return values
+    except ValueError:
+        pass
+    bad = next(cell for cell in cells if not _is_number(cell))
+    raise UserError(f"--data {path}, line {line}: {bad[:40]!r} is no number; fill or drop the row")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except ValueError:
+        return False
+
+
+def chosen_columns(
+    path: Path, values: np.ndarray, names: list[str], config: dict, split: str
+) -> tuple[np.ndarray, list[str]]:
+    """The columns that `features` takes; the target is the last of them."""
+    target = config["target"]
+    if target not in names:
+        raise UserError(f"--data {path}: target is {target!r}; it has {', '.join(names)}")
+    order = [i for i, name in enumerate(names) if name != target] + [names.index(target)]
+    if config["features"] == "S":
+        order = order[-1:]
+    elif split != "share":
+        order = list(range(len(names)))  # the reference leaves ETT's columns as they are
+        if config["features"] == "MS" and names[-1] != target:
+            raise UserError(f"--data {path}: with MS the target {target!r} must be the last column")
+    return values[:, order], [names[i] for i in order]
+
+
+def uneven(dates: np.ndarray) -> list[str]:
+    """A note where rows are not equally far apart: a gap is no error, but seldom meant."""
+    steps = np.diff(dates).astype(np.int64)
+    usual = int(np.median(steps)) if steps.size else 0
+    other = np.flatnonzero(steps != usual)
+    if not other.size or usual >= 28 * 86400:  # months and years differ in length
+        return []
+    return [
+        f"data: {other.size:,} rows are not {usual:,} s after the row before, first "
+        f"{dates[other[0] + 1]}: the model does not see gaps"
+    ]
+
+
+# ---- parts and scale ----------------------------------------------------------------------------
+
+
+def borders(path: Path, rows: int, split: str, seq_len: int) -> dict[str, tuple[int, int]]:
+    """Part -> its first row and the row behind its last."""
+    if split == "share":
+        train, test = int(rows * 0.7), int(rows * 0.2)
+        ends = {
+            "train": (0, train),
+            "validation": (train, rows - test),
+            "test": (rows - test, rows),
+        }
+    else:
+        ends, first = {}, 0
+        for part, months in _MONTHS.items():
+            end = first + months * _MONTH * _ROWS_OF_HOUR[split]
+            ends[part], first = (first, end), end
+        if first > rows:
+            raise UserError(
+                f"--data {path}: {rows:,} rows; its 20 months of 30 days are {first:,} rows: a "
+                'preset whose "split" is "share" takes shorter files, such as --preset csv'
+            )
+    return {
+        part: (max(0, first - seq_len) if part != "train" else first, end)
+        for part, (first, end) in ends.items()
+    }
+
+
+def scaler(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each column's mean and deviation (that of the sample); a constant column is not divided."""
+    deviation = values.std(axis=0)
+    return values.mean(axis=0), np.where(deviation > 0.0, deviation, 1.0)
+
+
+# ---- times --------------------------------------------------------------------------------------
+
+
+def marks(dates: np.ndarray, freq: str, embed: str) -> np.ndarray:
+    """What tells the time: features within ±0.5 (T, columns), or rows of tables, int64."""
+    parts = parts_of(dates)
+    if embed != "timeF":
+        columns = [parts[name] for name in _TABLES]
+        columns += [parts["minute"] // 15] if freq in ("t", "s") else []
+        return np.stack(columns, axis=1)
+    columns = []
+    for name in FEATURES[freq]:
+        first, length = _RANGES[name]
+        columns.append((parts[name] - first) / length - 0.5)
+    return np.stack(columns, axis=1)
+
+
+def parts_of(dates: np.ndarray) -> dict[str, np.ndarray]:
+    """The parts of dates (T,), datetime64[s], by name, each (T,) int64; Monday is weekday 0."""
+    days = dates.astype("datetime64[D]")
+    months, years = dates.astype("datetime64[M]"), dates.astype("datetime64[Y]")
+    seconds = (dates - days).astype(np.int64)
+    number = days.astype(np.int64)  # since a Thursday
+    known, which = np.unique(number, return_inverse=True)
+    weeks = [
+        (datetime.date(1970, 1, 1) + datetime.timedelta(int(n))).isocalendar()[1] for n in known
+    ]
+    return {
+        "second": seconds % 60,
+        "minute": seconds // 60 % 60,
+        "hour": seconds // 3600,
+        "weekday": (number + 3) % 7,
+        "day": (days - months).astype(np.int64) + 1,
+        "day_of_year": (days - years).astype(np.int64) + 1,
+        "week": np.array(weeks, np.int64)[which],
+        "month": (months - years).astype(np.int64) + 1,
+    }
+
+
+def following(last: np.datetime64, freq: str, count: int) -> np.ndarray:
+    """The times of the rows to come (count,), datetime64[s]: one of `freq` after the other."""
+    if freq in ("m", "a"):  # the ends of months and years
+        now = last.astype("datetime64[M]" if freq == "m" else "datetime64[Y]")
+        ends = (now + np.arange(1, count + 2)).astype("datetime64[D]") - 1
+        passed = int(last.astype("datetime64[D]") >= ends[0])  # of the one that runs
+        return ends[passed : passed + count].astype("datetime64[s]")
+    times = last + np.arange(1, count + 1) * np.timedelta64(_STEPS[freq], "s")
+    if freq == "b":  # Monday to Friday
+        days = last.astype("datetime64[D]")
+        clock = last - days
+        times = np.busday_offset(days, np.arange(1, count + 1), roll="backward") + clock
+    return times.astype("datetime64[s]")

@@ -1,0 +1,205 @@
+"""The source of series: known answers on ETTh1, times and scales by pandas and scikit-learn."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from common.models.informer.case import CONFIGS, DATA
+from common.pair.pairs import load_pair
+from common.pair.sources import ett, prepare
+from common.pair.sources.request import SourceRequest
+from common.pair.windows import part_of
+from common.system.checkout import FAKE_DATA
+from common.system.errors import UserError
+from step2_metric.series_opinion import first_samples
+
+ETTH1 = Path(os.environ.get("ETTH1", "/work/shared/data/ETT/ETTh1.csv"))
+SEASONS = FAKE_DATA / "seasons.csv"
+needs_etth1 = pytest.mark.skipif(
+    not ETTH1.is_file(), reason="ETTh1.csv is not here: name it in the environment's ETTH1"
+)
+PARTS = ("train", "validation", "test")
+
+
+def built(path, config, split="share"):
+    settings = {"source": "ett", "split": split}
+    return ett.build(SourceRequest(path, settings, config, 0, None, lambda text: None), None)
+
+
+@needs_etth1
+@pytest.mark.parametrize(
+    "horizon, counts",
+    [
+        (24, (8569, 2857, 2857)),
+        (48, (8497, 2833, 2833)),
+        (168, (8305, 2713, 2713)),
+        (336, (8137, 2545, 2545)),
+        (720, (7585, 2161, 2161)),
+    ],
+)
+def test_known_answers_of_etth1(horizon, counts):
+    made = built(ETTH1, CONFIGS[f"etth1_m_{horizon}"], "hour")
+    assert tuple(len(made.arrays[f"{part}/starts"]) for part in PARTS) == counts
+    assert made.entries == {"enc_in": 7, "dec_in": 7, "c_out": 7}
+    mean, deviation = ett.scaler(ett.read_series(ETTH1)[2][:8640])
+    assert np.allclose(mean[[0, 6]], [7.937742245659508, 17.1282616982271], rtol=1e-12)
+    assert np.allclose(deviation[[0, 6]], [5.812749409143771, 9.176491024944333], rtol=1e-12)
+    first = [-0.36312285, -0.0057598, -0.63071223, -0.14752332, 1.38857471, 0.87514257, 1.46055158]
+    assert np.allclose(made.arrays["series/values"][0], first, atol=1e-8)
+    mark = [-0.5, 0.16666667, -0.5, -0.00136986]
+    assert np.allclose(made.arrays["series/marks"][0], mark, atol=1e-8)
+
+
+@needs_etth1
+def test_one_column_of_etth1():
+    made = built(ETTH1, CONFIGS["etth1_s_24"], "hour")
+    assert made.entries == {"enc_in": 1, "dec_in": 1, "c_out": 1}
+    assert len(made.arrays["test/starts"]) == 2857
+    assert np.isclose(made.arrays["series/values"][0, 0], 1.46055158)
+
+
+@pytest.mark.parametrize("split", ["hour", "minute"])
+def test_parts_are_months_of_thirty_days(split, tmp_path):
+    rows = 30 * 24 * 20 * (4 if split == "minute" else 1) + 50
+    path = tmp_path / "series.csv"
+    dates = pandas.date_range("2016-07-01", periods=rows, freq="15min" if "m" in split else "h")
+    values = np.arange(rows) % 97
+    pandas.DataFrame({"date": dates, "a": values, "OT": values[::-1]}).to_csv(path, index=False)
+    config = CONFIGS["default"] | {"freq": "15min"}
+    parts = ett.borders(path, rows, split, 24)
+    month = 30 * 24 * (4 if split == "minute" else 1)
+    assert parts["validation"] == (12 * month - 24, 16 * month)
+    made = built(path, config, split)
+    assert made.arrays["series/marks"].shape == (rows, 5)
+    train = np.stack([values, values[::-1]], axis=1)[: 12 * month].astype(float)
+    scaled = StandardScaler().fit(train).transform(train)
+    assert np.allclose(made.arrays["series/values"][: 12 * month], scaled, atol=1e-12)
+    with pytest.raises(UserError, match="its 20 months of 30 days are"):
+        ett.borders(path, 1000, split, 24)
+
+
+@pytest.mark.parametrize("change", [
+    {},
+    {"features": "S"},
+    {"features": "MS", "target": "load_b", "padding": 1},
+    {"inverse": True, "embed": "fixed"},
+    {"embed": "learned", "freq": "t"},
+    {"label_len": 0},
+])  # fmt: skip
+def test_samples_are_those_that_pandas_and_scikit_learn_cut(change):
+    config = CONFIGS["default"] | change
+    arrays = built(SEASONS, config).arrays
+    found, wanted = part_of(arrays, "test"), first_samples(SEASONS, config, "share", 3)
+    for name, expected in wanted.items():
+        assert np.allclose(np.asarray(found[name][:3]), expected, atol=1e-12), name
+    if change.get("inverse"):
+        scaled = np.asarray(part_of(built(SEASONS, CONFIGS["default"]).arrays, "test")["labels"])
+        back = scaled * found["target_std"][:, None] + found["target_mean"][:, None]
+        assert np.allclose(back, np.asarray(found["labels"]), atol=1e-12)
+    last = found["labels"][len(found["labels"]) - 1]
+    assert np.array_equal(last, arrays["series/labels"][1440 - 6 : 1440])  # the very last rows
+
+
+OFFSETS = {"s": "s", "t": "min", "h": "h", "d": "D", "b": "B", "w": "7D", "m": "ME", "a": "YE"}
+
+
+@pytest.mark.parametrize("freq", OFFSETS)
+def test_times_of_every_frequency_are_pandas_own(freq):
+    dates = pandas.date_range("2019-12-20 22:58:58", periods=400, freq=OFFSETS[freq])
+    index = pandas.DatetimeIndex(dates)
+    own = {
+        "s": lambda d: d.second / 59,
+        "t": lambda d: d.minute / 59,
+        "h": lambda d: d.hour / 23,
+        "w": lambda d: (d.isocalendar().week.to_numpy(float) - 1) / 52,
+        "dow": lambda d: d.day_of_week / 6,
+        "dom": lambda d: (d.day - 1) / 30,
+        "doy": lambda d: (d.day_of_year - 1) / 365,
+        "moy": lambda d: (d.month - 1) / 11,
+    }
+    names = {
+        "s": ("s", "t", "h", "dow", "dom", "doy"),
+        "t": ("t", "h", "dow", "dom", "doy"),
+        "h": ("h", "dow", "dom", "doy"),
+        "d": ("dow", "dom", "doy"),
+        "b": ("dow", "dom", "doy"),
+        "w": ("dom", "w"),
+        "m": ("moy",),
+        "a": ("moy",),
+    }[freq]
+    expected = np.stack([np.asarray(own[name](index), float) - 0.5 for name in names], axis=1)
+    times = index.to_numpy().astype("datetime64[s]")
+    assert np.allclose(ett.marks(times, freq, "timeF"), expected, atol=1e-15)
+    later = ett.following(times[-3], freq, 2)
+    unit = "datetime64[D]" if freq in "ma" else "datetime64[s]"
+    assert np.array_equal(later.astype(unit), times[-2:].astype(unit))
+
+
+def test_the_sample_behind_the_end():
+    config = CONFIGS["default"]
+    request = SourceRequest(SEASONS, {"source": "ett", "split": "share"}, config, 0, None, print)
+    arrays, later = ett.future(request)
+    sample = part_of(arrays, "predict")
+    values = ett.read_series(SEASONS)[2]
+    scaled = StandardScaler().fit(values).transform(values)  # of all rows
+    assert np.allclose(sample["x_enc"][0], scaled[-24:], atol=1e-12)
+    assert np.allclose(sample["x_dec"][0][:12], scaled[-12:], atol=1e-12)
+    assert not sample["x_dec"][0][12:].any() and len(sample["x_enc"]) == 1
+    assert str(later[0]) == "2016-08-30T00:00:00" and len(later) == 6
+    assert sample["x_mark_dec"].shape == (1, 18, 4)
+
+
+@pytest.mark.parametrize("text, sentence", [
+    ("", "its first line must name a column date"),
+    ("time,a\n1,2\n", "its first line must name a column date .* it has time, a"),
+    ("date,OT\n", "there is no row below"),
+    ("date,OT\n2016-07-01,1\n2016-13-01,2\n", "line 3: '2016-13-01' is no date"),
+    ("date,OT\n2016-07-01,1\n2016-07-02,x\n", "line 3: 'x' is no number"),
+    ("date,OT\n2016-07-01,1\n2016-07-02,\n", "line 3: '' is no number"),
+    ("date,OT\n2016-07-01,1\n2016-07-02,1,2\n", "line 3: 3 cells; the first line names 2"),
+    ("date,OT\n2016-07-02,1\n2016-07-01,2\n", "dates must go on from row to row; row 2 is"),
+    ("date,a\n2016-07-01,1\n2016-07-02,2\n", "target is 'OT'; it has a"),
+    ("date,OT\n2016-07-01,1\n2016-07-02,2\n", "its train part has 1 rows; a sample takes 24"),
+])  # fmt: skip
+def test_a_file_that_is_wrong_is_a_sentence(text, sentence, tmp_path):
+    path = tmp_path / "series.csv"
+    path.write_text(text)
+    with pytest.raises(UserError, match=sentence):
+        built(path, CONFIGS["default"])
+
+
+def test_the_default_preset_reads_its_own_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALIGNMENT_DATA", str(tmp_path))
+    made = prepare(load_pair("informer"), "default", None, 0)
+    assert "seasons.csv: 1,440 rows of load_a, load_b, load_c, OT" in made.notes[0]
+    with pytest.raises(UserError, match="ETDataset.*fake_data/seasons.csv is a small one"):
+        prepare(load_pair("informer"), "etth1_m_24", None, 0)
+    assert set(DATA) == set(CONFIGS)
+
+
+def test_gaps_and_other_dates_are_read(tmp_path):
+    path = tmp_path / "series.csv"
+    rows = [f"2016/7/{1 + i // 24} {i % 24}:00,{i % 7},{i % 5}" for i in range(200) if i != 90]
+    path.write_text("\n".join(["Date,OT,b", *rows]) + "\n")
+    dates, names, values = ett.read_series(path)
+    assert names == ["OT", "b"] and values.shape == (199, 2) and str(dates[1]).endswith("01:00:00")
+    assert (
+        "1 rows are not 3,600 s after the row before, first 2016-07-04T19" in ett.uneven(dates)[0]
+    )
+    config = CONFIGS["default"]
+    made = built(path, config)
+    names = made.notes[0].split("rows of ")[1]
+    assert names.startswith("b, OT")  # the target is the last column
+
+
+def test_a_data_file_is_built_anew_where_its_builders_changed(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALIGNMENT_DATA", str(tmp_path))
+    pair, again = load_pair("informer"), "made from the same source before"
+    assert again not in prepare(pair, "default", None, 0).notes[-1]
+    assert again in prepare(pair, "default", None, 0).notes[-1]
+    monkeypatch.setattr("common.pair.sources.cache.builders_sha256", lambda: "others")
+    assert again not in prepare(pair, "default", None, 0).notes[-1]

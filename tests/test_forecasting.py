@@ -1,0 +1,118 @@
+"""Training and forecasting a series: early stopping, gone on with bit for bit; what comes next."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from checkout import CHECKS, Checkout
+
+from common.logs.reader import read_log
+from step5_train.training import Training
+
+# The epoch with the largest error is the best one here: every later one is worse.
+EARLY = """
+TRAIN["default"] = {**TRAIN["default"], "best": ("largest", "mse"), "patience": 2}
+"""
+OPTIONS = ("--model", "informer", "--no-report", "--checkpoint-every", "5")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    copy = Checkout(tmp_path_factory.mktemp("forecasting"))
+    path = copy.path("common/models/informer/case.py")
+    path.write_text(path.read_text() + EARLY)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def whole(checkout):
+    out = checkout.elsewhere / "whole"
+    rows = out / "rows.json"
+    done = checkout.check(5, *OPTIONS, "--out", str(out), "--json", str(rows))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out, json.loads(rows.read_text())["rows"]
+
+
+def curves(out):
+    """What both sides' trainings left."""
+    found = {}
+    for side in ("torch", "paddle"):
+        with read_log(out / "step5_train" / "informer" / f"train_full_{side}.npy") as log:
+            found |= {f"{side}/{key}": log[key] for key in log}
+    return found
+
+
+def test_both_sides_stop_early_and_say_so(whole):
+    out, rows = whole
+    verdicts = {row["key"]: row["verdict"] for row in rows}
+    assert verdicts["train/early_stop/torch"] == verdicts["train/early_stop/paddle"] == "IDENTICAL"
+    assert verdicts["train/final_forecasts"] in ("IDENTICAL", "ROUNDING")
+    assert not any(key.startswith("train/final_predictions") for key in verdicts)
+    found = curves(out)
+    for side in ("torch", "paddle"):
+        errors = found[f"{side}/curve/mse"]
+        assert len(errors) == 3 and errors.argmax() == 0  # of four epochs, the second and third
+        assert not any("accuracy" in key for key in found)
+        log = (out / "step5_train" / "informer" / f"train_{side}.log").read_text()
+        assert "stops early: 2 epochs brought nothing better" in log and "mse: " in log
+        rates = found[f"{side}/curve/lr"].reshape(3, -1)
+        assert np.allclose(rates, 4e-3 * np.array([[1.0], [1.0], [0.5]]), rtol=1e-12)
+
+
+def test_a_training_that_stops_early_is_gone_on_with_bit_for_bit(checkout, whole):
+    out = checkout.elsewhere / "killed"
+    command = [sys.executable, str(checkout.path(CHECKS[5])), *OPTIONS, "--out", str(out)]
+    check = subprocess.Popen(
+        command, cwd=checkout.elsewhere, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    kept = out / "step5_train" / ".checkpoints" / "informer"
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and check.poll() is None:
+        if len(list(kept.glob("*-full-0/last.npz"))) == 2:
+            break
+        time.sleep(0.02)
+    check.send_signal(signal.SIGKILL)
+    check.wait()
+    time.sleep(1.0)  # the twins see that their check is gone
+    assert not list((out / "step5_train").glob("informer/train_full_*.npy"))
+    done = checkout.check(5, *OPTIONS, "--out", str(out), "--resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    before, after = curves(whole[0]), curves(out)
+    assert set(before) == set(after)
+    assert not [key for key in before if before[key].tobytes() != after[key].tobytes()]
+
+
+def test_whether_it_stops_follows_from_the_scores_of_a_checkpoint():
+    settings = {"best": ("smallest", "mse"), "patience": 2}
+    stopped = Training.stopped.fget
+    for errors, ended in (([3, 2], False), ([3, 4], False), ([3, 4, 5], True), ([3, 4, 3], False)):
+        scores = [{"mse": float(error)} for error in errors]
+        training = SimpleNamespace(settings=settings, scores=scores, epoch=len(scores))
+        assert stopped(training) is ended, errors
+    assert not stopped(SimpleNamespace(settings=settings | {"patience": None}, scores=[], epoch=9))
+
+
+def test_both_sides_forecast_what_comes_next(checkout, whole):
+    best = whole[0] / "step5_train" / "informer" / "best_torch"
+    out = checkout.elsewhere / "next"
+    script = str(checkout.path("step5_train/check_predict.py"))
+    done = checkout.python(script, "--weights", str(best), "--out", str(out), "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 rows behind seasons.csv, 2016-08-30T00:00:00 to 2016-08-30T05:00:00" in done.stdout
+    folder = out / "step5_train" / "predict" / "informer"
+    lines = (folder / "forecast.csv").read_text().splitlines()
+    assert len(lines) == 7 and lines[0].endswith("OT/torch,OT/paddle")
+    with read_log(folder / "predict_torch.npy") as log:
+        forecast = log["predictions"]
+    assert forecast.shape == (2, 6, 4) and (folder / "forecast.png").stat().st_size > 10_000
+    cell = float(lines[1].split(",")[-2])
+    assert abs(cell - forecast[1, 0, 3]) < 1e-4 and 10 < cell < 40  # in the file's own units
+    missing = checkout.python(script, "--weights", str(best), "--data", "/nowhere.csv")
+    assert missing.returncode == 2 and "give the CSV file whose end is forecast" in missing.stderr
+    other = checkout.python(script, "--model", "fastformer")
+    assert other.returncode == 2 and "reads no series: nothing to forecast" in other.stderr
