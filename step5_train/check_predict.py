@@ -9,36 +9,42 @@ and beside it the last forecast whose truth the file holds.  Exit status 0: the 
 """
 
 import sys
+from pathlib import Path
+
+# This folder holds folders called torch and paddle: the checkout takes its place in the search.
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-# This folder holds folders called torch and paddle: the checkout takes its place in the search.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from common.check.flags import OF_EVERY_CHECK, Parser  # noqa: E402
-from common.check.guard import guarded  # noqa: E402
-from common.check.options import CheckOptions  # noqa: E402
-from common.check.report_json import write_report  # noqa: E402
-from common.check.result import overall_exit  # noqa: E402
-from common.check.runner import run_step  # noqa: E402
-from common.check.steps import Launch, Step  # noqa: E402
-from common.logs.reader import read_log  # noqa: E402
-from common.logs.result_folder import ResultFolder  # noqa: E402
-from common.pair import sources  # noqa: E402
-from common.pair.case_hooks import ENTRIES_FILE, SAMPLES  # noqa: E402
-from common.pair.data import save_arrays  # noqa: E402
-from common.pair.pairs import WORDS, Pair, load_pairs  # noqa: E402
-from common.pair.sources import ett  # noqa: E402
-from common.pair.sources.request import SourceRequest  # noqa: E402
-from common.report import terminal as report  # noqa: E402
-from common.system.errors import UserError  # noqa: E402
-from common.system.frameworks import SIDES  # noqa: E402
-from common.system.json_file import write_json  # noqa: E402
-from common.weights.checkpoint import configured  # noqa: E402
-from step5_train.forecast import PART, draw, with_known, write_table  # noqa: E402
+from common.check.command_line import write_step_page
+from common.check.flags import OF_EVERY_CHECK, OF_JUDGING, Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.check.report_json import write_report
+from common.check.result import overall_exit
+from common.check.runner import run_step
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.pair import sources
+from common.pair.case_hooks import ENTRIES_FILE, SAMPLES
+from common.pair.data import save_arrays
+from common.pair.pairs import WORDS, Pair, load_pairs
+from common.pair.sources import ett
+from common.pair.sources.request import SourceRequest
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.json_file import write_json
+from common.weights.checkpoint import configured
+from step5_train.forecast import PART, draw, with_known, write_table
 
 STEP = Step(
     number=5,
@@ -51,12 +57,18 @@ STEP = Step(
 )
 
 
+def options_parser() -> Parser:
+    """What this check takes."""
+    return Parser(__doc__).take(*OF_EVERY_CHECK, "transplant", "data")
+
+
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    parser = Parser(__doc__).take(*OF_EVERY_CHECK, "transplant", "data")
-    arguments = parser.parse_args()
+    arguments = options_parser().parse_args()
     arguments.model = arguments.model or ["informer"]
-    return guarded(arguments.debug, lambda: check(arguments, CheckOptions.of(arguments)))
+    # With --compare-only the table and the picture are made again.
+    options = replace(CheckOptions.of(arguments), judging=(*OF_JUDGING, "data"))
+    return guarded(arguments.debug, lambda: check(arguments, options))
 
 
 def check(arguments, options: CheckOptions) -> int:
@@ -78,6 +90,7 @@ def check(arguments, options: CheckOptions) -> int:
     report.show_step(step, results)
     if arguments.json:
         write_report(arguments.json, results)
+    write_step_page(step, options, results)
     return overall_exit(results)
 
 

@@ -32,6 +32,8 @@ def takers():
     yield "parallel", Parser("").take(*parallel.takes, "processes"), parallel
     generate = importlib.import_module("step5_train.check_generate")
     yield "generate", generate.options_parser(), generate.STEP
+    predict = importlib.import_module("step5_train.check_predict")
+    yield "predict", predict.options_parser(), predict.STEP
 
 
 def example(action: argparse.Action) -> list[str]:

@@ -6,6 +6,13 @@ check_predict.py writes the samples: the last one whose truth the file holds, an
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin_side
+
+    begin_side("paddle", __doc__)
 
 import numpy as np
 
