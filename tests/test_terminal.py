@@ -205,3 +205,17 @@ def test_a_step_without_scores_has_none(tmp_path):
     (tmp_path / "metric_torch.npy").write_bytes(b"no log")
     (tmp_path / "metric_paddle.npy").write_bytes(b"no log")
     assert scores_of(tmp_path, "metric", 1e-6) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        ("train/drift/epoch_003", "drift further apart than rounding drives torch's own runs"),
+        ("seed_2/train/order", "the sides trained on the samples in another order"),
+        ("init/words.weight", "a parameter begins with values that are distributed otherwise"),
+        ("witness/last_bias/paddle", "the paddle side's own numbers contradict each other"),
+    ],
+)
+def test_a_claim_says_what_it_is_about(key, sentence):
+    said = headline(claim(key, 2.0, 1.0))
+    assert sentence in said and said.endswith(f"; it starts at {key}")

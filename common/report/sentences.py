@@ -1,6 +1,7 @@
 """What is wrong with a row, in one sentence before any number."""
 
 import math
+import re
 from collections.abc import Collection, Mapping
 
 from common.logs.key import Key, parent_of
@@ -14,6 +15,17 @@ _KINDS = {
     "moment2": "the second moment of",
     "velocity": "the velocity of",
 }
+# Of both sides' runs as a whole; any other claim is of one side's numbers alone.
+_CLAIMS = {
+    "train/drift": "the sides' losses drift further apart than rounding drives torch's own runs",
+    "train/order": "the sides trained on the samples in another order",
+    "train/lr": "the sides trained with other learning rates",
+    "train/final_": "what the trained sides answer differs by more than chance",
+    "init/": "a parameter begins with values that are distributed otherwise",
+    "seeds/": "over the seeds the sides' scores differ by more than chance",
+    "text": "the sides write other texts",
+}
+_SEED = re.compile(r"^seed_\d+/")
 
 
 def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -> str:
@@ -22,7 +34,8 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
     class_name  of the module that a probed value belongs to, as the torch side names it
     """
     if row.measure == "claim":
-        return f"{_last_word(row.key)}'s own numbers contradict each other"
+        said = (told for begin, told in _CLAIMS.items() if _SEED.sub("", row.key).startswith(begin))
+        return next(said, f"{_last_word(row.key)}'s own numbers contradict each other")
     if row.verdict == "INVALID":
         return row.note or "it cannot be compared"
     if row.verdict == "PRECISION":
@@ -63,7 +76,8 @@ def headline(
 
     settings  side -> layer -> what it was built with, as the sidecars say
     """
-    where = row.key if Key.parse(row.key, cases).case else f"main/{row.key}"
+    in_case = Key.parse(row.key, cases).case or row.measure == "claim"
+    where = row.key if in_case else f"main/{row.key}"
     wrong = what_differs(row, class_name, cases, settings or {})
     return f"{wrong or what_is_wrong(row, class_name, cases)}; it starts at {where}"
 
