@@ -19,6 +19,7 @@ from common.verdict.measures import rms
 from tools import page_tables
 from tools.readme import fill, main, results_table
 
+MODELS = ("reformer", "fast_transformer", "fastformer", "informer")
 FEW_STEPS = ("--steps", "12")  # of a training
 
 
@@ -38,10 +39,13 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((checkout.root / "log" / "report.json").read_text())
     cells = {(row["step"], row["model"]) for row in report["rows"]}
-    models = ("reformer", "fast_transformer", "fastformer")
-    assert cells == {(step, model) for step in range(1, 6) for model in models}
-    assert report["verdict"] == "ROUNDING" and report["exit_code"] == 0
-    assert (checkout.root / "log" / "report.txt").read_text().count("ROUNDING") == 15
+    assert cells == {(step, model) for step in range(1, 6) for model in MODELS}
+    assert report["exit_code"] == 0
+    # Informer has near ties on purpose, which fall the other way on some processors.
+    assert {row["model"] for row in report["rows"] if row["verdict"] == "FLIP"} <= {"informer"}
+    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING", "FLIP"}
+    table = (checkout.root / "log" / "report.txt").read_text()
+    assert table.count("ROUNDING") + table.count("FLIP") == 20
 
 
 def test_make_check_leaves_a_bundle_that_is_verified(checkout):
@@ -50,8 +54,8 @@ def test_make_check_leaves_a_bundle_that_is_verified(checkout):
     assert found.problems == []
     assert f"root: {found.root}" in checkout.everything.stdout
     assert path.stat().st_size <= 20_000_000
-    assert len(found.verdicts) == 15 and found.rows > 20_000 and found.derived > 1_000
-    assert {part["verdict"] for part in found.verdicts} == {"ROUNDING"}
+    assert len(found.verdicts) == 20 and found.rows > 20_000 and found.derived > 1_000
+    assert {part["verdict"] for part in found.verdicts} <= {"ROUNDING", "FLIP"}
 
 
 def test_every_log_says_who_wrote_it_and_reprod_log_reads_it(checkout):
@@ -75,7 +79,7 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
     # Step 4 has most rows.  What make check leaves says nothing of the noise; torch's logs do.
     report = json.loads((checkout.root / "log" / "report.json").read_text())
     ratios = {}
-    for model in ("reformer", "fast_transformer", "fastformer"):
+    for model in MODELS:
         files = ResultFolder(checkout.logs(4, model))
         with (
             read_log(files.log("bp_align_all", "torch")) as log,
