@@ -156,9 +156,11 @@ def numberless(text):
 def test_the_red_block_is_short_and_its_commands_can_be_typed():
     told = ["step 1: so", "  1 DIVERGED", "    12 of 38", "    torch  a.py:7", "      >  7  x = 2"]
     printed = "\n".join([*told[:4], "", "         6  x = 1", told[4], "    # what to look at", ""])
-    printed += "    /a/.venv/bin/python '/tmp/red-x/a checkout/common/show.py' KEY\n"
+    printed += "    /a/.venv/bin/python -m common.show KEY\n"
+    printed += "    '/a b/.venv/bin/python' check.py --case 'a b'\n"
     lines = red_block(printed).splitlines()
-    assert lines[2:] == [*told, "    python common/show.py KEY", "```"]
+    typed = ["    python -m common.show KEY", "    python check.py --case 'a b'"]
+    assert lines[2:] == [*told, *typed, "```"]
     assert len(red_block("line\n" * 40).splitlines()) == RED_LINES + 3
 
 

@@ -116,14 +116,14 @@ def _write(pages: list[Path], parts: dict[str, str]) -> None:
 def red_block(printed: str) -> str:
     """What `python -m tools.red` left, behind its command, and no longer than fits.
 
-    Left out are the lines around a place in the source, comments and notes; commands are written
-    as they are typed in the checkout, which was a copy in another folder.
+    Left out are the lines around a place in the source, comments and notes; commands begin with
+    `python`, wherever this checkout's own is.
     """
     fault = red.named(red.SHOWN)
     command = f"{CHECKS[fault.step]} --model {fault.model} --case {red.CASE}"
     left_out = rf"\s*(#|$)|\s{{6,}}\d|.*the case {red.CASE} alone"
     lines = [line for line in printed.splitlines() if not re.match(left_out, line)]
-    lines = [re.sub(r"\S*/python '[^']*/a checkout/([^']+)'", r"python \1", line) for line in lines]
+    lines = [re.sub(r"^(\s+)('[^']*/python'|/\S*/python) ", r"\1python ", line) for line in lines]
     return "\n".join(["```", f"$ python {command}", *lines[:RED_LINES], "```"])
 
 
