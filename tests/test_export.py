@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,11 @@ def test_the_stand_in_gives_the_numbers_of_the_workbenchs_face():
             for again in (False, True):
                 with run.scope(number, recompute=again):
                     values += [face.dropout(layer, "d", scores, 0.4)]
+        values += [face.draw_integers(layer, "i", [4, 6], 9) for _ in range(2)]
+        for kind in ("mse", "mae", "huber"):
+            values += [face.regression_loss(scores, 0.5 * scores, kind, "none")]
+        norm = face.keep_unbiased_statistics(paddle.nn.BatchNorm1D(7))
+        values += [face.tensor(np.arange(3.0)), norm(scores), norm._mean, norm._variance]
         values += [face.draw_normal(layer, "r", shape, scores) for shape in ([3, 5], [3, 5])]
         return [*values, face.draw_normal(layer, "r", [3, 1 << 19], scores)]
 
@@ -107,7 +113,7 @@ PLAIN = "from paddle import nn\n\n\ndef build(config):\n    return nn.Linear(2, 
         ("from torch import nn as t", "is reference code"),
         ("from torch_model import build", "torch_model is the reference"),
         ("from common.pair.tape import Tape", "common.pair.tape is this workbench's own"),
-        ("from common.paddle_side import tap, tensor", "paddle_model.py:1: tensor of common."),
+        ("from common.paddle_side import tap, array", "paddle_model.py:1: array of common."),
         ("from common.paddle_side import *", "* of common.paddle_side is this workbench's own"),
         ("import step4_backward.setups", "step4_backward.setups is this workbench's own"),
         ("from parts.deep import x", "parts.deep is no single file"),
@@ -255,6 +261,21 @@ def test_reformer_draws_and_reverses_as_its_twin(reformer):
         text = path.read_text()
         found = [w for w in ("from common", "torch", "model_package") if w in text]
         assert found == [], path
+
+
+def test_a_forecast_is_trained_and_scored(tmp_path_factory, request):
+    """Windows of a series, a BatchNorm that keeps torch's variance, sampled indices."""
+    made = exported(tmp_path_factory, request, "--model", "informer")
+    assert "predict.py: same bits as the twin: 1 output\n" in made.said
+    assert "within rounding, for any number of samples" in made.said
+    done = subprocess.run(
+        [request.config.warm_python, "train.py", "--epochs", "1", "--steps", "2"],
+        cwd=made.folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\[Eval\]\[Epoch 0\] mae: 0\.\d+, mse: ", done.stdout), done.stdout
 
 
 def test_rotations_may_be_an_input(reformer, tmp_path):

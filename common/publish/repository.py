@@ -136,7 +136,7 @@ def _write_metrics(package: Path, own: bool, settings: Settings) -> None:
         return
     _write_program(package / "metrics.py", "metrics.py", settings)
     text = (ROOT / "common" / "pair" / "metrics.py").read_text(encoding="utf-8")
-    wanted = {"accuracy", "macro_f1", "next_token_sums"}
+    wanted = {"accuracy", "forecast_scores", "macro_f1", "next_token_sums"}
     text = extract(text, wanted, "metrics.py", "Scores of predictions against labels; NumPy only.")
     (package / "scoring.py").write_text(text, encoding="utf-8")
 

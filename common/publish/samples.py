@@ -10,6 +10,7 @@ from common.pair import sources
 from common.pair.case_hooks import data_preset, make_data, reads_file, training
 from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
+from common.pair.windows import part_of
 from common.system.errors import UserError
 
 # More than that is not put into a repository: its first samples are, and the README says so.
@@ -58,10 +59,7 @@ def samples_of(
                 raise
             return None, str(error)
         arrays = load_arrays(made.file)
-        parts = {
-            part: {k.partition("/")[2]: v for k, v in arrays.items() if k.startswith(f"{part}/")}
-            for part in ("train", "test")
-        }
+        parts = {part: part_of(arrays, part) for part in ("train", "test")}
     else:
         parts = make_data(pair, preset, seed, path)
     cut: dict[str, tuple[int, int]] = {}

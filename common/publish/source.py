@@ -203,7 +203,7 @@ def _offered() -> set[str]:
     """What of common.paddle_side has a stand-in."""
     tree = ast.parse((PROGRAMS / "runtime.py").read_text(encoding="utf-8"))
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return functions - {"begin", "join_site", "normal_numbers"}
+    return functions - {"begin", "join_site", "normal_numbers", "integers_below"}
 
 
 def _no_stand_in() -> str:

@@ -1,13 +1,16 @@
 """Scores over a whole test set; NumPy only."""
 
-from .scoring import accuracy, macro_f1, next_token_sums
+from .scoring import accuracy, forecast_scores, macro_f1, next_token_sums
 
 
 def score(config, outputs, samples):
     """Name -> value: of a classification accuracy and macro-F1, of a language model its bits.
 
-    outputs: name -> array (N, ...), logits among them; samples: name -> array (N, ...).
+    Of a forecast its errors.  outputs: name -> array (N, ...), logits or predictions among them;
+    samples: name -> array (N, ...).
     """
+    if "logits" not in outputs and "predictions" in outputs:
+        return forecast_scores(outputs["predictions"], samples["labels"])
     logits = outputs["logits"]
     if config.get("head") == "lm" or "labels" not in samples:
         sums = next_token_sums(logits, samples.get("labels", samples["input_ids"]))

@@ -23,6 +23,7 @@ class Step:
     """The seed and number of the step that runs now, and how often each layer drew in it."""
 
     def __init__(self):
+        self.recomputing = False  # True while a part is computed again for its gradient
         self.begin(0, 0)
 
     def begin(self, seed, step):
@@ -51,12 +52,12 @@ class Step:
     @contextmanager
     def scope(self, call, recompute=False):
         """A part whose calls count by themselves, so that computing it again repeats its draws."""
-        saved = self.call, self.counts
-        self.call, self.counts = call, {}
+        saved = self.call, self.counts, self.recomputing
+        self.call, self.counts, self.recomputing = call, {}, recompute
         try:
             yield
         finally:
-            self.call, self.counts = saved
+            self.call, self.counts, self.recomputing = saved
 
 
 _step = Step()
@@ -127,6 +128,55 @@ def normal_numbers(label, shape):
     return values.astype(str(paddle.get_default_dtype()).replace("paddle.", ""))
 
 
+def draw_integers(layer, name, shape, end):
+    """Integers from 0 to below `end`, int64, each as likely as any other."""
+    return tensor(integers_below(_step.label(join_site(layer._site, name), "draw"), shape, end))
+
+
+@paddle.jit.not_to_static  # a saved program gets the numbers, not the drawing
+def integers_below(label, shape, end):
+    """The numbers of a draw of integers."""
+    return _step.generator(label).integers(0, end, tuple(shape))
+
+
+def tensor(values):
+    """A tensor of an array; floats get the default dtype, integers become int64."""
+    values = np.asarray(values)
+    if values.dtype.kind == "f":
+        values = values.astype(str(paddle.get_default_dtype()).replace("paddle.", ""))
+    if values.dtype.kind in "iu":
+        values = values.astype(np.int64)
+    return paddle.to_tensor(np.ascontiguousarray(values))
+
+
+def keep_unbiased_statistics(layer):
+    """The BatchNorm, whose running variance is kept with n / (n - 1), n values of a channel.
+
+    Paddle keeps it without: the statistics are computed anew from each batch in training.
+    """
+    former = []
+
+    def before(layer, inputs):
+        former[:] = [layer._mean.clone(), layer._variance.clone()]
+
+    def after(layer, inputs, outputs):
+        if not layer.training or _step.recomputing:
+            return
+        with paddle.no_grad():
+            values = inputs[0].moveaxis(1 if layer._data_format[1] == "C" else -1, 0)
+            values = values.reshape([values.shape[0], -1])  # (channels, n)
+            mean = values.mean(axis=-1)
+            moved = values - mean.unsqueeze(-1)
+            variance = (moved * moved).sum(axis=-1) / max(values.shape[1] - 1, 1)
+            kept = (layer._mean, layer._variance)
+            for statistic, was, now in zip(kept, former, (mean, variance), strict=True):
+                statistic.set_value(layer._momentum * was + (1.0 - layer._momentum) * now)
+
+    layer.register_forward_pre_hook(before)
+    layer.register_forward_post_hook(after)
+    return layer
+
+
 def choose(layer, name, scores):
     """The index of the largest score along the last axis, int64."""
     return paddle.argmax(scores.detach(), axis=-1)
@@ -171,3 +221,24 @@ def cross_entropy(
     if reduction == "sum":
         return losses.sum()
     return losses.sum() / mass.sum()
+
+
+def regression_loss(predictions, labels, kind="mse", reduction="mean", delta=1.0):
+    """How far predictions are from labels of the same shape.
+
+    kind       mse squared, mae absolute, huber half squared up to `delta` and a line beyond
+    reduction  none, mean or sum
+    """
+    if list(predictions.shape) != list(labels.shape):
+        shapes = f"{list(predictions.shape)} and {list(labels.shape)}"
+        raise ValueError(f"regression_loss: predictions and labels are {shapes}; make them one")
+    if kind not in ("mse", "mae", "huber"):
+        raise ValueError(f"regression_loss: kind is {kind!r}; allowed: mse, mae, huber")
+    differences = predictions - labels
+    losses = differences * differences if kind == "mse" else paddle.abs(differences)
+    if kind == "huber":
+        near = 0.5 * differences * differences
+        losses = paddle.where(losses <= delta, near, delta * (losses - 0.5 * delta))
+    if reduction == "none":
+        return losses
+    return losses.sum() if reduction == "sum" else losses.mean()

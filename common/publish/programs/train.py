@@ -56,7 +56,8 @@ def train(model, samples, test, given):
     size, count = settings["batch_size"], len(next(iter(samples.values())))
     per_epoch = -(-count // size)
     steps = min(given.epochs * per_epoch, given.steps or given.epochs * per_epoch)
-    factor = schedule(settings["schedule"], settings["warmup_steps"], steps)
+    rule = settings["schedule"], settings["warmup_steps"]
+    factor = schedule(*rule, steps, per_epoch, settings["lr"])
     optimizer = optimizer_of(model, settings)
     best, step = None, 0
     for epoch in range(-(-steps // per_epoch)):
