@@ -92,3 +92,13 @@ def interpreter_of_checks(request):
 def warm(request, monkeypatch):
     """In a file whose checks are cold: this test is not about its check's processes."""
     monkeypatch.setattr(Checkout, "interpreter", (request.config.warm_python,))
+
+
+@pytest.fixture(autouse=True)
+def _usual_dtype():
+    """A test that builds in float64 in this process leaves the next one what it found."""
+    yield
+    for framework in (sys.modules.get("torch"), sys.modules.get("paddle")):
+        if framework is not None and hasattr(framework, "set_default_dtype"):
+            name = framework.__name__
+            framework.set_default_dtype(framework.float32 if name == "torch" else "float32")

@@ -123,11 +123,11 @@ def test_samples_are_not_taken_for_tensors(tmp_path):
     from common.logs.writer import LogWriter
 
     for name in ("torch", "paddle", "torch_fp64", "paddle_fp64"):
-        with LogWriter(tmp_path / f"forward_{name}.npy") as writer:
+        with LogWriter(tmp_path / f"forward_all_{name}.npy") as writer:
             writer.add("a", np.zeros((4, 5), dtype=np.float32))
     assert len(list(depth.distances(tmp_path))) == 1
-    write_sidecar(tmp_path / "forward_paddle.npy", Sidecar(sums={"a": [4, 5]}))
-    with pytest.raises(UserError, match="forward_paddle.npy: a sample of large tensors; run"):
+    write_sidecar(tmp_path / "forward_all_paddle.npy", Sidecar(sums={"a": [4, 5]}))
+    with pytest.raises(UserError, match="forward_all_paddle.npy: a sample of large tensors; run"):
         list(depth.distances(tmp_path))
 
 

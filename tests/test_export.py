@@ -40,7 +40,8 @@ def test_a_built_in_model_keeps_its_text(name):
     """Statement for statement, but for where it imports from, and its docstring's usage."""
     folder = ROOT / "common" / "models" / name
     sources = take(folder, name, built_in=True)
-    assert set(sources.modules) == {"model", "config", "runtime"} and sources.packages == {"paddle"}
+    assert set(sources.modules) == {"model", "config", "runtime"}
+    assert sources.packages - {"numpy"} == {"paddle"}
     twin = ast.parse((folder / "paddle_model.py").read_text())
     model = ast.parse(sources.modules["model"])
     moved = {"common.paddle_side": "runtime", f"common.models.{name}.case": "config"}

@@ -195,7 +195,7 @@ def fake_training(module, folder, stop, resume):
         start=lambda: {"w": np.zeros(3)}, torch_state=FakeSide.state, progress=lambda text: None,
     )  # fmt: skip
     folder.mkdir(exist_ok=True)
-    settings = {"best": ("largest", "accuracy")}
+    settings = {"best": ("largest", "accuracy"), "patience": 0}
     training = module.Training(run, model, optimizer, settings, 4, 10)
     while not training.ended:
         for _ in range(training.step_of_epoch, 4):

@@ -355,7 +355,7 @@ FAULTS = [
         origin="pandas/x_enc/torch",
     ),
     source(
-        id="no-look-back",
+        id="series-without-look-back",
         what="a part does not begin with the rows that its first sample reads",
         old="max(0, first - seq_len)",
         new="max(0, first)",

@@ -146,8 +146,8 @@ FAULTS = [
     train(
         id="training-drops-last",
         what="an epoch's last, smaller batch dropped",
-        old='order[skip * settings["batch_size"] :], settings["batch_size"])',
-        new='order[skip * settings["batch_size"] :], settings["batch_size"], drop_last=True)',
+        old="order[skip * size :], size, drop_last=drop_last)",
+        new="order[skip * size :], size, drop_last=True)",
         origin="train/order",
     ),
     train(
@@ -182,8 +182,8 @@ FAULTS = [
     train(
         id="schedule-length",
         what="a schedule that ends with the last whole batch",
-        old='-(-count(samples) // settings["batch_size"])',
-        new='(count(samples) // settings["batch_size"])',
+        old='return whole if settings["drop_last"] else whole + (rest > 0)',
+        new="return whole",
         origin="train/005/lr",
     ),
     # ---- initial weights
