@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from common.check.options import CheckOptions
-from common.check.result import Result
+from common.check.result import Result, shown
 from common.check.runner import judge_model
 from common.check.steps import Step
 from common.logs.result_folder import ResultFolder
@@ -21,6 +21,7 @@ from common.pair.pairs import Pair, load_pairs
 from common.pair.request import RunRequest
 from common.report import terminal as report
 from common.report.bundle import Judged, Written, write_bundle
+from common.report.commands import program
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -160,11 +161,12 @@ def _command(step: Step, pair: Pair, asked: dict[str, object], options: CheckOpt
 def say_written(written: Written) -> None:
     """Tell where a bundle is, what it holds, and its root."""
     report.say(
-        f"bundle: {written.path}, {written.size / 1e6:.1f} MB, {written.files} files; "
+        f"bundle: {shown(written.path)}, {written.size / 1e6:.1f} MB, {written.files} files; "
         f"{written.rows:,} rows, {written.inside:,} of them with their tensors"
     )
     report.say(f"root: {written.root}")
-    report.say(f"verify it: python -m common.verify {written.path}")
+    command = [*program("common/verify.py"), shown(written.path)]
+    report.say(f"verify it: {shlex.join(command)}")
 
 
 # ---- the checkout -------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def again(result) -> str:
 
 def look(result, key: str) -> str:
     """The command that shows both sides' values around a row's worst element."""
-    command = [*_module("common/show.py"), key, "--step", str(result.step.number)]
+    command = [*program("common/show.py"), key, "--step", str(result.step.number)]
     command += ["--model", model(result)]
     if result.folder != result.step.folder / "log" / result.model:
         command += ["--out", _from_here(result.folder.parent.parent)]
@@ -107,7 +107,7 @@ def next_commands(result, key: str | None) -> list[tuple[str, str]]:
     return [(why, command) for why, command in found if command]
 
 
-def _module(path: str) -> list[str]:
+def program(path: str) -> list[str]:
     """How a program of the checkout is run from here: as a module in its root, else by its path."""
     if Path.cwd() == ROOT:
         return [python(), "-m", path.removesuffix(".py").replace("/", ".")]
