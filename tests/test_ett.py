@@ -13,11 +13,11 @@ from common.pair.pairs import load_pair
 from common.pair.sources import ett, prepare
 from common.pair.sources.request import SourceRequest
 from common.pair.windows import part_of
-from common.system.checkout import FAKE_DATA
+from common.system.checkout import FAKE_DATA, ROOT
 from common.system.errors import UserError
 from step2_metric.series_opinion import first_samples
 
-ETTH1 = Path(os.environ.get("ETTH1", "/work/shared/data/ETT/ETTh1.csv"))
+ETTH1 = Path(os.environ.get("ETTH1", ROOT.parent / "shared" / "data" / "ETT" / "ETTh1.csv"))
 SEASONS = FAKE_DATA / "seasons.csv"
 needs_etth1 = pytest.mark.skipif(
     not ETTH1.is_file(), reason="ETTh1.csv is not here: name it in the environment's ETTH1"
