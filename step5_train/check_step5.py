@@ -66,25 +66,25 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         own = [self_log[key] for key in self_log if key.startswith("twin_")]
         own.insert(0, self_log["curve/loss"])
         epochs = torch_log["curve/order"].size
-        if settings_of(folder, pair)["patience"]:  # a side may stop early: what all have counts
+        settings, noise = settings_of(folder, pair), _first_noise(folder)
+        patient = bool(settings["patience"])
+        if patient:  # a side may stop early: what all have counts
             taken = min(values.size for values in (*losses, *own))
             losses, own = [v[:taken] for v in losses], [v[:taken] for v in own]
             epochs = min(log["curve/order"].size for log in (torch_log, paddle_log))
-        path = ResultFolder(folder).log("train_full", "torch")
+        path = files.log("train_full", "torch")
         per_epoch = (read_sidecar(path) or Sidecar()).steps_per_epoch.get("main")
         parts = parts_of(losses[0].size, per_epoch or math.ceil(losses[0].size / epochs))
         # Causes first: the first row that is off is where to look.
-        patient = bool(settings_of(folder, pair)["patience"])
         rows = [_order(torch_log["curve/order"], paddle_log["curve/order"], patient)]
         rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"], patient))
-        rows += _drift(*losses, own, _first_noise(folder), parts)
+        rows += _drift(*losses, own, noise, parts)
         if "predictions" in torch_log and "predictions" in paddle_log:
             rows.append(_predictions(torch_log, paddle_log))
-        settings = settings_of(folder, pair)
         stopped, early = _early_stops(torch_log, paddle_log, settings)
         rows += stopped
         if "forecasts" in torch_log and "forecasts" in paddle_log:
-            more = _more(losses[0], own, _first_noise(folder))
+            more = _more(losses[0], own, noise)
             rows.append(_forecasts(torch_log, paddle_log, self_log, more))
         of_seeds = _seeds(torch_log, paddle_log, patient)
     draw_curves(folder, pair.name, [steps for _, steps in parts])
@@ -121,13 +121,17 @@ def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
 
 def _final_scores(log) -> dict[str, list[float]]:
     """Name -> final score of each seed, in the seeds' order."""
-    known = {f"curve/{name}" for name in CURVES}
-    names = [key.partition("/")[2] for key in log if key.startswith("curve/") and key not in known]
     prefixes = [""] + sorted(
         {key.partition("/")[0] + "/" for key in log if key.startswith("seed_")},
         key=lambda prefix: int(prefix[len("seed_") : -1]),
     )
-    return {name: [float(log[prefix + name]) for prefix in prefixes] for name in names}
+    return {name: [float(log[prefix + name]) for prefix in prefixes] for name in _score_names(log)}
+
+
+def _score_names(log) -> list[str]:
+    """The scores that a log has a curve of."""
+    names = [key.removeprefix("curve/") for key in log if key.startswith("curve/")]
+    return [name for name in names if name not in CURVES]
 
 
 def settings_of(folder: Path, pair) -> dict[str, object]:
@@ -316,11 +320,9 @@ def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]
         return [], []
     rows, ended = [], {}
     for side, log in (("torch", torch_log), ("paddle", paddle_log)):
-        known = {f"curve/{name}" for name in CURVES}
-        curves = {key[len("curve/") :]: log[key] for key in log if key.startswith("curve/")}
-        names = [name for name in curves if f"curve/{name}" not in known]
+        curves = {name: log[f"curve/{name}"] for name in _score_names(log)}
         count = log["curve/order"].size
-        scores = [{name: float(curves[name][i]) for name in names} for i in range(count)]
+        scores = [{name: float(of[i]) for name, of in curves.items()} for i in range(count)]
         ended[side] = count
         stop = stops_after(scores, settings, patience)
         wrong = abs(count - stop) if stop < math.inf else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.files import whole
+from common.system.files import write_text
 
 PART = "predict"  # of the data file
 
@@ -33,8 +33,7 @@ def write_table(path: Path, times: np.ndarray, columns: dict[str, np.ndarray]) -
     for i, time in enumerate(times):
         cells = [f"{values[i]:.6g}" for values in columns.values()]
         lines.append(",".join([str(time).replace("T", " "), *cells]))
-    with whole(path) as temporary:
-        temporary.write_text("\n".join(lines) + "\n")
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def draw(path: Path, title: str, truth: np.ndarray, panels: list[tuple[str, int, dict]]) -> None:
@@ -43,12 +42,12 @@ def draw(path: Path, title: str, truth: np.ndarray, panels: list[tuple[str, int,
     truth   (T,) all rows of the file
     panels  (title, first row of the forecast, {side: (rows,)})
     """
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from common.report import marks  # no twin needs it, and they import this file
 
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(6 * len(panels), 3.4), squeeze=False)
+    figure = Figure(figsize=(6 * len(panels), 3.4))
+    axes = figure.subplots(1, len(panels), squeeze=False)
     for axis, (name, first, forecasts) in zip(axes[0], panels, strict=True):
         length = len(next(iter(forecasts.values())))
         begin = max(0, first - 3 * length)
@@ -62,6 +61,4 @@ def draw(path: Path, title: str, truth: np.ndarray, panels: list[tuple[str, int,
         axis.grid(alpha=0.3)
     figure.suptitle(title, fontsize=10)
     figure.tight_layout()
-    with whole(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png")
-    pyplot.close(figure)
+    marks.save(figure, path)
