@@ -39,6 +39,7 @@ from common.check.report_json import write_report
 from common.check.result import overall_exit
 from common.check.runner import run_step
 from common.check.steps import Step
+from common.report import html_page
 from common.report import terminal as report
 from common.system.checkout import ROOT
 from common.system.files import write_text
@@ -77,7 +78,7 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     if options.report:
         write_page(folder, results, command, "steps 1 to 5")
     if any(not result.error for result in results):
-        page = folder / "report.html"
+        page = folder / html_page.FILE
         say_written(bundle_results(results, options, folder / NAME, page))
     return overall_exit(results)
 

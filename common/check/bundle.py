@@ -13,12 +13,13 @@ import numpy as np
 
 from common.check.options import CheckOptions
 from common.check.result import Result, shown
-from common.check.runner import judge_model
+from common.check.runner import base_folder, judge_model
 from common.check.steps import Step
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair, load_pairs
 from common.pair.request import RunRequest
+from common.report import html_page
 from common.report import terminal as report
 from common.report.bundle import Judged, Written, write_bundle
 from common.report.commands import program
@@ -43,7 +44,7 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
     results = []
     for pair in load_pairs(options.models):
         for step in steps:
-            folder = _base(step, options) / pair.name
+            folder = base_folder(step, options) / pair.name
             logs = [ResultFolder(folder).log(step.judged[0], side) for side in SIDES]
             if not all(log.is_file() for log in logs):
                 continue
@@ -63,12 +64,6 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
     return results
 
 
-def _base(step: Step, options: CheckOptions) -> Path:
-    """The folder of a step's results."""
-    base = (options.out.absolute() / step.name) if options.out else step.folder / "log"
-    return base / step.other
-
-
 def bundle_results(
     results: Sequence[Result], options: CheckOptions, path: Path, page: Path | None = None
 ) -> Written:
@@ -84,9 +79,9 @@ def bundle_results(
             errors[f"step {step.number}, {result.model}"] = result.error
             continue
         part = _part(result, pairs[result.model], options)
-        part.reports[f"{_name(step)}.html"] = _base(step, options) / "report.html"
+        part.reports[f"{_name(step)}.html"] = base_folder(step, options) / html_page.FILE
         if page is not None:
-            part.reports["report.html"] = page
+            part.reports[page.name] = page
         parts.append(part)
     parts.sort(key=lambda part: (part.number, part.step, part.model))
     return write_bundle(path, parts, _about(), options.strict, options.allow, errors)

@@ -28,6 +28,7 @@ from common.report import terminal as report
 from common.system.archive import Archive, is_safe
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
+from common.system.hashes import same_bits
 from common.system.json_file import parse_json, write_json
 from common.verdict.bundle_part import ROWS
 from common.verdict.context import Context
@@ -186,7 +187,7 @@ def _scales(result: Result) -> dict[str, float]:
 def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     if a is None or b is None:
         return a is b
-    return (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes()
+    return same_bits(a, b)
 
 
 def _rounding(key: str, arrays: list, scales: Mapping[str, float]) -> bool:

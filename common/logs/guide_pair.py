@@ -27,7 +27,7 @@ from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256
+from common.system.hashes import file_sha256, same_bits
 
 SETUP = "sgd"  # reprod_log's own compare_loss_and_backward takes ten SGD steps too
 
@@ -74,7 +74,7 @@ _SELECT: Mapping[str, Callable[[list[str], Log, Sidecar, str], dict[str, str]]] 
     "bp_align": _losses,
     "train_align": _scores,
 }
-STEMS = tuple(_SELECT)
+STEMS = tuple(_SELECT)  # in the order of the steps
 
 
 def has_pair(stem: str) -> bool:
@@ -244,4 +244,4 @@ def _without_tables(told: Sidecar) -> Sidecar:
 def _same_bits(log: Log, key: str, other: Log, other_key: str) -> bool:
     if (log.shape(key), log.dtype(key)) != (other.shape(other_key), other.dtype(other_key)):
         return False
-    return log[key].tobytes() == other[other_key].tobytes()
+    return same_bits(log[key], other[other_key])

@@ -10,23 +10,21 @@ NumPy only.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from common.logs.guide_pair import STEMS
 from common.logs.reader import Log
 from common.system.frameworks import SIDES
 
-_STEPS = {"forward": 1, "metric": 2, "loss": 3, "bp_align": 4, "train_align": 5}
-STEMS = tuple(_STEPS)
 NLP, CV, SAMPLES = "nlp", "cv", "samples"
 REPORT = "report"  # beside torch and paddle: which file of a stem
 
 
 def names(stem: str) -> dict[str, dict[str, str]]:
     """Dialect -> which (torch, paddle, report) -> the file's path; CV has no pair of a training."""
-    step = f"Step{_STEPS[stem]}"
+    step = f"Step{STEMS.index(stem) + 1}"
     logs = {side: f"{stem}_{side}.npy" for side in SIDES}
     report = f"{stem}_diff.log"
     found = {
@@ -132,13 +130,3 @@ def mean_difference(a: np.ndarray, b: np.ndarray) -> np.floating:
         a = a.T
     with np.errstate(all="ignore"):
         return np.abs(a - b).mean()
-
-
-def same_values(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool:
-    """True for logs that hold the same bits under the same keys."""
-    return set(one) == set(other) and all(
-        (a := np.asarray(one[key])).dtype == (b := np.asarray(other[key])).dtype
-        and a.shape == b.shape
-        and a.tobytes() == b.tobytes()
-        for key in one
-    )

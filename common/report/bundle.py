@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from common.logs import hand_in
+from common.logs.guide_pair import has_pair
 from common.logs.reader import Log
 from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
@@ -168,7 +169,7 @@ def _lines(records: Iterable[Mapping[str, object]]) -> bytes:
 
 def _add_hand_in(archive: ArchiveWriter, part: Judged, folder: str) -> None:
     """The guide's pair and reprod_log's report, under the names of each dialect."""
-    if part.guide_stem not in hand_in.STEMS:
+    if not has_pair(part.guide_stem):
         return
     files = ResultFolder(part.folder)
     found = {side: files.log(part.guide_stem, side) for side in SIDES}
@@ -197,7 +198,7 @@ def _add_sidecars(archive: ArchiveWriter, part: Judged, folder: str) -> None:
     pair = {f"{part.guide_stem}_{side}.npy" for side in SIDES}
     for path, _ in ResultFolder(part.folder).logs():
         sidecar = sidecar_path(path)
-        if sidecar.is_file() and not (path.name in pair and part.guide_stem in hand_in.STEMS):
+        if sidecar.is_file() and not (path.name in pair and has_pair(part.guide_stem)):
             archive.add(f"{folder}/{sidecar.name}", sidecar.read_bytes())
     others = sorted(part.folder.glob("request_*.json"))
     others += [ResultFolder(part.folder).suited(), ResultFolder(part.folder).reference_key()]
@@ -424,7 +425,7 @@ class _Evidence:
         judged = {path.name for logs in self.logs.values() for path in logs.values()}
         pair = {str(LogName(self.part.guide_stem, side)) for side in SIDES}
         for path, name in ResultFolder(self.part.folder).logs():
-            if path.name in pair and self.part.guide_stem in hand_in.STEMS:
+            if path.name in pair and has_pair(self.part.guide_stem):
                 continue  # it is in the hand-in
             size = path.stat().st_size
             about = {"bytes": size, "sha256": (read_sidecar(path) or Sidecar()).log_sha256}

@@ -1,4 +1,4 @@
-"""SHA-256 of files and of named arrays."""
+"""SHA-256 of files and of named arrays; whether two arrays are the same to the bit."""
 
 import hashlib
 import os
@@ -24,3 +24,9 @@ def arrays_sha256(arrays: Mapping[str, np.ndarray]) -> str:
         digest.update(f"{len(key)} {key} {array.dtype.str} {array.shape}\n".encode())
         digest.update(memoryview(array.reshape(-1).view(np.uint8)))
     return digest.hexdigest()
+
+
+def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+    """True for arrays of one dtype and shape that hold the same bits."""
+    alike = (one.dtype, one.shape) == (other.dtype, other.shape)
+    return alike and one.tobytes() == other.tobytes()

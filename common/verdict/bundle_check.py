@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from common.logs import hand_in
-from common.logs.guide_pair import full_stem
+from common.logs.guide_pair import full_stem, has_pair
 from common.logs.pickle_machine import printable
 from common.logs.reader import Log, read_log
 from common.logs.result_folder import FLOAT64, LogName, ResultFolder
@@ -26,7 +26,7 @@ from common.logs.sidecar import CHOICE, Sidecar, read_sidecar, sidecar_path
 from common.system.archive import MANIFEST, Archive, file_problems, is_safe
 from common.system.errors import LogError, UserError
 from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256
+from common.system.hashes import file_sha256, same_bits
 from common.system.json_file import parse_json
 from common.verdict.bundle_part import (
     INSIDE,
@@ -569,7 +569,7 @@ class _Part:
 
     def check_hand_in(self) -> None:
         """The guide's pair, its report, and the same in the other dialects."""
-        if self.guide not in hand_in.STEMS:
+        if not has_pair(self.guide):
             return
         dialects = hand_in.names(self.guide)
         own = {which: f"{self.hand_in}/{hand_in.NLP}/{n}" for which, n in dialects["nlp"].items()}
@@ -660,8 +660,7 @@ class _Part:
             for key, full_key in source["keys"].items():
                 if full_key not in values:
                     continue
-                a, b = log[key], values[full_key]
-                if (a.dtype, a.shape) != (b.dtype, b.shape) or a.tobytes() != b.tobytes():
+                if not same_bits(log[key], values[full_key]):
                     self.problems.append(
                         f"{name}: {printable(key)} is not what {self.name}/{source['log']} holds"
                     )
@@ -695,7 +694,7 @@ def _odd_row(row: Mapping) -> str:
         return f"{key} is no row"
     if any(row[name] is not None and not _is_number(row[name]) for name in _NUMBERS):
         return f"{key} has something else for a number"
-    whole = [row[name] for name in _COUNTS] + [n for n in row["shape"] if True]
+    whole = [*(row[name] for name in _COUNTS), *row["shape"]]
     if any(type(n) is not int or n < 0 for n in whole):
         return f"{key} has something else for a count"
     if any(not isinstance(row[name], bool) for name in _FLAGS):
