@@ -47,6 +47,8 @@ from common.setup.described import describe
 from common.setup.inputs import Input, parse_inputs
 from common.setup.loss import choose_loss
 from common.setup.outputs import match_outputs
+from common.setup.own_files import linked, make_links, places_of
+from common.setup.remarks import remarks
 from common.setup.spec import Arguments, Spec, parse_spec, read_arguments
 from common.setup.thin import Plan, case_text, inputs_text, model_text
 from common.system.checkout import ROOT
@@ -70,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns step 1's exit status, 0 where nothing ran, 2 where nothing was made."""
     parser = Parser(__doc__, "python -m common.new")
     parser.add_argument("name", metavar="NAME", help="of the folder, and of the model in the logs")
-    several = {"action": "append", "default": []}
+    several = {"action": "extend", "nargs": "+", "default": []}
     for side, said in zip(SIDES, ("the reference", "the port"), strict=True):
         parser.add_argument(
             f"--{side}", metavar="SPEC", help=f"{said}: --{side} package.module:Class"
@@ -78,20 +80,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--input",
         metavar="NAME=KIND:SHAPE[:LIMIT]",
-        help="one that forward or the loss takes; repeated: --input input_ids=int64:2,12:50",
+        help="those that forward and the loss take: --input input_ids=int64:2,12:50",
         **several,
     )
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="both sides' arguments: --config config.json"
     )
     parser.add_argument(
-        "--set", metavar="KEY=VALUE", help="one of them: --set num_classes=10", **several
+        "--set",
+        metavar="KEY=VALUE",
+        help="further arguments of both: --set num_classes=10 dropout=0.0",
+        **several,
     )
     for side in SIDES:
         parser.add_argument(
             f"--{side}-set",
             metavar="KEY=VALUE",
-            help=f"one of that side alone: --{side}-set dropout=0.0",
+            help=f"of that side alone: --{side}-set dropout=0.0",
             **several,
         )
     for side in SIDES:
@@ -116,6 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _new(given: argparse.Namespace) -> int:
     if given.torch or given.paddle:
         return _of_two(given)
+    idle = [f"--{name}" for name, _ in given.typed if name not in ("folder", "debug")]
+    if idle:
+        raise UserError(f"{', '.join(idle)}: of use with --torch and --paddle alone")
     made = lay_out(given.name, given.folder)
     model = shlex.quote(str(made))
     print(f"made {made}: {', '.join(FILES)}")
@@ -127,6 +135,7 @@ def _new(given: argparse.Namespace) -> int:
 
 
 def _of_two(given: argparse.Namespace) -> int:
+    """Set up a pair of two models; returns the exit status of its check."""
     for side in SIDES:
         if not getattr(given, side):
             raise UserError(f"--{side} is missing: name the model of both sides")
@@ -145,17 +154,12 @@ def _of_two(given: argparse.Namespace) -> int:
     pythons = {side: interpreter(side, chosen[side]) for side in SIDES}
     with _made_whole(target) as work:
         plan = _planned(given.name, specs, configs, asked, inputs, pythons, given.seed)
+        for side in SIDES:
+            make_links(linked(specs[side]), work / plan.places[side], target / plan.places[side])
         _write(plan, work)
-    told = plan.matched.left_out
     report.say(f"made {target}: {', '.join(FILES)}")
-    for side, names in told.items():
-        if names:
-            report.say(f"  {', '.join(names)}: returned by {side} alone, not compared")
-    for side in SIDES:
-        for key, value in plan.sides[side].set_for_cpu.items():
-            report.say(
-                f"  {side}: {key} = {value}, since the kernel that it switches on is for GPUs"
-            )
+    for line in remarks(plan):
+        report.say(f"  {line}")
     if given.no_check:
         model = shlex.quote(str(target))
         report.say(f"  python step1_forward/check_step1.py --model {model}{_options(chosen)}")
@@ -183,7 +187,7 @@ def _planned(
         )
     matched = match_outputs(sides["torch"], sides["paddle"])
     loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
-    return Plan(name, asked.shared, asked.own, inputs, sides, matched, loss)
+    return Plan(name, asked.shared, asked.own, inputs, sides, matched, loss, places_of(specs))
 
 
 def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.ndarray]:

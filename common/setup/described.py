@@ -37,6 +37,8 @@ class Described:
     config: tuple[str, str] | None
     # What was set since it runs on a CPU.
     set_for_cpu: dict
+    # What it is built with, its own defaults included: plain values alone.
+    settings: dict
     # The module that must be put in the place of one that cannot be imported.
     stand_in: str | None
     # Input -> the parameter of forward that takes it.
@@ -94,7 +96,7 @@ def _request(
     work: Path,
     seed: int,
 ) -> dict:
-    files = [one.file for one in (spec, config) if one and one.file]
+    roots = [str(one.root) for one in (spec, config) if one and one.root]
     other = "paddle_name" if side == "paddle" else "name"
     names = {one.name: getattr(one, other) or one.name for one in inputs if one.kind != LABELS}
     return {
@@ -105,7 +107,8 @@ def _request(
         "config_spec": f"--{side}-config {config}",
         "config_module": config and config.module,
         "config_name": config and config.name,
-        "path": list(dict.fromkeys(str(file.parent) for file in files)),
+        "file": spec.file and str(spec.file),
+        "path": list(dict.fromkeys(roots)),
         "shared": arguments.shared,
         "own": arguments.own.get(side, {}),
         "names": names,

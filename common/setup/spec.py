@@ -20,9 +20,10 @@ _WORDS = {"True": True, "False": False, "None": None}
 class Spec:
     """A class, or a function that builds, of a package or of a file."""
 
-    module: str  # dotted; of a file its stem
+    module: str  # dotted, as it is imported
     name: str  # of the class or function; dotted where it is an attribute of a class
     file: Path | None = None  # absolute
+    root: Path | None = None  # of a file: the folder that imports look into
 
     def __str__(self) -> str:
         return f"{self.file or self.module}:{self.name}"
@@ -52,9 +53,12 @@ def parse_spec(option: str, text: str) -> Spec:
         path = Path(module).expanduser().absolute()
         if not path.is_file():
             raise UserError(f"{option} {text}: there is no file {path}")
-        if not path.stem.isidentifier():
-            raise UserError(f"{option} {text}: Python cannot import a file named {path.name}")
-        return Spec(path.stem, name, path)
+        root, parts = path.parent, [path.stem]
+        while (root / "__init__.py").is_file():  # it is a package's, and may import relatively
+            root, parts = root.parent, [root.name, *parts]
+        if not all(part.isidentifier() for part in parts):
+            raise UserError(f"{option} {text}: Python cannot import a file of this name: {path}")
+        return Spec(".".join(parts), name, path, root)
     if not all(part.isidentifier() for part in module.split(".")):
         raise UserError(f"{option} {text}: {module} is no package's name; a file's ends in .py")
     return Spec(module, name)

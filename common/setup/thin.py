@@ -37,6 +37,7 @@ class Plan:
     sides: Mapping[str, Described]
     matched: Matched
     loss: Loss
+    places: Mapping[str, str]  # side -> the folder in the pair's that its imports look into, or ""
 
     @property
     def wrapped(self) -> bool:
@@ -82,6 +83,9 @@ def case_text(plan: Plan, rename: Mapping[str, str], convert: str | None) -> str
     torch, paddle = (plan.sides[side].spec for side in ("torch", "paddle"))
     entries = [f"{_literal(key)}: {_literal(value)}" for key, value in plan.config.items()]
     default = laid_out('CONFIGS = {"default": {', entries, "}}")
+    if "\n" in default:
+        lines = "".join(f"        {entry},\n" for entry in entries)
+        default = 'CONFIGS = {\n    "default": {\n' + lines + "    }\n}"
     parts = [
         _doc(f"{_of(torch)} (torch) against {_of(paddle)} (Paddle).", "", "NumPy only."),
         "\nimport numpy as np\n",
@@ -168,24 +172,25 @@ def _imports(plan: Plan, side: str) -> str:
     lines = sorted(plain)
     for module in sorted(names):
         lines.append(laid_out(f"from {module} import ", sorted(names[module]), "", brackets=True))
-    text = "\n".join(lines)
+    standard, before = [], []
+    if plan.places[side] or described.stand_in:
+        standard.append("import sys")
+    if plan.places[side]:
+        standard.append("from pathlib import Path")
+        before.append(f'sys.path.insert(0, str(Path(__file__).parent / "{plan.places[side]}"))')
     if described.stand_in:
-        text = "\n".join(
-            [
-                "import sys",
-                "from types import ModuleType",
-                "",
-                "# PyPI's torchvision is built for CUDA: beside a torch for the CPU this module",
-                "# of it, which only tracing needs, cannot be imported.",
-                f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
-                "",
-                text,
-            ]
-        )
+        standard.append("from types import ModuleType")
+        before += [
+            "# PyPI's torchvision is built for CUDA: beside a torch for the CPU this module of it,",
+            "# which only tracing needs, cannot be imported.",
+            f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
+        ]
     used = "cross_entropy" if plan.loss.labels else "regression_loss"
+    faces = []
     if plan.loss.labels or plan.loss.targets:
-        text += f"\n\nfrom common.{side}_side import {used}"
-    return text
+        faces = [f"from common.{side}_side import {used}"]
+    parts = [standard, before, lines, faces]
+    return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], str]) -> str:
@@ -210,7 +215,7 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
     return "\n".join(
         [
             f"class {wrapper}(nn.{_MODULE[side]}):",
-            '    """The published model, of which these outputs are compared."""',
+            '    """The model; these outputs of it are compared."""',
             "",
             "    def __init__(self, config):",
             "        super().__init__()",

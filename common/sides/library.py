@@ -48,12 +48,14 @@ def main() -> int:
 def describe(side: ModuleType, request: Mapping) -> dict:
     """Import, build and run what is asked for; raises UserError where that cannot be done."""
     side.set_up("float32", "cpu", request["seed"])
-    sys.path[:0] = request["path"]
+    sys.path += request["path"]
     stand_in = _import(request, request["module"])
+    _demand_file(request)
     found = _attribute(request)
     config = _config_class(found, request)
     model, set_for_cpu = _built(found, config, request)
     model.eval()
+    settings = _settings(found, config, request["shared"] | request["own"] | set_for_cpu)
     call, takes = _call(model, request)
     with np.load(request["inputs"], allow_pickle=False) as file:
         given = {name: side.tensor(file[name]) for name in call}
@@ -73,6 +75,7 @@ def describe(side: ModuleType, request: Mapping) -> dict:
         "is_class": inspect.isclass(found),
         "config": config and _importable(config, request["module"]),
         "set_for_cpu": set_for_cpu,
+        "settings": settings,
         "stand_in": STAND_IN if stand_in else None,
         "call": call,
         "takes": takes,
@@ -118,6 +121,16 @@ def _import(request: Mapping, module: str) -> bool:
             f"{request['spec']}: importing {module} fails: {error_sentence(error)}"
         ) from None
     return False
+
+
+def _demand_file(request: Mapping) -> None:
+    """Raise UserError where another module of the file's name was imported."""
+    file, found = request["file"], getattr(sys.modules[request["module"]], "__file__", None)
+    if file and (found is None or not Path(file).samefile(found)):
+        raise UserError(
+            f"{request['spec']}: {request['module']} is also the name of {found}, which was "
+            "imported instead: rename the file"
+        )
 
 
 def _attribute(request: Mapping):
@@ -172,6 +185,20 @@ def _built(found, config: type | None, request: Mapping):
         raise UserError(
             f"{request['spec']}: building it with ({told}) fails: {error_sentence(error)}"
         ) from None
+
+
+def _settings(found, config: type | None, given: Mapping) -> dict[str, object]:
+    """What the model is built with, its own defaults included; plain values alone."""
+    try:
+        if config is not None:
+            values = dict(config(**given).to_dict())
+        else:
+            parameters = inspect.signature(found).parameters.values()
+            values = {p.name: p.default for p in parameters if p.default is not p.empty} | given
+    except Exception:  # it has no such method, or no signature
+        return {}
+    plain = bool | int | float | str | None
+    return {key: value for key, value in values.items() if isinstance(value, plain)}
 
 
 def _call(model, request: Mapping) -> tuple[dict[str, str], list[str]]:
