@@ -103,7 +103,7 @@ class Twin:
                 sentence = str(error)
             else:
                 name = pair.name if pair else request.model
-                sentence = f"the {self.side.NAME} twin of {name} crashed: {_sentence(error)}"
+                sentence = f"the {self.side.NAME} twin of {name} crashed: {error_sentence(error)}"
             told = {"sentence": sentence, "traceback": text}
             if isinstance(error, LayoutError):
                 told["certificate"] = error.certificate
@@ -262,7 +262,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             elsewhere = isinstance(error, UserError | OSError | MemoryError)
             if dtype != "float64" or elsewhere or _raised_by_pair(error, job.pair):
                 raise
-            no_float64 = _sentence(error)
+            no_float64 = error_sentence(error)
             continue
         if no_float64:
             log = files.log(job.stem, side)
@@ -319,7 +319,7 @@ def _asks_for_gradients(error: Exception) -> bool:
     return any(f.name == "grad" and of_framework_file(f.filename) for f in frames)
 
 
-def _sentence(error: Exception) -> str:
+def error_sentence(error: Exception) -> str:
     """One line of an exception, with the line of the model where it happened."""
     frames = [
         frame
