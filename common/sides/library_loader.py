@@ -29,6 +29,11 @@ from common.weights.loaded import PASSES, Loaded, Marks, read_marks, tie_problem
 from common.weights.round_trip import same_bits
 
 FROM_PRETRAINED, SAVE_PRETRAINED = "from_pretrained", "save_pretrained"
+# Entries of a configuration that say who wrote the folder, not how the model computes.
+_NO_SETTING = (
+    *("architectures", "dtype", "torch_dtype", "transformers_version", "paddleformers_version"),
+    *("paddlenlp_version", "_name_or_path", "name_or_path"),
+)
 _WEIGHTS = "weights"  # the folder with a case's own, beside those with marks
 
 
@@ -133,7 +138,25 @@ class Carrier:
             passes.append(self.side.state(model))
         loaded = read_marks(marks, passes, owners)
         loaded.problems += tie_problems(owners, self.side.owners(model))
+        loaded.notes += self._settings_notes(case, model)
         return loaded
+
+    def _settings_notes(self, case: Case, model) -> list[str]:
+        """What the loaded model's configuration has otherwise than that of `build`'s model."""
+        configs = []
+        for one in (model, self._built(case)):
+            parts = (getattr(part, "config", None) for _, part in self.side.modules(one))
+            config = next((part for part in parts if hasattr(part, "to_dict")), None)
+            if config is None:
+                return []
+            configs.append(config.to_dict())
+        loaded, built = configs
+        return [
+            f"the {self.side.NAME} side's loader read {name} as {_shown(loaded.get(name))}, build "
+            f"has {_shown(built.get(name))}"
+            for name in sorted(set(loaded) | set(built))
+            if name not in _NO_SETTING and loaded.get(name) != built.get(name)
+        ]
 
     def _demand_weights(self, case: Case, wanted: dict[str, np.ndarray]) -> None:
         """Raise UserError unless the case's own weights arrive as the marks did."""
@@ -202,6 +225,11 @@ class Carrier:
                 "torch_model.py"
             )
         return found[0] if found else None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def arranged(loaded: Loaded, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -347,6 +347,8 @@ class Run:
         first = "read_back" not in self.notes
         if first and isinstance(self.layout, Layout):
             self.notes["certificate"] = self.layout.certificate()
+            if isinstance(self.layout, LoadedLayout):
+                self.notes["loader"] = self.layout.told()
             if self.request.certify:
                 round_trip = one_way_keys(self.layout, self.side.state(model))
                 self.notes["paddle_to_torch"] = round_trip

@@ -222,6 +222,7 @@ class LoadedLayout(Layout):
             if owner.same_as in loaded.starts
         }
         self._departures: list[str] = []
+        self._by_loader: set[str] = set()  # what neither a name nor `convert` knows
         super().__init__(torch_owners, paddle_owners, rename, convert)
 
     def _pair(self, traced: Mapping[str, Parts]) -> None:
@@ -267,6 +268,7 @@ class LoadedLayout(Layout):
     def _from_loader(self, key: str) -> list:
         """What the loader alone knows; nothing where some elements come from nowhere."""
         parts, owner = self._loaded.parts(key), self.paddle_owners[key]
+        self._by_loader.add(key)
         if parts is None:
             self._departures.append(
                 self._loaded.departure(key, np.full(owner.shape, NOWHERE - 1), self._numbers)
@@ -288,6 +290,19 @@ class LoadedLayout(Layout):
         self._table.setdefault(key, torch_key)
 
     def _sentence(self) -> str:
-        if self._departures or self._loaded.problems:
-            return f"the Paddle side's own loader: {'; '.join(self.problems)}"
-        return super()._sentence()
+        nowhere = f"it puts these nowhere: {', '.join(sorted(self.only_torch))}"
+        unknown = f"it fills none of these from the folder: {', '.join(sorted(self.only_paddle))}"
+        problems = [*self.problems, nowhere * bool(self.only_torch)]
+        problems += [unknown * bool(self.only_paddle and not self._departures)]
+        return f"the Paddle side's own loader: {'; '.join(filter(None, problems))}"
+
+    def told(self) -> str:
+        """What is proven of the loader, in words."""
+        by_loader = self._by_loader & set(self.entries)
+        sentence = (
+            f"each side's own loader has read the folder that the reference wrote: "
+            f"{len(self.entries)} entries, every marked element where it belongs"
+        )
+        if by_loader:
+            sentence += f", of {len(by_loader)} of them as the loader alone says"
+        return "; ".join([sentence, *self._loaded.notes])
