@@ -23,6 +23,11 @@ def framework_class(module):
     return ""
 
 
+def modules(model):
+    """(name, module) of the model, whose name is empty, and of everything in it."""
+    return model.named_modules()
+
+
 def owners(model):
     """Key -> Owner of every entry of the state dict; a shared layer's entries have one owner."""
     modules = dict(model.named_modules())

@@ -44,7 +44,7 @@ from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
-from common.sides.shared_weights import describe, make_weights, save
+from common.sides.shared_weights import describe, make_weights, read_folders, save
 from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import UserError
 from common.system.memory import give_back_freed_memory, keep_freed_memory
@@ -244,6 +244,8 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     if side == "torch" and aligned:
         make_weights(job)
         refuse_full_disk(job)
+    if side == "paddle":
+        read_folders(job)
     choices_path = files.choices(job.stem)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
