@@ -1,0 +1,1 @@
+"""A pair from two names, or from one PyTorch file."""
