@@ -332,6 +332,8 @@ def error_sentence(error: Exception) -> str:
         if not of_framework_file(frame.filename)
     ]
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
+        return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
     lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
     # Paddle ends a long C++ report with the sentence that matters.
     text = next((line for line in lines if "Error:" in line), lines[0])
