@@ -222,6 +222,9 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     if request.describe:
         describe(job)
         return
+    if request.structure:
+        importlib.import_module(f"common.sides.{side}_structure").write_structure(job)
+        return
 
     def write(run, *arguments, **options):
         nonlocal job
