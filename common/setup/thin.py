@@ -30,7 +30,6 @@ _LIMITS = {
 class Plan:
     """All that a pair's files say."""
 
-    name: str
     config: Mapping[str, object]
     own: Mapping[str, Mapping[str, object]]  # side -> its own arguments
     inputs: Sequence[Input]
