@@ -50,7 +50,7 @@ from common.setup.outputs import match_outputs
 from common.setup.own_files import linked, make_links, places_of, replace_links
 from common.setup.propose import of_pair
 from common.setup.record import read_record, words_of, write_pair
-from common.setup.remarks import remarks
+from common.setup.remarks import remarks, shown_proofs
 from common.setup.spec import Arguments, Spec, parse_spec, read_arguments
 from common.setup.thin import Plan, case_text, inputs_text, model_text
 from common.system.checkout import ROOT
@@ -107,6 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             metavar="SPEC",
             help="the class that these make, where the model's own does not name it",
         )
+    parser.add_argument(
+        "--loader",
+        action="store_true",
+        help="each side reads its weights with its library's own from_pretrained: --loader",
+    )
     parser.take("seed", "torch-python", "paddle-python")
     parser.add_argument(
         "--folder",
@@ -167,9 +172,10 @@ def _of_two(given: argparse.Namespace) -> int:
     inputs = parse_inputs(given.input)
     if not inputs:
         raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
-    words = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
-    asked = read_arguments(given.config, words)
+    sets = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
+    asked = read_arguments(given.config, sets)
     target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
+    words = words_of(given)
     former = read_record(target)["texts"] if given.update else {}
     chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
     pythons = {side: interpreter(side, chosen[side]) for side in SIDES}
@@ -178,20 +184,23 @@ def _of_two(given: argparse.Namespace) -> int:
         for side in SIDES:
             place = plan.places[side]
             make_links(linked(specs[side]), work / place, target / place)
-        texts = {f"{side}_model.py": model_text(plan, side) for side in SIDES}
-        write_pair(work, texts | {"case.py": case_text(plan, {}, "")}, [], {})
+        texts = {"case.py": case_text(plan, {}, "")}
+        texts |= {f"{side}_model.py": model_text(plan, side) for side in SIDES}
+        write_pair(work, texts, words, {})
         proposal = of_pair(work, *chosen.values(), given.seed)
-        texts["case.py"] = case_text(plan, proposal.rename, proposal.convert)
+        unnamed = dict(texts)
+        texts["case.py"] = case_text(plan, proposal.rename, proposal.convert, given.loader)
         if given.update:
             replace_links(work, target)
-        kept = write_pair(target if given.update else work, texts, words_of(given), former)
-        if not given.update:
+            kept = write_pair(target, texts, words, former)
+        else:
+            kept = write_pair(work, texts, words, unnamed)
             _put(work, target)
     report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(texts)}")
     for line in [
         *(f"{target / name}: kept as you have edited it" for name in kept),
         *remarks(plan),
-        *proposal.proofs,
+        *shown_proofs(proposal.proofs),
         *proposal.open,
     ]:
         report.say(f"  {line}")
