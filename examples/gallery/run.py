@@ -37,6 +37,7 @@ from step4_backward.check_step4 import STEP as BACKWARD
 STEPS = (FORWARD, LOSS, BACKWARD)
 IN_TRAIN_MODE = (FORWARD, BACKWARD)
 NEW = ("-m", "common.new")
+LONGEST = 300  # characters of a sentence that is kept
 END_OF_TABLE = "└"  # how the last line of a check's table begins
 
 
@@ -219,7 +220,6 @@ class Gallery:
         """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds."""
         values = environment()
         values["OMP_NUM_THREADS"] = str(self.threads)
-        values["COLUMNS"] = "400"
         began = time.monotonic()
         with open(log, "w") as file:
             child = Child([sys.executable, *words], values, cwd=ROOT, stdout=file, stderr=file)
@@ -292,7 +292,8 @@ def _last_words(log: Path) -> str:
     """The sentence that a program ended with."""
     lines = [line.strip() for line in log.read_text().splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error: ")]
-    return (errors or lines or [""])[-1].removeprefix("error: ")
+    said = (errors or lines or [""])[-1].removeprefix("error: ")
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]} …"
 
 
 @cache
