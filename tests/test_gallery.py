@@ -43,8 +43,8 @@ def result(name, status=0, **more):
 def test_a_line_has_what_the_last_star_says_behind_its_own(tmp_path):
     folder = folder_with(
         tmp_path,
-        pairs__vision="# x\n* --torch-python {tv} --input x=float32:2,3\na --torch t:A\n\n* --seed 1\n"
-        "b --torch t:B  # a comment\n",
+        pairs__vision="# x\n* --torch-python {tv} --input x=float32:2,3\na --torch t:A\n\n"
+        "* --seed 1\nb --torch t:B  # a comment\n",
         by_hand__b='why = "names"\n[[edit]]\nfile = "case.py"\nnew = "RENAME = {}"\n',
     )
     first, second = read_lines(folder)
