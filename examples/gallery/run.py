@@ -27,6 +27,7 @@ from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256
 from common.system.processes import Child, environment
+from common.verdict.inside import SHAPE
 from common.verdict.row import SEVERITY, worst
 from examples.gallery import environments
 from examples.gallery.table import HERE, Edit, Finding, Line, sha256
@@ -53,6 +54,8 @@ class Check:
     first: str = ""  # the first row that is not aligned
     said: str = ""  # the check's own sentence, where it is not aligned
     places: dict[str, str] = field(default_factory=dict)  # side -> file:line of that row
+    reshaped: str = ""  # the first value inside that has another shape, and
+    reshaped_places: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
@@ -212,6 +215,10 @@ class Gallery:
                 folder = ResultFolder(out / step.name / pair.name)
                 check.places = _places(folder, step, check.first)
                 check.said = headline(log.read_text())
+                shapes = (row["key"] for row in report["rows"] if row["excuse"] == SHAPE)
+                check.reshaped = next(shapes, "")
+                if check.reshaped:
+                    check.reshaped_places = _places(folder, step, check.reshaped)
         else:
             check.status, check.said = 2, _last_words(log)
         return check
