@@ -36,7 +36,6 @@ from step3_loss.check_step3 import STEP as LOSS
 from step4_backward.check_step4 import STEP as BACKWARD
 
 STEPS = (FORWARD, LOSS, BACKWARD)
-IN_TRAIN_MODE = (FORWARD, BACKWARD)
 NEW = ("-m", "common.new")
 LONGEST = 300  # characters of a sentence that is kept
 END_OF_TABLE = "└"  # how the last line of a check's table begins
@@ -100,11 +99,13 @@ class Gallery:
 
     cache    where environments, pairs, logs and results are
     threads  of each process
+    steps    those that are run
     """
 
     cache: Path
     findings: tuple[Finding, ...] = ()
     threads: int = 1
+    steps: tuple[int, ...] = tuple(step.number for step in STEPS)
     children: set = field(default_factory=set)  # processes that run now
 
     def of(self, line: Line) -> list[Finding]:
@@ -120,7 +121,7 @@ class Gallery:
         """A hash of all that a pair's result depends on."""
         pins = {name: environments.place(name, self.cache).name for name in line.environments}
         mends = [(finding.mends, finding.arguments) for finding in self.of(line)]
-        return sha256(line.words, line.by_hand, pins, mends, sources())
+        return sha256(line.words, line.by_hand, pins, mends, sorted(self.steps), sources())
 
     def run(self, line: Line) -> Result:
         """Run a pair, as published and with its mends, and keep what came of it."""
@@ -185,11 +186,13 @@ class Gallery:
             path.write_text(edit.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
         pythons = _pythons(words)
         for step in STEPS:
-            outcome.checks.append(self._check(step, pair, pythons, base))
-        if outcome.checks[0].status != 2:
+            if step.number in self.steps and all(check.status != 2 for check in outcome.checks):
+                outcome.checks.append(self._check(step, pair, pythons, base))
+        if all(check.status != 2 for check in outcome.checks):
             first = self._check(FORWARD, pair, pythons, base, train=True)
             outcome.checks.append(first)
-            if first.status == 2 or _differs_in_train_mode(base / "train"):
+            other = first.status == 2 or _differs_in_train_mode(base / "train")
+            if BACKWARD.number in self.steps and other:
                 outcome.checks.append(self._check(BACKWARD, pair, pythons, base, train=True))
         outcome.seconds += sum(check.seconds for check in outcome.checks)
         outcome.cpu_seconds += sum(check.cpu_seconds for check in outcome.checks)
