@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -185,6 +186,17 @@ def test_a_gallery_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     changed = [replace(lines[0], words=("--torch", "y")), *lines[1:]]
     gallery.run_all(Gallery(tmp_path / "cache"), changed, 1)
     assert ran[4:] == ["a"]
+
+
+def test_a_gallery_that_is_stopped_starts_nothing_more(tmp_path):
+    one = Gallery(tmp_path)
+    late = threading.Timer(0.5, one.stop)
+    late.start()
+    with pytest.raises(InterruptedError):
+        one._python(["-c", "import time; time.sleep(60)"], tmp_path / "log")
+    with pytest.raises(InterruptedError):
+        one._python(["-c", ""], tmp_path / "log")
+    assert not one.children
 
 
 def test_a_mend_is_tried_where_its_pair_is_red_and_nowhere_else(tmp_path, monkeypatch):

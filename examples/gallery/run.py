@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,6 +108,7 @@ class Gallery:
     threads: int = 1
     steps: tuple[int, ...] = tuple(step.number for step in STEPS)
     children: set = field(default_factory=set)  # processes that run now
+    stopping: threading.Event = field(default_factory=threading.Event)
 
     def of(self, line: Line) -> list[Finding]:
         """The findings about a pair."""
@@ -146,7 +148,8 @@ class Gallery:
         return result
 
     def stop(self) -> None:
-        """End what runs now."""
+        """End what runs now, and start nothing more."""
+        self.stopping.set()
         for child in list(self.children):
             child.stop()
 
@@ -228,6 +231,8 @@ class Gallery:
 
     def _python(self, words: Sequence[str], log: Path) -> tuple[int, float, float]:
         """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds."""
+        if self.stopping.is_set():
+            raise InterruptedError("the gallery was stopped")
         values = environment()
         values["OMP_NUM_THREADS"] = str(self.threads)
         began = time.monotonic()
@@ -240,6 +245,8 @@ class Gallery:
             finally:
                 self.children.discard(child)
                 child.let_go()
+        if self.stopping.is_set():  # it did not end by itself
+            raise InterruptedError("the gallery was stopped")
         seconds = time.monotonic() - began
         return child.returncode, seconds, usage.ru_utime + usage.ru_stime
 
