@@ -155,8 +155,8 @@ def test_a_page_counts_and_names_what_came_of_the_pairs(tmp_path):
     mend = Edit("a/b.py", "x = 2", "x = 1", "paddle")
     finding = Finding("f", ("red",), "theirs", "A <b>.", "t: 1", "p: 2", mends=(mend,))
     told = page.render("page.md.j2", lines, [result("green"), red, broken], [finding])
-    assert "3 pairs: 1 are the same model, 1 are not, 1 could not be compared" in told
-    assert "2 needed nothing by hand" in told and "broken needed convert" in told
+    assert "3 pairs: 1 aligned, 1 not aligned, 1 that could not be compared" in told
+    assert "2 of 3 needed nothing by hand" in told and "broken needed convert" in told
     assert "| `red` | **DIVERGED** |" in told and "**A <b>.**" in told
     assert "value of another shape: `pool`" in told
     assert "With this change: step 1 ROUNDING." in told and "Not looked into yet" in told

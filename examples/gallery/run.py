@@ -115,9 +115,15 @@ class Gallery:
         return [finding for finding in self.findings if line.name in finding.pairs]
 
     def kept(self, line: Line) -> Result | None:
-        """What came of a pair, if nothing that it depends on has changed since."""
+        """What came of a pair, if nothing that it depends on has changed since.
+
+        What could not be compared is tried again: memory may have run out.
+        """
         result = read_result(self.cache / "results" / f"{line.name}.json")
-        return result if result is not None and result.key == self.key(line) else None
+        if result is None or result.key != self.key(line):
+            return None
+        outcomes = (result.as_published, result.mended or result.as_published)
+        return None if 2 in [outcome.status for outcome in outcomes] else result
 
     def key(self, line: Line) -> str:
         """A hash of all that a pair's result depends on."""
