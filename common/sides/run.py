@@ -18,6 +18,7 @@ from common.logs.sidecar import OWN
 from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
+from common.pair.half import rounded
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
 from common.pair.windows import part_of
@@ -119,7 +120,8 @@ class Run:
             named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
             self.inputs = dict(named)
         else:
-            self.inputs = pair.inputs(case, request.preset, request.seed)
+            inputs = pair.inputs(case, request.preset, request.seed)
+            self.inputs = {key: rounded(values, request.dtype) for key, values in inputs.items()}
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = load_model_file(pair, side, dtype)
         if job.transplant:

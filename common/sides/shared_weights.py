@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
+from common.pair.half import rounded
 from common.pair.pairs import STIRRED, WORDS
 from common.sides.model_file import load_model_file
 from common.sides.run import Job
@@ -38,6 +39,7 @@ def make_weights(job: Job) -> None:
             path = stored_weights(job.pair, request.published, request.weights)
             state = weights.load_state(path)
             weights.check_state(request.weights, state, owners)
+        state = {key: rounded(values, request.dtype) for key, values in state.items()}
         job.states.save(files.weights(case.name), state, owners)
 
 

@@ -31,12 +31,15 @@ from common.logs.result_folder import (
     FLOAT32,
     FLOAT64,
     FREE_EXACT,
+    HALF_STEP,
+    HALF_STEP64,
     SINGLE_STEP,
     UNFORCED,
     WHOLE,
     ResultFolder,
 )
 from common.logs.sidecar import read_sidecar, write_sidecar
+from common.pair.half import HALF
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
@@ -151,7 +154,8 @@ class Twin:
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
-        return self.dtypes(request) if callable(self.dtypes) else self.dtypes
+        dtypes = self.dtypes(request) if callable(self.dtypes) else self.dtypes
+        return tuple(request.dtype if dtype == "float32" else dtype for dtype in dtypes)
 
 
 def main(side: ModuleType, *arguments, **options) -> int:
@@ -270,8 +274,14 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         if side == "torch" and aligned and forced is None:
             forced = session.choices
             weights.save_state(choices_path, forced)
-        if dtype == "float32" and session.flips:
+        if dtype != "float64" and session.flips:
             write(UNFORCED, dtype, None, probing=False)
+    if request.dtype in HALF and aligned and not no_float64:
+        # What each module makes by itself of the reference's values in half precision.
+        with reference_values(files, job.stem, (FLOAT32,)) as reference:
+            write(HALF_STEP64, "float64", forced, reference)
+            if side == "paddle":
+                write(HALF_STEP, request.dtype, forced, reference)
 
 
 def _site() -> str:

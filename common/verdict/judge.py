@@ -112,6 +112,9 @@ def judge_logs(
     local64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     exact64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     free64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    step_ref64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    step_cand64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    step_cand: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     batch: int | Mapping[str, int | None] | None = None,
     step: object = "",
     model: str = "",
@@ -129,6 +132,8 @@ def judge_logs(
     exact64        the same run with Paddle's inexact operators computed exactly: it shows which
                    differences are theirs
     free64         such a run that is fed nothing: whether they explain all that is off
+    step_*         both float64 runs, and the candidate's in half precision, whose modules are fed
+                   the reference's values in half precision
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
     until_off      end with the first row that shows that single-step logs will be wanted: it is not
                    HARMLESS, and decides
@@ -139,6 +144,7 @@ def judge_logs(
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
     sources |= dict(exact64=exact64, free64=free64)
+    sources |= dict(step_ref64=step_ref64, step_cand64=step_cand64, step_cand=step_cand)
     with ExitStack() as stack:
         logs = Logs(stack, sources)
         judgement = Judgement(cases=logs.cases)
