@@ -15,8 +15,8 @@ import typing
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.pair.half import HALF
 from common.system.errors import UserError
+from common.system.half import HALF
 from common.system.json_file import load_json, write_json
 
 PHASES = ("first", "full", "self")  # of step 5

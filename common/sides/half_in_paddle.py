@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import paddle
 
-from common.pair.half import HALF
 from common.sides.session import current
+from common.system.half import HALF
 from common.system.tree import tree_leaves, tree_map
 
 _HALF = (paddle.bfloat16, paddle.float16)

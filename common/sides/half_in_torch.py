@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import torch
 from torch.overrides import TorchFunctionMode
 
-from common.pair.half import HALF
 from common.sides.session import current
+from common.system.half import HALF
 from common.system.tree import tree_leaves
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 import paddle
 
-from common.pair.half import HALF
+from common.system.half import HALF
 from common.system.errors import UserError
 
 NAME = "paddle"

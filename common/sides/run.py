@@ -18,7 +18,6 @@ from common.logs.sidecar import OWN
 from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
-from common.pair.half import rounded
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
 from common.pair.windows import part_of
@@ -26,6 +25,7 @@ from common.sides.model_file import load_model_file
 from common.sides.session import Session, current
 from common.sides.suited import Suited
 from common.system.errors import UserError
+from common.system.half import rounded
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
 from common.weights.layers import count_values, own_parameters

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
-from common.pair.half import rounded
 from common.pair.pairs import STIRRED, WORDS
 from common.sides.model_file import load_model_file
 from common.sides.run import Job
 from common.sides.sizes import measuring
 from common.sides.suited import Suited
+from common.system.half import rounded
 from common.system.json_file import load_json
 from common.weights import states as weights
 from common.weights.noise import perturbed

@@ -39,7 +39,6 @@ from common.logs.result_folder import (
     ResultFolder,
 )
 from common.logs.sidecar import read_sidecar, write_sidecar
-from common.pair.half import HALF
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
@@ -50,6 +49,7 @@ from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, save
 from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import UserError
+from common.system.half import HALF
 from common.system.memory import give_back_freed_memory, keep_freed_memory
 from common.system.npz import read_npz
 from common.system.processes import watch

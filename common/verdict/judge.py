@@ -17,6 +17,7 @@ import numpy as np
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
+from common.system.half import EPSILONS
 from common.verdict.adam import AdamNoise, step_of
 from common.verdict.causes import (
     A_CLIPPED_LOSS,
@@ -31,6 +32,7 @@ from common.verdict.causes import (
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.comparable import mismatch
 from common.verdict.context import Context, InheritedNoise, LongestSum
+from common.verdict.half import BY_ITSELF, Half
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside, is_inside
 from common.verdict.kinks import Kinks
@@ -178,6 +180,9 @@ def judge_logs(
         if not strict:
             judgement.notes += inside.settle(judgement.rows)
         inside.settle_carried(judgement.rows)
+        half = Half(logs)
+        if half.on:
+            judgement.notes += half.judge(judgement.rows, inside.keys)
         judgement.arranged, judgement.asks_free = inside.arranged, inside.asks_free
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
@@ -186,7 +191,8 @@ def judge_logs(
 
 def _is_harmless(row: Row) -> bool:
     """True for a row that need not be traced to where it starts."""
-    return row.verdict in HARMLESS or row.excuse == A_CLIPPED_LOSS
+    known = row.excuse == A_CLIPPED_LOSS or row.measure.startswith(BY_ITSELF)
+    return row.verdict in HARMLESS or known
 
 
 class _Case:
@@ -390,6 +396,7 @@ class JudgeOfRows:
         case = self.case_of(key)
         forward = not key.kind and ref64 is not None
         return Context(
+            epsilon=EPSILONS.get(self.logs.sidecars["ref32"].dtype, EPSILONS["float32"]),
             kind_scale=self.kind_scales.get(key.group),
             batch=None if key.kind or key.is_optimizer else self.batch_of(key),
             optimizer=(key.kind or "loss") if key.is_optimizer else "",

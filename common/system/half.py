@@ -8,6 +8,7 @@ import numpy as np
 HALF = ("bfloat16", "float16")
 # The spacing of each precision at 1.
 EPSILONS = {"float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
+SMALLEST = {"bfloat16": 2.0**-133, "float16": 2.0**-24}  # above 0
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
