@@ -40,9 +40,8 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
     if row.verdict == "INVALID":
         return row.note or "it cannot be compared"
     if row.measure.startswith(BY_ITSELF):
-        named = (
-            f"{printable(Key.parse(row.key, cases).site)}{f' ({class_name})' * bool(class_name)}"
-        )
+        site = printable(Key.parse(row.key, cases).site)
+        named = f"{site} ({class_name})" if class_name else site
         return f"fed torch's half precision values, Paddle is less exact at {named}"
     if row.verdict == "PRECISION":
         return "the same function, but Paddle's float32 is much less exact here"

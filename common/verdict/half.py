@@ -57,6 +57,13 @@ _MOVING = frozenset(
 )
 
 
+# What models compute in float32 where all else is in half precision.
+_LIFTED = frozenset(
+    "softmax exp log logsumexp sum mean var std pow rsqrt sqrt norm layer_norm rms_norm batch_norm "
+    "group_norm cumsum prod cos sin sigmoid cross_entropy nll_loss".split()
+)
+
+
 @dataclass(frozen=True)
 class _Errors:
     """How large the error of one tensor is, in three ways."""
@@ -146,16 +153,21 @@ class Half:
         reference, epsilon = _errors(own, exact), EPSILONS[self.dtype]
         # Of few values, or few that count, the measured size is chance.
         values = 1.0 + tolerance("half_spread") / np.sqrt(_effective(own))
-        vectors = 1.0 + tolerance("half_spread") / np.sqrt(_effective(_along(own, exact)))
+        along = _along(own, exact)
+        vectors = 1.0 + tolerance("half_spread") / np.sqrt(_effective(along))
         factor = tolerance("half_caused" if caused else "half")
         least = SMALLEST[self.dtype]
         rounds = reference.rms > tolerance("half_exact") * epsilon * rms(exact)
         once = 0.0 if rounds or not row.inside else epsilon / 2
         length = exact.shape[-1] if exact.ndim else 1
+        # What single roundings make of it, each by itself; of one vector it is small by chance.
+        size = rms(exact)
+        chance = reference.rms / size / np.sqrt(length) if size else 0.0
+        chance *= 1.0 + 2.0 * tolerance("half_spread") / np.sqrt(along.size)
         return _Errors(
-            max(factor * values * reference.rms, once * rms(exact), least),
+            max(factor * values * reference.rms, once * size, least),
             max(2.0 * factor * values * reference.max, 2.0 * once * np.abs(exact).max(), least),
-            max(factor * vectors * reference.along, 2.0 * once / np.sqrt(length), 1e-12),
+            max(factor * vectors * reference.along, factor * chance, 2 * once / np.sqrt(length)),
         )
 
     def narrower(self, key: Key) -> list[str]:
@@ -170,11 +182,21 @@ class Half:
         if name is None:
             return []
         ref, cand = (_widths(side.get(f"{key.case}{name}", {})) for side in self.computed)
-        return [
+        found = [
             f"{operator} is on {cand[operator]} in Paddle, on {ref[operator]} in torch"
             for operator in cand
             if operator in ref and _is_narrower(cand[operator], ref[operator])
         ]
+        # A softmax on one side may be an exponential and a sum on the other.
+        lifted = {o: kind for o, kind in ref.items() if o in _LIFTED and kind not in HALF}
+        on_half = [o for o, kind in cand.items() if o in _LIFTED and kind in HALF]
+        if lifted and on_half and not any(o in _LIFTED and k not in HALF for o, k in cand.items()):
+            operator, kind = next(iter(lifted.items()))
+            found = found or [
+                f"{operator} is on {kind} in torch; Paddle has {' and '.join(on_half)} on "
+                f"{cand[on_half[0]]} there"
+            ]
+        return found
 
 
 def _within(modules: Mapping[str, int], case: str) -> frozenset[str]:
