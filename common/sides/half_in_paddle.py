@@ -113,9 +113,9 @@ class Emulation:
                 return self._cast_all(
                     result, {paddle.float32: half, paddle.float64: paddle.float32}
                 )
-            except (RuntimeError, ValueError, TypeError):
+            except (RuntimeError, ValueError, TypeError) as error:
                 if not any(norm in plain for norm in _NORMS):
-                    raise
+                    raise _unlike(plain, floats) from error
         result = own(*self._wide(list(arguments)), **self._wide(options))
         return self._cast_all(result, {paddle.float32: half})
 
@@ -146,6 +146,12 @@ class Emulation:
         own(copy, *self._wide(others), **self._wide(options))
         paddle.assign(self._cast(copy, first.dtype), first)
         return first
+
+
+def _unlike(name: str, types: list) -> TypeError:
+    """The error of an operator that does not take tensors of such types together."""
+    told = " and ".join(dict.fromkeys(str(kind).replace("paddle.", "") for kind in types))
+    return TypeError(f"Paddle's {name} does not take tensors of {told} together")
 
 
 def _is_type(value: object) -> bool:

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import numpy as np
 import paddle
 
-from common.system.half import HALF
 from common.system.errors import UserError
+from common.system.half import HALF
 
 NAME = "paddle"
 VERSION = paddle.__version__
@@ -57,7 +57,6 @@ def tensor(values):
     values = np.array(values, wanted.get(values.dtype.kind, values.dtype))
     made = paddle.to_tensor(values)  # twin: how a tensor is made
     return made.astype(dtype) if half else made  # twin: Paddle takes the dtype's name
-
 
 
 def device():

@@ -43,7 +43,7 @@ from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
 from common.sides.compat import forbid_compat
-from common.sides.places import of_framework_file
+from common.sides.places import is_instrument, of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, read_folders, save
@@ -341,6 +341,8 @@ def error_sentence(error: Exception) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if not of_framework_file(frame.filename)
     ]
+    # What stands in a framework's place, such as an emulated operator, is not where it happened.
+    frames = [frame for frame in frames if not is_instrument(frame.filename)] or frames
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
         return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
