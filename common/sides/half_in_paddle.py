@@ -7,14 +7,16 @@ or that there is none, the framework says itself: it is asked with float32 for h
 float64 for float32.
 """
 
+import ctypes
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import paddle
 
 from common.sides.session import current
-from common.system.half import HALF
+from common.system.half import HALF, rounded
 from common.system.tree import tree_leaves, tree_map
 
 _HALF = (paddle.bfloat16, paddle.float16)
@@ -23,6 +25,10 @@ _NORMS = ("batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm")
 _METHODS = (
     "add radd sub rsub mul rmul truediv rtruediv div rdiv pow rpow mod floordiv matmul neg "
     "eq ne lt le gt ge"
+)
+# Their gradients are computed from their results, which a kernel has rounded by then.
+_FROM_RESULT = frozenset(
+    "exp expm1 sqrt rsqrt reciprocal tanh sigmoid softmax log_softmax logsumexp".split()
 )
 _EXACT = ("cast", "share_data", "check_numerics")  # each has a kernel, or changes no value
 _VAR = paddle.base.core.VarDesc.VarType
@@ -117,6 +123,8 @@ class Emulation:
                 if not any(norm in plain for norm in _NORMS):
                     raise _unlike(plain, floats) from error
         result = own(*self._wide(list(arguments)), **self._wide(options))
+        if plain in _FROM_RESULT and not result.stop_gradient:
+            _round(result, str(half).replace("paddle.", ""))
         return self._cast_all(result, {paddle.float32: half})
 
     def _wide(self, values, more=None):
@@ -132,7 +140,9 @@ class Emulation:
 
     def _cast_all(self, values, casts):
         def change(path, value):
-            return self._cast(value, casts[value.dtype]) if value.dtype in casts else value
+            if value.dtype not in casts or not value._is_initialized():  # such as einsum's caches
+                return value
+            return self._cast(value, casts[value.dtype])
 
         return tree_map(values, change, paddle.is_tensor)
 
@@ -152,6 +162,13 @@ def _unlike(name: str, types: list) -> TypeError:
     """The error of an operator that does not take tensors of such types together."""
     told = " and ".join(dict.fromkeys(str(kind).replace("paddle.", "") for kind in types))
     return TypeError(f"Paddle's {name} does not take tensors of {told} together")
+
+
+def _round(tensor, dtype: str) -> None:
+    """Round a float32 tensor's values where they are: what its gradient has kept of it, too."""
+    address = ctypes.cast(tensor.data_ptr(), ctypes.POINTER(ctypes.c_float))
+    values = np.ctypeslib.as_array(address, (int(tensor.size),))
+    values[:] = rounded(values, dtype)
 
 
 def _is_type(value: object) -> bool:
