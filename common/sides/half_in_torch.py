@@ -27,7 +27,7 @@ class _Watch(TorchFunctionMode):
             leaves = (value for _, value in tree_leaves(given, torch.is_tensor))
             floats = [str(v.dtype).replace("torch.", "") for v in leaves if v.is_floating_point()]
             if floats and isinstance(options.get("dtype"), torch.dtype):  # it is cast to that first
-                floats.append(str(options["dtype"]).replace("torch.", ""))
+                floats = [str(options["dtype"]).replace("torch.", "")]
             if floats:
                 current().note_computed(name, floats)
         return function(*arguments, **options)

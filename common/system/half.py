@@ -28,3 +28,11 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
         up = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     exact = np.where(np.isfinite(values), up & np.uint32(0xFFFF0000), bits)
     return exact.astype(np.uint32).view(np.float32).reshape(values.shape).astype(values.dtype)
+
+
+def overflowing(half: np.ndarray | None, values: np.ndarray | None) -> np.ndarray | None:
+    """The values with infinity where half precision had none so large, as a mask's may be."""
+    if half is None or values is None or values.dtype.kind != "f" or half.shape != values.shape:
+        return values
+    over = np.isinf(half) & (np.abs(values) > 65504.0)
+    return np.where(over, half.astype(values.dtype), values) if over.any() else values

@@ -204,9 +204,9 @@ def _within(modules: Mapping[str, int], case: str) -> frozenset[str]:
 
 
 def _widths(computed: Mapping[str, int]) -> dict[str, str]:
-    """Operator -> the widest type of the floats that it was given in a module, where it computes.
+    """Operator -> the narrowest type of float that it was given in a module, where it computes.
 
-    The narrowest of its calls: one call on a narrow type is enough to round.
+    One narrow operand is enough: it was rounded to be that.
     """
     found: dict[str, str] = {}
     for said in computed:
@@ -215,9 +215,9 @@ def _widths(computed: Mapping[str, int]) -> dict[str, str]:
         types = [kind for kind in types if kind in _TYPES]
         if operator in _MOVING or not types:
             continue
-        widest = min(types, key=_TYPES.index)
-        if operator not in found or _is_narrower(widest, found[operator]):
-            found[operator] = widest
+        narrowest = max(types, key=_TYPES.index)
+        if operator not in found or _is_narrower(narrowest, found[operator]):
+            found[operator] = narrowest
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
-from common.system.half import EPSILONS
+from common.system.half import EPSILONS, HALF, overflowing
 from common.verdict.adam import AdamNoise, step_of
 from common.verdict.causes import (
     A_CLIPPED_LOSS,
@@ -234,6 +234,7 @@ class JudgeOfRows:
             batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
         self.batch = batch
         self.strict = strict
+        self.half = logs.sidecars["ref32"].dtype or ""
         if scales is None:
             scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
         self.kind_scales = scales
@@ -332,6 +333,8 @@ class JudgeOfRows:
             if row is not None:
                 return row
         arrays = [self.logs.get(name, key) for name in _FOUR]
+        if self.half in HALF:
+            arrays[2:] = map(overflowing, arrays[:2], arrays[2:])
         row = self.judged(key, arrays)
         case = self.case_of(key)
         if arrays[2] is not None and not key.kind and not key.is_step:
@@ -396,7 +399,7 @@ class JudgeOfRows:
         case = self.case_of(key)
         forward = not key.kind and ref64 is not None
         return Context(
-            epsilon=EPSILONS.get(self.logs.sidecars["ref32"].dtype, EPSILONS["float32"]),
+            epsilon=EPSILONS.get(self.half, EPSILONS["float32"]),
             kind_scale=self.kind_scales.get(key.group),
             batch=None if key.kind or key.is_optimizer else self.batch_of(key),
             optimizer=(key.kind or "loss") if key.is_optimizer else "",

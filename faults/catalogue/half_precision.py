@@ -8,8 +8,8 @@ from functools import partial
 from faults.fault import CASTS, in_model
 
 _half = in_model(CASTS)
-bfloat16 = partial(_half, arguments=("--dtype", "bfloat16"))
-float16 = partial(_half, arguments=("--dtype", "float16"))
+bfloat16 = partial(_half, arguments=("--preset", "half", "--dtype", "bfloat16"))
+float16 = partial(_half, arguments=("--preset", "half", "--dtype", "float16"))
 
 RMS = (
     'wide = x.astype("float32")\n        '
@@ -17,10 +17,9 @@ RMS = (
 )
 SOFTMAX = 'return F.softmax(scores, axis=-1, dtype="float32").astype(scores.dtype)'
 BY_HAND = (
-    "powers = ({0} - {0}.max(-1, keepdim=True)).exp()\n        "
-    "{1} powers / powers.sum(-1, keepdim=True)"
+    "powers = (scores - scores.max(-1, keepdim=True)).exp()\n        "
+    "return powers / powers.sum(-1, keepdim=True)"
 )
-RELATIVE = "weights = F.softmax(scores.astype(paddle.float32), axis=-1).type_as(scores)"
 WIDE = 'wide = x.astype("float32")\n        centred'
 DEVIATION = "paddle.sqrt(centred.square().mean(-1, keepdim=True) + 1e-5)"
 ATTENDED = "x = x + self.attention(self.norm1(x), mask)"
@@ -54,16 +53,8 @@ FAULTS = [
         "half-softmax",
         "a softmax written out in bfloat16 for one in float32",
         SOFTMAX,
-        BY_HAND.format("scores", "return"),
-        "decoder/blocks.0.attention.out:in/0",
-        area="attention",
-    ),
-    bfloat16(
-        "half-softmax-relative",
-        "a softmax written out in bfloat16, behind a relative bias",
-        RELATIVE,
-        BY_HAND.format("scores", "weights ="),
-        "relative/blocks.0.attention.out:in/0",
+        BY_HAND,
+        "decoder/blocks.1.attention.out:in/0",
         area="attention",
     ),
     bfloat16(
@@ -71,7 +62,7 @@ FAULTS = [
         "rotary angles rounded to bfloat16 before their cosines",
         'angles = self.angles[: x.shape[2]].astype("float32")',
         "angles = self.angles[: x.shape[2]].astype(x.dtype)",
-        "decoder/blocks.0.attention.out:in/0",
+        "decoder/blocks.0.attention.rotary",
         area="positions, padding",
     ),
     bfloat16(
@@ -79,7 +70,7 @@ FAULTS = [
         "rotary frequencies kept in bfloat16",
         "inverse = 1.0 / (base**steps)",
         "inverse = 1.0 / (base**steps).astype(paddle.get_default_dtype())",
-        "decoder/blocks.0.attention.out:in/0",
+        "long/blocks.0.attention.rotary",
         area="positions, padding",
     ),
     bfloat16(
@@ -106,14 +97,6 @@ FAULTS = [
         "    return paddle.stack([angles.sin(), angles.cos()], -1).flatten(1)",
         "tables/blocks.0.attention.qkv:in/0",
         area="positions, padding",
-    ),
-    bfloat16(
-        "half-slopes",
-        "slopes and distances rounded to bfloat16 before their product",
-        "near = (_SLOPES.reshape([-1, 1, 1]) * distances(T)).astype(x.dtype)",
-        "near = _SLOPES.reshape([-1, 1, 1]).astype(x.dtype) * distances(T).astype(x.dtype)",
-        "tables/blocks.0.attention",
-        area="attention",
     ),
     float16(
         "half-residual",
