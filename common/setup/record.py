@@ -14,7 +14,7 @@ from common.system.json_file import load_json, write_json
 
 RECORD = ".new.json"
 _LISTS = ("input", "set", "torch_set", "paddle_set")
-_PATHS = ("config", "torch_python", "paddle_python")
+_PATHS = ("config", "torch_python", "paddle_python", "paconvert_python")
 _SPECS = ("torch", "paddle", "torch_config", "paddle_config")
 _FLAGS = ("loader",)
 
