@@ -220,7 +220,7 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
             "        super().__init__()",
             laid_out(f"        self.network = {made[0]}", made[1], made[2]),
             "",
-            f"    def forward(self, {', '.join(names)}):",
+            laid_out("    def forward(", ["self", *names], "):"),
             *lines,
             back,
         ]
