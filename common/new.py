@@ -166,7 +166,7 @@ def _of_two(given: argparse.Namespace) -> int:
     asked = _asked(given)
     words = words_of(given)
     target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
-    former = read_record(target)["texts"] if given.update else {}
+    former = read_record(target)["texts"] if given.update else None
     with _work_beside(target) as work, report.progress() as on_progress:
         made = make_pair(asked, work, target, given.update, on_progress)
         if given.update:

@@ -104,7 +104,7 @@ def make_pair(
     arguments = asked.arguments
     plan = Plan(arguments.shared, arguments.own, asked.inputs, sides, matched, loss, places)
     proposal = Proposal()
-    write_pair(work, _texts(plan, proposal, False), [], {})
+    write_pair(work, _texts(plan, proposal, False), [])
     if not problem:
         on_progress("which weights are which")
         proposal = of_pair(work, asked.chosen["torch"], asked.chosen["paddle"], asked.seed)
