@@ -81,7 +81,8 @@ class Inside:
         for i, row in matched.items():
             rows[i] = row
         off = [i for i in off if i not in matched]
-        if aligned and any(rows[i].origin and not _cannot(rows[i]) for i in off):
+        starts = any(rows[i].origin and not _cannot(rows[i]) for i in off)
+        if aligned and (starts or self._carries_no_number(rows)):
             aligned = self._explained_by_operators(rows)
         for i in off:
             why = self._why(self._keys[i])
@@ -125,6 +126,18 @@ class Inside:
         if self.asks_free:
             return False
         return not any(self.gap_in_free_run(row, key)[0] for row, key in carried)
+
+    def _carries_no_number(self, rows: Sequence[Row]) -> bool:
+        """Whether something that decides is CARRIED and is no number on one side alone.
+
+        No operator's rounding makes NaN or infinity.
+        """
+        for row, key in zip(rows, self._keys, strict=True):
+            if row.verdict == "CARRIED" and not row.inside:
+                ref, cand = (self._logs.get(name, key) for name in self._runs)
+                if np.isfinite(ref).all() != np.isfinite(cand).all():
+                    return True
+        return False
 
     def gap_in_free_run(self, row: Row, key: Key) -> tuple[bool, float]:
         """Whether a row is off in that float64 run of the candidate, and how far."""
