@@ -30,6 +30,7 @@ STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 
 # Why a value is INSIDE.
 MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other values"
+TYPE = "the same integers in another type"
 
 
 def is_inside(key: Key, logs: Logs) -> bool:
@@ -89,7 +90,7 @@ class Inside:
             cut = self._lost(self._keys[i]) or self._keys[i].local == "p"  # or no dropout there
             lacking = _cannot(rows[i]) and why == MISSING and not cut
             unlike = _cannot(rows[i]) and why == SHAPE
-            if aligned or lacking or unlike and not self._rearranged(i, rows):
+            if aligned or lacking or why == TYPE or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
         return _said(rows, list(matched.values()), aligned)
 
@@ -224,6 +225,8 @@ class Inside:
         shapes = {self._logs.shape(name, key) for name in self._runs}
         if len(shapes) > 1 or ref.dtype.kind != cand.dtype.kind:
             return SHAPE
+        if ref.dtype != cand.dtype and ref.dtype.kind in "iu" and np.array_equal(ref, cand):
+            return TYPE
         return ORDER if same_elements(ref, cand) else VALUES
 
     def _matched(self, key: Key, row: Row, anywhere: bool) -> Row | None:
