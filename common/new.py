@@ -1,9 +1,19 @@
-"""Lay out an empty pair, which runs at once: then five edits make it yours.
+"""Set up a pair: of two models that are named, down to step 1's verdict; or an empty one.
 
-    python -m common.new NAME [--folder DIR]
+    python -m common.new NAME --torch SPEC --paddle SPEC --input NAME=KIND:SHAPE[:LIMIT] …
+    python -m common.new NAME
 
-Writes DIR/NAME (by default ./NAME) with case.py, torch_model.py and paddle_model.py.  What is there
-already is never touched.
+SPEC is package.module:Class or path/file.py:Class, or a function that builds.  Both are built and
+run once, their weights and outputs are matched, and DIR/NAME (by default ./NAME) gets case.py,
+torch_model.py and paddle_model.py, which import what was named.  Then step 1 runs, whose exit
+status is this command's.
+
+    python -m common.new resnet18 --torch torchvision.models:resnet18 \\
+        --paddle paddle.vision.models:resnet18 --input x=float32:2,3,64,64 --set num_classes=10
+
+KIND is float32, float64, int64 (below LIMIT), bool, mask (1 = keep, rows of unequal length) or
+labels (below LIMIT, for the loss).  Without --torch and --paddle the three files are a pair that
+runs at once, and five edits make it yours.  What is there already is never touched.
 """
 
 import sys
@@ -15,17 +25,36 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
     begin("numpy", "rich")
 
+import argparse
+import importlib
 import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
+import numpy as np
+
+from common.check.command_line import check
 from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import CheckOptions
 from common.pair.pairs import built_in_models
+from common.pair.request import RunRequest
+from common.report import terminal as report
+from common.setup.described import describe
+from common.setup.inputs import Input, parse_inputs
+from common.setup.loss import choose_loss
+from common.setup.outputs import match_outputs
+from common.setup.own_files import linked, make_links, places_of
+from common.setup.remarks import remarks
+from common.setup.spec import Arguments, Spec, parse_spec, read_arguments
+from common.setup.thin import Plan, case_text, inputs_text, model_text
 from common.system.checkout import ROOT
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.interpreters import interpreter
 
 TEMPLATE = ROOT / "common" / "pair" / "template"
 FILES = ("case.py", "torch_model.py", "paddle_model.py")
@@ -40,9 +69,43 @@ EDITS = """Five edits, each marked by its number in the files:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns 0, or 2 where nothing was written."""
+    """The command; returns step 1's exit status, 0 where nothing ran, 2 where nothing was made."""
     parser = Parser(__doc__, "python -m common.new")
     parser.add_argument("name", metavar="NAME", help="of the folder, and of the model in the logs")
+    several = {"action": "extend", "nargs": "+", "default": []}
+    for side, said in zip(SIDES, ("the reference", "the port"), strict=True):
+        parser.add_argument(
+            f"--{side}", metavar="SPEC", help=f"{said}: --{side} package.module:Class"
+        )
+    parser.add_argument(
+        "--input",
+        metavar="NAME=KIND:SHAPE[:LIMIT]",
+        help="those that forward and the loss take: --input input_ids=int64:2,12:50",
+        **several,
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="both sides' arguments: --config config.json"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        help="further arguments of both: --set num_classes=10 dropout=0.0",
+        **several,
+    )
+    for side in SIDES:
+        parser.add_argument(
+            f"--{side}-set",
+            metavar="KEY=VALUE",
+            help=f"of that side alone: --{side}-set dropout=0.0",
+            **several,
+        )
+    for side in SIDES:
+        parser.add_argument(
+            f"--{side}-config",
+            metavar="SPEC",
+            help="the class that these make, where the model's own does not name it",
+        )
+    parser.take("seed", "torch-python", "paddle-python")
     parser.add_argument(
         "--folder",
         type=Path,
@@ -50,12 +113,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="where to put it, by default here: --folder ~/pairs",
     )
+    parser.add_argument("--no-check", action="store_true", help="do not run step 1: --no-check")
     given = parser.take("debug").parse_args(arguments)
-    return guarded(given.debug, lambda: _new(given.name, given.folder))
+    return guarded(given.debug, lambda: _new(given))
 
 
-def _new(name: str, folder: Path) -> int:
-    made = lay_out(name, folder)
+def _new(given: argparse.Namespace) -> int:
+    if given.torch or given.paddle:
+        return _of_two(given)
+    idle = [f"--{name}" for name, _ in given.typed if name not in ("folder", "debug")]
+    if idle:
+        raise UserError(f"{', '.join(idle)}: of use with --torch and --paddle alone")
+    made = lay_out(given.name, given.folder)
     model = shlex.quote(str(made))
     print(f"made {made}: {', '.join(FILES)}")
     print(EDITS)
@@ -65,11 +134,118 @@ def _new(name: str, folder: Path) -> int:
     return 0
 
 
+def _of_two(given: argparse.Namespace) -> int:
+    """Set up a pair of two models; returns the exit status of its check."""
+    for side in SIDES:
+        if not getattr(given, side):
+            raise UserError(f"--{side} is missing: name the model of both sides")
+    specs = {side: parse_spec(f"--{side}", getattr(given, side)) for side in SIDES}
+    configs = {}
+    for side in SIDES:
+        text = getattr(given, f"{side}_config")
+        configs[side] = parse_spec(f"--{side}-config", text) if text else None
+    inputs = parse_inputs(given.input)
+    if not inputs:
+        raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
+    words = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
+    asked = read_arguments(given.config, words)
+    target = _free_place(given.name, given.folder)
+    chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
+    pythons = {side: interpreter(side, chosen[side]) for side in SIDES}
+    with _made_whole(target) as work:
+        plan = _planned(given.name, specs, configs, asked, inputs, pythons, given.seed)
+        for side in SIDES:
+            make_links(linked(specs[side]), work / plan.places[side], target / plan.places[side])
+        _write(plan, work)
+    report.say(f"made {target}: {', '.join(FILES)}")
+    for line in remarks(plan):
+        report.say(f"  {line}")
+    if given.no_check:
+        model = shlex.quote(str(target))
+        report.say(f"  python step1_forward/check_step1.py --model {model}{_options(chosen)}")
+        return 0
+    return _check(target, given, chosen)
+
+
+def _planned(
+    name: str,
+    specs: Mapping[str, Spec],
+    configs: Mapping[str, Spec | None],
+    asked: Arguments,
+    inputs: Sequence[Input],
+    pythons: Mapping[str, str],
+    seed: int,
+) -> Plan:
+    """What the pair's files are to say."""
+    arrays = _drawn(inputs, asked.shared, seed)
+    with (
+        tempfile.TemporaryDirectory(prefix="new-") as work,
+        report.progress() as on_progress,
+    ):
+        sides = describe(
+            specs, configs, asked, inputs, arrays, pythons, Path(work), seed, on_progress
+        )
+    matched = match_outputs(sides["torch"], sides["paddle"])
+    loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
+    return Plan(name, asked.shared, asked.own, inputs, sides, matched, loss, places_of(specs))
+
+
+def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.ndarray]:
+    """The inputs' values, drawn by the very text that case.py gets."""
+    names: dict[str, object] = {"np": np}
+    exec(inputs_text(None, inputs, config), names)
+    return names["make_inputs"](config, seed)
+
+
+def _write(plan: Plan, folder: Path) -> None:
+    """Write the pair's files, with the names of weights that differ."""
+    texts = {f"{side}_model.py": model_text(plan, side) for side in SIDES}
+    rename, convert = _weights(plan)
+    texts["case.py"] = case_text(plan, rename, convert)
+    for file, text in texts.items():
+        (folder / file).write_text(text, encoding="utf-8")
+
+
+def _weights(plan: Plan) -> tuple[dict[str, str], str | None]:
+    """RENAME and convert of the pair."""
+    return {}, None
+
+
+def _check(target: Path, given: argparse.Namespace, chosen: Mapping[str, str | None]) -> int:
+    """Run step 1 of the pair; returns its exit status."""
+    step = importlib.import_module("step1_forward.check_step1").STEP
+    typed = [("model", ("--model", str(target)))]
+    typed += [(f"{s}-python", (f"--{s}-python", p)) for s, p in chosen.items() if p]
+    if given.seed:
+        typed.append(("seed", ("--seed", str(given.seed))))
+    options = CheckOptions(
+        run=RunRequest(seed=given.seed, debug=given.debug),
+        models=(str(target),),
+        pythons=dict(chosen),
+        typed=tuple(typed),
+    )
+    return check(step, options, None, [word for _, words in typed for word in words])
+
+
+def _options(chosen: Mapping[str, str | None]) -> str:
+    return "".join(f" --{s}-python {shlex.quote(p)}" for s, p in chosen.items() if p)
+
+
 def lay_out(name: str, folder: Path) -> Path:
     """Write the template's files into folder/name, all or nothing; returns that path.
 
     Raises UserError for a name that no folder or log can have, and where something is there.
     """
+    target = _free_place(name, folder)
+    with _made_whole(target) as work:
+        for file in FILES:
+            text = (TEMPLATE / file).read_text(encoding="utf-8")
+            (work / file).write_text(text.replace(TEMPLATE_NAME, name), encoding="utf-8")
+    return target
+
+
+def _free_place(name: str, folder: Path) -> Path:
+    """Where the pair goes; raises UserError for a name that it cannot have."""
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
         raise UserError(f"{name}: a pair's name has letters, digits, '_' and '-' only")
     if name[0] == "-" or name == "all" or name in built_in_models():
@@ -78,19 +254,24 @@ def lay_out(name: str, folder: Path) -> Path:
     target = folder / name
     if target.exists() or target.is_symlink():
         raise UserError(f"{target}: there already; take another name, or remove it yourself")
-    folder.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder))
+    return target
+
+
+@contextmanager
+def _made_whole(target: Path) -> Iterator[Path]:
+    """A folder to write to, which then takes the target's name; nothing is left where it fails."""
+    work = None
     try:
-        for file in FILES:
-            text = (TEMPLATE / file).read_text(encoding="utf-8")
-            (work / file).write_text(text.replace(TEMPLATE_NAME, name), encoding="utf-8")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        yield work
         work.chmod(0o777 & ~_umask())
         os.rename(work, target)
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from None
     finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return target
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def _umask() -> int:
