@@ -132,6 +132,8 @@ def _within(
     ps: Sequence[Unit], ts: Sequence[Unit], paddle: Structure, torch: Structure
 ) -> tuple[dict[str, str], list[Fused]]:
     """Pair the units of two groups: those of equal sizes, else what is fused or split."""
+    if len(ps) == len(ts) == 1:
+        return {ps[0].name: ts[0].name}, []
     outs = [[widths(unit)[1] for unit in group] for group in (ps, ts)]
     if sorted(outs[0]) == sorted(outs[1]):
         singles = [[[unit] for unit in group] for group in (ps, ts)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from common.setup.align import Fused, kind_of, similarity, words
-from common.setup.recipes import Cut, Joined, Key, Recipe, Turned
+from common.setup.recipes import Cut, Joined, Key, Recipe, turned
 from common.setup.structure import Structure, Unit
 from common.weights.layers import PROJECTIONS, TRANSPOSED, Owner, torch_locals
 
@@ -62,10 +62,8 @@ class Models:
                     fit.sort(key=lambda n: -similarity(words(local), words(n)))
                     locals_[local] = fit[0]
                     left.remove(fit[0])
-        turned = {
-            mine for mine, its in locals_.items() if self._is_turned(unit, mine, partner, its)
-        }
-        return Match(other, locals_, frozenset(turned))
+        other_way = (n for n, its in locals_.items() if self._is_turned(unit, n, partner, its))
+        return Match(other, locals_, frozenset(other_way))
 
     def _is_turned(self, unit: Unit, mine: str, partner: Unit, its: str) -> bool:
         """Whether a weight lies the other way, as its shape says; of a square one, its class."""
@@ -95,7 +93,7 @@ class Models:
             for mine, its in match.locals.items():
                 recipe = self.source(match.torch, its)
                 deep = len(unit.entries[mine].shape) == 3
-                made[unit.key(mine)] = Turned(recipe, deep) if mine in match.turned else recipe
+                made[unit.key(mine)] = turned(recipe, deep) if mine in match.turned else recipe
         for each in assignment.fused:
             made |= self._fused(each)
         return made
@@ -127,12 +125,12 @@ class Models:
                     if j >= len(its):
                         continue
                     recipe = self.source(name, its[j])
-                    parts.append(Turned(recipe) if _lies_in_out(partner, its[j]) else recipe)
+                    parts.append(turned(recipe) if _lies_in_out(partner, its[j]) else recipe)
                 if each.joined:
                     recipe = Joined(tuple(parts), each.groups)
                 else:
                     recipe = Cut(parts[0], each.sizes, i, each.groups)
-                made[unit.key(mine)] = Turned(recipe) if _lies_in_out(unit, mine) else recipe
+                made[unit.key(mine)] = turned(recipe) if _lies_in_out(unit, mine) else recipe
         return made
 
     def to_convert(self, assignment: Assignment) -> dict[str, Recipe]:

@@ -42,8 +42,8 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
             )
 
 
-def open_questions(found: Found, models: Models) -> Iterator[str]:
-    """What is not decided, and what to write."""
+def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
+    """What is not decided, and what to write; `told` says already what is tied or left over."""
     matches = found.assignment.matches
     seen = set()
     for pair in found.alike:
@@ -61,6 +61,8 @@ def open_questions(found: Found, models: Models) -> Iterator[str]:
         )
     for same in grouped(n for n in matches if (found.tried.gap(n, "out") or 0) > CLOSE).values():
         name, gap = same[0], found.tried.gap(same[0], "out")
+        if any(models.paddle.units[name].key(local) in told for local in matches[name].locals):
+            continue
         many = f" (and {len(same) - 1} more of its kind)" if len(same) > 1 else ""
         yield (
             f"{name}{many}: given what torch's {matches[name].torch} is given, it gives another "
@@ -77,11 +79,11 @@ def _why(names: list[str], found: Found, models: Models) -> str:
     given, gave = (_largest(tried.gap(n, what) for n in names) for what in ("in", "out"))
     reasons = []
     if given is not None and given <= CLOSE:
-        reasons.append(f"what arrives at it is what torch's is given (within {given:.0e})")
+        reasons.append(f"what arrives at it is what torch's is given ({_within(given)})")
     elif given is not None:
         reasons.append(f"{_by_name(name, match.torch)}: the sides differ before it")
     if gave is not None and gave <= CLOSE:
-        reasons.append(f"given that, it gives torch's result (within {gave:.0e})")
+        reasons.append(f"given that, it gives torch's result ({_within(gave)})")
     if not reasons:
         reasons.append(_by_name(name, match.torch))
         if partner.virtual:
@@ -106,8 +108,12 @@ def _behind(names: tuple[str, ...], found: Found) -> str:
     event = next((e for e in later if e.what == "in" or not e.unit), None)
     if event is None:
         return "by shapes and order alone"
-    agrees = f"within {event.gap:.0e}" if event.agrees else f"NOT torch's: off by {event.gap:.0e}"
+    agrees = _within(event.gap) if event.agrees else f"NOT torch's: off by {event.gap:.0e}"
     return f"so what {_place(event)} is torch's ({agrees})" if event.agrees else agrees
+
+
+def _within(gap: float) -> str:
+    return f"within {gap:.0e}" if gap else "exactly"
 
 
 def _place(event) -> str:

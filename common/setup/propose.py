@@ -7,7 +7,7 @@ NumPy only.  What is proposed is judged by common.certificate as any other.
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,22 +64,21 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
     for name, match in found.assignment.matches.items():
         names |= names_of(paddle.units[name], torch.units[match.torch], match)
     convert = convert_source(models.to_convert(found.assignment))
-    return Proposal(
-        shortest(names),
-        convert,
-        list(proofs(found, models)),
-        [*open_questions(found, models), *_not_carried(models, shortest(names), convert)],
-    )
+    rename = shortest(names)
+    told = _not_carried(models, rename, convert)
+    questions = [*open_questions(found, models, told), *filter(None, [told])]
+    return Proposal(rename, convert, list(proofs(found, models)), questions)
 
 
-def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> Iterator[str]:
-    """What is left over, or tied on one side alone, once the proposal is followed."""
+def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str:
+    """What is left over, or tied on one side alone, once the proposal is followed; else empty."""
     made: dict = {"np": np}
     exec(convert, made)  # what was written just now
     try:
         Layout(models.torch.owners, models.paddle.owners, rename, made.get("convert"))
     except UserError as error:
-        yield str(error)
+        return str(error)
+    return ""
 
 
 def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:

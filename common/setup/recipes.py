@@ -113,6 +113,19 @@ class Stacked:
 Recipe = Key | Turned | Joined | Cut | Stacked
 
 
+def turned(recipe: Recipe, deep: bool = False) -> Recipe:
+    """A recipe turned, as it is written the shortest."""
+    if isinstance(recipe, Turned):
+        return recipe.of
+    if isinstance(recipe, Cut) and isinstance(recipe.of, Turned) and not deep:
+        return Cut(recipe.of.of, recipe.sizes, recipe.part, recipe.groups, 1)
+    if isinstance(recipe, Joined) and not deep:
+        inner = tuple(part.of for part in recipe.parts if isinstance(part, Turned))
+        if len(inner) == len(recipe.parts):
+            return Joined(inner, recipe.groups, 1)
+    return Turned(recipe, deep)
+
+
 def join(parts: list, groups: int, axis: int) -> np.ndarray:
     """See Joined."""
     shapes = [part.shape for part in parts]
@@ -144,13 +157,13 @@ def keys_of(recipe: Recipe) -> list[str]:
 
 
 HELPERS = {
-    "join(": '''def join(parts, groups, axis):
+    "join": '''def join(parts, groups, axis):
     """Parts in one along an axis: cut into equal runs, and the runs of each in turn."""
     shape = parts[0].shape
     runs = [p.reshape(*shape[:axis], groups, -1, *shape[axis + 1 :]) for p in parts]
     return np.concatenate(runs, axis + 1).reshape(*shape[:axis], -1, *shape[axis + 1 :])
 ''',
-    "cut(": '''def cut(values, sizes, groups, axis):
+    "cut": '''def cut(values, sizes, groups, axis):
     """The parts of an axis whose runs stand in turn: `sizes` are the parts' own."""
     shape = values.shape
     runs = values.reshape(*shape[:axis], groups, -1, *shape[axis + 1 :])

@@ -10,7 +10,7 @@ from common.setup.align import Fused, fits
 from common.setup.assignment import Assignment, Match, Models, grouped, template
 from common.setup.trials import CLOSE, Event, Trials, Tried, distance
 
-_MOST_IN_A_TIE = 4  # more are only exchanged two by two
+_MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 
 
 @dataclass
@@ -221,7 +221,11 @@ class Search:
     def _exchange_equals(self, found: Found) -> None:
         """Exchange units that are equal but for their values, two by two, in all layers at once."""
         for ties in self.ties(found.assignment).values():
-            for one, other in combinations(range(len(ties[0])), 2):
+            count = len(ties[0])
+            pairs = combinations(range(count), 2)
+            if count > _MOST_IN_A_TIE:
+                pairs = ((i, i + 1) for i in range(count - 1))
+            for one, other in pairs:
                 if self.trials.spent:
                     return
                 order = _exchanged(range(len(ties[0])), one, other)

@@ -8,36 +8,36 @@ from common.setup.recipes import HELPERS, Recipe
 
 _TEXT = re.compile(r'"([^"]*)"')
 _WIDTH = 96
+_DOCSTRING = "Weights that lie otherwise in Paddle, under Paddle's names."
 
 
 def convert_source(recipes: Mapping[str, Recipe]) -> str:
     """A function `convert(state)` that makes these Paddle entries; layers of a kind in one loop."""
     if not recipes:
         return ""
-    lines = [
-        "def convert(state):",
-        '    """Weights that lie otherwise in Paddle."""',
-        "    made = {}",
-    ]
+    lines = ["def convert(state):", f'    """{_DOCSTRING}"""', "    made = {}"]
     statements = [f'made["{key}"] = {recipe.code}' for key, recipe in recipes.items()]
+    blocks: dict[tuple, list[str]] = {}
     for loops, body in folded(statements):
+        blocks.setdefault(tuple(loops), []).append(body)
+    for loops, bodies in blocks.items():
         indent = "    "
         for name, numbers in loops:
             lines.append(f"{indent}for {name} in {numbers}:")
             indent += "    "
-        target, _, code = body.partition(" = ")
-        if len(indent + body) > _WIDTH:
-            lines += [f"{indent}{target} = (", *_wrapped(code, indent + "    "), f"{indent})"]
-        else:
-            lines.append(indent + body)
-    lines.append("    return made")
-    text = "\n".join(lines) + "\n"
-    helpers = [
-        source
-        for call, source in HELPERS.items()
-        if re.search(rf"(?<![\w.]){re.escape(call)}", text)
-    ]
+        for body in bodies:
+            lines += _statement(body, indent)
+    text = "\n".join([*lines, "    return made"]) + "\n"
+    helpers = [helper for call, helper in HELPERS.items() if re.search(rf"[ \[(]{call}\(", text)]
     return "\n\n".join([*helpers, text])
+
+
+def _statement(body: str, indent: str) -> list[str]:
+    """An assignment, in as many lines as it takes."""
+    if len(indent + body) <= _WIDTH:
+        return [indent + body]
+    target, _, code = body.partition(" = ")
+    return [f"{indent}{target} = (", *_wrapped(code, indent + "    "), f"{indent})"]
 
 
 def rename_source(rename: Mapping[str, str]) -> str:
@@ -97,12 +97,10 @@ def _loops(same: list[str]) -> tuple[list[tuple[str, str]], str] | None:
         return None
     if sorted(zip(*variables, strict=True)) != sorted(product(*ranges)):
         return None
+    starts = [f"{numbers[0]}, " if numbers[0] else "" for numbers in ranges]
     loops = [
-        (
-            name,
-            f"range({numbers[0]}, {numbers[-1] + 1})" if numbers[0] else f"range({len(numbers)})",
-        )
-        for name, numbers in zip("ij", ranges, strict=False)
+        (name, f"range({start}{numbers[-1] + 1})")
+        for name, start, numbers in zip("ij", starts, ranges, strict=False)
     ]
     place = iter(written)
 

@@ -23,7 +23,7 @@ from common.weights.states import save_state
 
 # Both sides compute in float64: what agrees does so within rounding, what does not is far off.
 CLOSE = 1e-7
-MOST_TRIALS = 300
+MOST_TRIALS = 200
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from common.system.json_file import load_json, write_json
 from common.system.npz import read_npz
 from common.system.tree import tree_map
 from common.weights import states as weights
+from common.weights.layers import Owner
 
 SEE, TRY = "see", "try"  # of a request's `structure`
 _SAMPLES = 256  # values of a tensor that are kept of its order, and as many of its sizes
@@ -142,7 +143,9 @@ def _see(job: Job, modules, recording) -> None:
         state = None
         if side.NAME == "torch":
             make_weights(job)
-            state = job.states.load(ResultFolder(job.folder).weights(case.name))
+            path = ResultFolder(job.folder).weights(case.name)
+            state = told_apart(job.states.load(path), owners)
+            weights.save_state(path, state)
         whole = {key.rpartition(".")[0] for key in owners} if side.NAME == "torch" else set()
         seen = Seen(side, whole)
         with _built(job, case) as (run, model):
@@ -154,6 +157,26 @@ def _see(job: Job, modules, recording) -> None:
     path = structure_path(job.folder, side.NAME)
     weights.save_state(path.with_suffix(".npz"), arrays)
     write_json(path, told)
+
+
+def told_apart(
+    state: Mapping[str, np.ndarray], owners: Mapping[str, Owner]
+) -> dict[str, np.ndarray]:
+    """The state with noise on those buffers of one module that are alike: nothing else would tell
+    a mean of ones from a variance of ones."""
+    alike: dict[tuple, list[str]] = {}
+    for key, values in state.items():
+        if not owners[key].parameter and values.dtype.kind == "f" and owners[key].same_as == key:
+            alike.setdefault((key.rpartition(".")[0], values.shape, values.tobytes()), []).append(
+                key
+            )
+    rng = np.random.default_rng(0)
+    changed = dict(state)
+    for keys in alike.values():
+        for key in keys[: len(keys) if len(keys) > 1 else 0]:
+            noise = 0.1 * rng.random(state[key].shape)
+            changed[key] = (state[key] * (1.0 + noise) + noise).astype(state[key].dtype)
+    return changed
 
 
 _kept: dict[str, tuple] = {}  # the model of the last trial: the next is of the same
