@@ -495,7 +495,7 @@ def test_two_names_end_in_a_verdict(checkout, folder):
     done = new(checkout, folder, "mine")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "paddle: x is its v" in done.stdout and "ROUNDING" in done.stdout
-    assert '"dense": "inner"' in (folder / "mine" / "case.py").read_text()
+    assert '"network.dense": "network.inner"' in (folder / "mine" / "case.py").read_text()
     assert (folder / "mine" / "mine.py").samefile(folder / "mine.py")
     done, report = checkout.rows(4, "--model", str(folder / "mine"), "--no-report")
     assert done.returncode == 0 and report["rows"], done.stdout + done.stderr

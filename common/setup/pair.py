@@ -25,12 +25,11 @@ from common.setup.propose import Proposal, of_pair
 from common.setup.record import write_pair
 from common.setup.remarks import remarks, remarks_on_translation
 from common.setup.spec import Arguments, Spec
-from common.setup.thin import Plan, case_text, inputs_text, model_text
+from common.setup.thin import TRANSLATED, Plan, case_text, inputs_text, model_text
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 
 PACONVERT = "paconvert"  # in place of a SPEC
-TRANSLATED = "translated"  # in the pair's folder
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from common.setup.described import Described
 from common.setup.inputs import LABELS, MASK, Input, mask_of
 from common.setup.loss import Loss
 from common.setup.outputs import Matched
+from common.setup.source import rename_source
 
 WIDTH = 100
+TRANSLATED = "translated"  # the folder in a pair's that PaConvert's translation is in
 _ROLE = {"torch": "reference", "paddle": "candidate"}
 _MODULE = {"torch": "Module", "paddle": "Layer"}
 _TAKEN = {"build", "loss", "nn", "sys", "ModuleType", "cross_entropy", "regression_loss", "config"}
@@ -91,8 +93,7 @@ def case_text(plan: Plan, rename: Mapping[str, str], convert: str) -> str:
         default,
     ]
     if rename:
-        named = [f"{_literal(key)}: {_literal(value)}" for key, value in rename.items()]
-        parts += ["\n# Paddle's name: torch's", laid_out("RENAME = {", named, "}")]
+        parts += ["\n# Paddle's name: torch's", rename_source(rename).rstrip("\n")]
     parts += ["\n", inputs_text(plan, plan.inputs, plan.config).rstrip("\n")]
     if convert:
         parts += ["\n", convert.strip("\n")]
@@ -121,7 +122,12 @@ def model_text(plan: Plan, side: str) -> str:
     described = plan.sides[side]
     wrapper = "Network" if described.spec.name != "Network" else "NamedOutputs"
     made = _made(plan, side)
-    parts = [_doc(f"The {_ROLE[side]}: {_of(described.spec)}.", ""), "", _imports(plan, side)]
+    translated = "PaConvert's translation of " if plan.places[side] == TRANSLATED else ""
+    parts = [
+        _doc(f"The {_ROLE[side]}: {translated}{_of(described.spec)}.", ""),
+        "",
+        _imports(plan, side),
+    ]
     if plan.wrapped:
         parts += ["\n", _wrapper(plan, side, wrapper, made)]
         made = ["    return " + f"{wrapper}(config)"]
