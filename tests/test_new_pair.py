@@ -155,6 +155,7 @@ NAMED = ("named", [(("last",), (2, 12, 8)), (("pooled",), (2, 8)), (("cache", 0)
         (PAIR, PAIR, {"output_0": (0, 0), "output_1": (1, 1)}, True, []),
         (NAMED, PAIR, {"last": ("last", 0), "pooled": ("pooled", 1)}, False, ["cache"]),
         (PAIR, NAMED, {"last": (0, "last"), "pooled": (1, "pooled")}, False, ["cache"]),
+        (NAMED, NAMED, {n: (n, n) for n in ("last", "pooled", "cache")}, False, []),
         # In another order, told by their shapes.
         (
             NAMED,
@@ -272,6 +273,11 @@ def test_files_are_as_a_person_with_this_formatter_leaves_them(name, tmp_path):
 
 def test_the_library_s_own_model_is_returned_where_nothing_has_to_be_said():
     assert "class " not in model_text(PLANS["plain"](), "torch")
+    sides = [described(side, *NAMED) for side in SIDES]
+    for one in sides:
+        object.__setattr__(one.outputs, "attributes", False)  # they are dicts
+    text = model_text(plan_of(*sides, ["x=float32:2,3"], {}), "torch")
+    assert "class " not in text and 'regression_loss(outputs["last"]' in text
     text = model_text(PLANS["named"](), "paddle")
     assert '"pooled": outputs[1]' in text and "def forward(self, x):" in text
 

@@ -23,8 +23,8 @@ _MODULE = {"torch": "Module", "paddle": "Layer"}
 _TAKEN = {"build", "loss", "nn", "sys", "ModuleType", "cross_entropy", "regression_loss", "config"}
 # Keys of configurations that say below what integers are.
 _LIMITS = {
-    "int64": ("vocab_size", "type_vocab_size"),
-    LABELS: ("num_labels", "num_classes", "vocab_size"),
+    "int64": ("vocab_size", "type_vocab_size", "vocabulary", "num_tokens"),
+    LABELS: ("num_labels", "num_classes", "classes", "class_num", "vocab_size"),
 }
 
 
@@ -267,10 +267,8 @@ def _loss_text(plan: Plan, side: str) -> str:
 
 def _taken(plan: Plan, output) -> str:
     """How the loss takes an output."""
-    if plan.wrapped:
-        return f'outputs["{output.name}"]'
-    part = output.parts["torch"]
-    return "outputs" if part is None else f"outputs[{part}]"
+    part = output.name if plan.wrapped else output.parts["torch"]
+    return "outputs" if part is None else f"outputs[{_literal(part)}]"
 
 
 # ---- text ---------------------------------------------------------------------------------------
