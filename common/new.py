@@ -47,8 +47,10 @@ from common.setup.described import describe
 from common.setup.inputs import Input, parse_inputs
 from common.setup.loss import choose_loss
 from common.setup.outputs import match_outputs
-from common.setup.own_files import linked, make_links, places_of
-from common.setup.remarks import remarks
+from common.setup.own_files import linked, make_links, places_of, replace_links
+from common.setup.propose import of_pair
+from common.setup.record import read_record, words_of, write_pair
+from common.setup.remarks import remarks, shown_proofs
 from common.setup.spec import Arguments, Spec, parse_spec, read_arguments
 from common.setup.thin import Plan, case_text, inputs_text, model_text
 from common.system.checkout import ROOT
@@ -105,6 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             metavar="SPEC",
             help="the class that these make, where the model's own does not name it",
         )
+    parser.add_argument(
+        "--loader",
+        action="store_true",
+        help="each side reads its weights with its library's own from_pretrained: --loader",
+    )
     parser.take("seed", "torch-python", "paddle-python")
     parser.add_argument(
         "--folder",
@@ -114,11 +121,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where to put it, by default here: --folder ~/pairs",
     )
     parser.add_argument("--no-check", action="store_true", help="do not run step 1: --no-check")
-    given = parser.take("debug").parse_args(arguments)
-    return guarded(given.debug, lambda: _new(given))
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="set the pair NAME up again, with what is typed beside what it was set up with; files "
+        "that you have edited stay: --update",
+    )
+    parser.take("debug")
+    given = parser.parse_args(arguments)
+    return guarded(given.debug, lambda: _new(given, parser))
 
 
-def _new(given: argparse.Namespace) -> int:
+def _new(given: argparse.Namespace, parser: Parser) -> int:
+    if given.update:
+        given = _as_recorded(given, parser)
     if given.torch or given.paddle:
         return _of_two(given)
     idle = [f"--{name}" for name, _ in given.typed if name not in ("folder", "debug")]
@@ -134,6 +150,15 @@ def _new(given: argparse.Namespace) -> int:
     return 0
 
 
+def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespace:
+    """The command that set the pair up, with what is typed now in its place or beside it."""
+    words = read_record(given.folder / given.name)["words"]
+    typed = [word for _, several in given.typed for word in several]
+    told = parser.parse_args([given.name, *words, *typed])
+    told.input = list({word.partition("=")[0]: word for word in told.input}.values())
+    return told
+
+
 def _of_two(given: argparse.Namespace) -> int:
     """Set up a pair of two models; returns the exit status of its check."""
     for side in SIDES:
@@ -147,18 +172,37 @@ def _of_two(given: argparse.Namespace) -> int:
     inputs = parse_inputs(given.input)
     if not inputs:
         raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
-    words = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
-    asked = read_arguments(given.config, words)
-    target = _free_place(given.name, given.folder)
+    sets = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
+    asked = read_arguments(given.config, sets)
+    target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
+    words = words_of(given)
+    former = read_record(target)["texts"] if given.update else {}
     chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
     pythons = {side: interpreter(side, chosen[side]) for side in SIDES}
-    with _made_whole(target) as work:
-        plan = _planned(given.name, specs, configs, asked, inputs, pythons, given.seed)
+    with _work_beside(target) as work:
+        plan = _planned(specs, configs, asked, inputs, pythons, given.seed)
         for side in SIDES:
-            make_links(linked(specs[side]), work / plan.places[side], target / plan.places[side])
-        _write(plan, work)
-    report.say(f"made {target}: {', '.join(FILES)}")
-    for line in remarks(plan):
+            place = plan.places[side]
+            make_links(linked(specs[side]), work / place, target / place)
+        texts = {"case.py": case_text(plan, {}, "")}
+        texts |= {f"{side}_model.py": model_text(plan, side) for side in SIDES}
+        write_pair(work, texts, words, {})
+        proposal = of_pair(work, *chosen.values(), given.seed)
+        unnamed = dict(texts)
+        texts["case.py"] = case_text(plan, proposal.rename, proposal.convert, given.loader)
+        if given.update:
+            replace_links(work, target)
+            kept = write_pair(target, texts, words, former)
+        else:
+            kept = write_pair(work, texts, words, unnamed)
+            _put(work, target)
+    report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(texts)}")
+    for line in [
+        *(f"{target / name}: kept as you have edited it" for name in kept),
+        *remarks(plan),
+        *shown_proofs(proposal.proofs),
+        *proposal.open,
+    ]:
         report.say(f"  {line}")
     if given.no_check:
         model = shlex.quote(str(target))
@@ -168,7 +212,6 @@ def _of_two(given: argparse.Namespace) -> int:
 
 
 def _planned(
-    name: str,
     specs: Mapping[str, Spec],
     configs: Mapping[str, Spec | None],
     asked: Arguments,
@@ -187,7 +230,7 @@ def _planned(
         )
     matched = match_outputs(sides["torch"], sides["paddle"])
     loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
-    return Plan(name, asked.shared, asked.own, inputs, sides, matched, loss, places_of(specs))
+    return Plan(asked.shared, asked.own, inputs, sides, matched, loss, places_of(specs))
 
 
 def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.ndarray]:
@@ -195,20 +238,6 @@ def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.
     names: dict[str, object] = {"np": np}
     exec(inputs_text(None, inputs, config), names)
     return names["make_inputs"](config, seed)
-
-
-def _write(plan: Plan, folder: Path) -> None:
-    """Write the pair's files, with the names of weights that differ."""
-    texts = {f"{side}_model.py": model_text(plan, side) for side in SIDES}
-    rename, convert = _weights(plan)
-    texts["case.py"] = case_text(plan, rename, convert)
-    for file, text in texts.items():
-        (folder / file).write_text(text, encoding="utf-8")
-
-
-def _weights(plan: Plan) -> tuple[dict[str, str], str | None]:
-    """RENAME and convert of the pair."""
-    return {}, None
 
 
 def _check(target: Path, given: argparse.Namespace, chosen: Mapping[str, str | None]) -> int:
@@ -237,10 +266,11 @@ def lay_out(name: str, folder: Path) -> Path:
     Raises UserError for a name that no folder or log can have, and where something is there.
     """
     target = _free_place(name, folder)
-    with _made_whole(target) as work:
+    with _work_beside(target) as work:
         for file in FILES:
             text = (TEMPLATE / file).read_text(encoding="utf-8")
             (work / file).write_text(text.replace(TEMPLATE_NAME, name), encoding="utf-8")
+        _put(work, target)
     return target
 
 
@@ -258,20 +288,28 @@ def _free_place(name: str, folder: Path) -> Path:
 
 
 @contextmanager
-def _made_whole(target: Path) -> Iterator[Path]:
-    """A folder to write to, which then takes the target's name; nothing is left where it fails."""
+def _work_beside(target: Path) -> Iterator[Path]:
+    """A folder beside the target to write to, removed at the end; it may be renamed before."""
     work = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         yield work
-        work.chmod(0o777 & ~_umask())
-        os.rename(work, target)
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from None
+    except UserError as error:  # nobody knows the folder that it happened in
+        raise UserError(str(error).replace(str(work), str(target))) from None
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _put(work: Path, target: Path) -> None:
+    """Give a finished folder its name, and the permissions of any new one."""
+    work.chmod(0o777 & ~_umask())
+    for cache in work.rglob("__pycache__"):
+        shutil.rmtree(cache, ignore_errors=True)
+    os.rename(work, target)
 
 
 def _umask() -> int:
