@@ -40,7 +40,6 @@ FOLDERS: dict[str, set[str]] = {
     "report": {"verdict", "logs", "pair", "system"},
     "sides": {"weights", "transplant", "pair", "logs", "system"},
     "check": {"report", "transplant", "weights", "verdict", "pair", "logs", "system"},
-    "setup": {"weights", "verdict", "pair", "logs", "system"},
     "models": {"torch_side", "paddle_side", "pair"},
 }
 # The files that a model's file imports; every other file beside the folders is a command.
