@@ -11,6 +11,11 @@ status is this command's.
     python -m common.new resnet18 --torch torchvision.models:resnet18 \\
         --paddle paddle.vision.models:resnet18 --input x=float32:2,3,64,64 --set num_classes=10
 
+`--paddle paconvert` has PaConvert translate the torch file or package: the translation goes to
+DIR/NAME/translated.  With --update, it is made anew and your edits of it are kept.
+
+    python -m common.new mine --torch mine.py:Net --paddle paconvert --input x=float32:2,16
+
 KIND is float32, float64, int64 (below LIMIT), bool, mask (1 = keep, rows of unequal length) or
 labels (below LIMIT, for the loss).  Without --torch and --paddle the three files are a pair that
 runs at once, and five edits make it yours.  What is there already is never touched.
@@ -46,18 +51,25 @@ from common.report import terminal as report
 from common.setup.described import describe
 from common.setup.inputs import Input, parse_inputs
 from common.setup.loss import choose_loss
+from common.setup.merge import merge
 from common.setup.outputs import match_outputs
 from common.setup.own_files import linked, make_links, places_of
+from common.setup.paconvert import Translation, find_paconvert, search_path, translate
 from common.setup.remarks import remarks
 from common.setup.spec import Arguments, Spec, parse_spec, read_arguments
 from common.setup.thin import Plan, case_text, inputs_text, model_text
 from common.system.checkout import ROOT
 from common.system.errors import UserError
+from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
+from common.system.json_file import load_json, write_json
 
 TEMPLATE = ROOT / "common" / "pair" / "template"
 FILES = ("case.py", "torch_model.py", "paddle_model.py")
+TRANSLATED = "translated"  # a pair's folder for PaConvert's files
+WRITTEN = ".pair.json"  # in it: the pair's files as they were written last
+PACONVERT = "paconvert"  # in the place of --paddle's SPEC
 TEMPLATE_NAME = "my_pair"  # what the template calls itself
 
 EDITS = """Five edits, each marked by its number in the files:
@@ -113,6 +125,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="where to put it, by default here: --folder ~/pairs",
     )
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="with --paddle paconvert: translate again, into the pair that is there: --update",
+    )
+    parser.add_argument(
+        "--paconvert-python",
+        metavar="PATH",
+        help="the Python that has PaConvert: --paconvert-python ~/paconvert/bin/python",
+    )
     parser.add_argument("--no-check", action="store_true", help="do not run step 1: --no-check")
     given = parser.take("debug").parse_args(arguments)
     return guarded(given.debug, lambda: _new(given))
@@ -139,7 +161,11 @@ def _of_two(given: argparse.Namespace) -> int:
     for side in SIDES:
         if not getattr(given, side):
             raise UserError(f"--{side} is missing: name the model of both sides")
-    specs = {side: parse_spec(f"--{side}", getattr(given, side)) for side in SIDES}
+    translates = given.paddle == PACONVERT
+    if not translates and (given.update or given.paconvert_python):
+        option = "--update" if given.update else "--paconvert-python"
+        raise UserError(f"{option}: of use with --paddle {PACONVERT} alone")
+    specs = {s: parse_spec(f"--{s}", getattr(given, s)) for s in SIDES[: 1 if translates else 2]}
     configs = {}
     for side in SIDES:
         text = getattr(given, f"{side}_config")
@@ -149,14 +175,27 @@ def _of_two(given: argparse.Namespace) -> int:
         raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
     words = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
     asked = read_arguments(given.config, words)
-    target = _free_place(given.name, given.folder)
+    target = _free_place(given.name, given.folder, given.update)
     chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
     pythons = {side: interpreter(side, chosen[side]) for side in SIDES}
-    with _made_whole(target) as work:
+    translation = None
+    if translates:
+        translation = _translated(specs["torch"], target, given, pythons["torch"])
+        specs["paddle"] = translation.spec
+    try:
         plan = _planned(given.name, specs, configs, asked, inputs, pythons, given.seed)
+    except UserError as error:
+        raise UserError(translation.explained(str(error)) if translation else str(error)) from None
+    with _made_whole(target, adds=translates) as work:
         for side in SIDES:
-            make_links(linked(specs[side]), work / plan.places[side], target / plan.places[side])
-        _write(plan, work)
+            if not specs[side].first:
+                place = plan.places[side]
+                make_links(linked(specs[side]), work / place, target / place)
+        texts = _texts(plan)
+        if translation:
+            texts = _kept(texts, translation)
+        for file, text in texts.items():
+            (work / file).write_text(text, encoding="utf-8")
     report.say(f"made {target}: {', '.join(FILES)}")
     for line in remarks(plan):
         report.say(f"  {line}")
@@ -187,7 +226,9 @@ def _planned(
         )
     matched = match_outputs(sides["torch"], sides["paddle"])
     loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
-    return Plan(name, asked.shared, asked.own, inputs, sides, matched, loss, places_of(specs))
+    places = places_of({side: spec for side, spec in specs.items() if not spec.first})
+    places |= {side: TRANSLATED for side, spec in specs.items() if spec.first}
+    return Plan(name, asked.shared, asked.own, inputs, sides, matched, loss, places)
 
 
 def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.ndarray]:
@@ -197,13 +238,48 @@ def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.
     return names["make_inputs"](config, seed)
 
 
-def _write(plan: Plan, folder: Path) -> None:
-    """Write the pair's files, with the names of weights that differ."""
+def _translated(spec: Spec, target: Path, given: argparse.Namespace, python: str) -> Translation:
+    """The torch model translated by PaConvert; what came of it is said."""
+    paconvert = find_paconvert(given.paconvert_python)
+    with report.progress() as on_progress:
+        on_progress(f"PaConvert: {spec}")
+        place = target / TRANSLATED
+        translation = translate(spec, place, paconvert, search_path(python), given.update)
+    report.say(
+        f"translated by PaConvert: {', '.join(str(place / file) for file in translation.files)}"
+    )
+    if translation.kept:
+        report.say(f"  your edits of {', '.join(translation.kept)} were kept")
+    if translation.untranslated:
+        report.say("  left in torch, which is an error where it is reached:")
+    for one in translation.untranslated:
+        report.say(f"    {one}")
+    if translation.conflicts:
+        raise UserError("; ".join(map(str, translation.conflicts)))
+    return translation
+
+
+def _kept(texts: Mapping[str, str], translation: Translation) -> Mapping[str, str]:
+    """The pair's files with what the user has edited in them since they were made."""
+    record, folder = translation.folder / WRITTEN, translation.folder.parent
+    former = load_json(record) if record.exists() else {}
+    there = {file: folder / file for file in FILES if (folder / file).exists()}
+    yours = {file: path.read_text(encoding="utf-8") for file, path in there.items()}
+    merged = merge(former, yours, texts, folder)
+    write_json(record, texts)
+    if merged.conflicts:
+        for file in FILES:
+            write_text(folder / file, merged.texts[file])
+        raise UserError("; ".join(map(str, merged.conflicts)))
+    return merged.texts
+
+
+def _texts(plan: Plan) -> dict[str, str]:
+    """The pair's files, with the names of weights that differ."""
     texts = {f"{side}_model.py": model_text(plan, side) for side in SIDES}
     rename, convert = _weights(plan)
     texts["case.py"] = case_text(plan, rename, convert)
-    for file, text in texts.items():
-        (folder / file).write_text(text, encoding="utf-8")
+    return texts
 
 
 def _weights(plan: Plan) -> tuple[dict[str, str], str | None]:
@@ -244,7 +320,7 @@ def lay_out(name: str, folder: Path) -> Path:
     return target
 
 
-def _free_place(name: str, folder: Path) -> Path:
+def _free_place(name: str, folder: Path, update: bool = False) -> Path:
     """Where the pair goes; raises UserError for a name that it cannot have."""
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
         raise UserError(f"{name}: a pair's name has letters, digits, '_' and '-' only")
@@ -252,26 +328,45 @@ def _free_place(name: str, folder: Path) -> Path:
         known = ", ".join(built_in_models())
         raise UserError(f"{name}: this name is taken (all, {known}) or starts with '-'")
     target = folder / name
+    if update:
+        if not (target / TRANSLATED).is_dir():
+            raise UserError(f"--update: there is no {target / TRANSLATED} yet: leave it out")
+        return target
     if target.exists() or target.is_symlink():
         raise UserError(f"{target}: there already; take another name, or remove it yourself")
     return target
 
 
 @contextmanager
-def _made_whole(target: Path) -> Iterator[Path]:
-    """A folder to write to, which then takes the target's name; nothing is left where it fails."""
+def _made_whole(target: Path, adds: bool = False) -> Iterator[Path]:
+    """A folder to write to, which then takes the target's name; nothing is left where it fails.
+
+    adds   the target is there: what was written replaces what has the same name in it
+    """
     work = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         yield work
-        work.chmod(0o777 & ~_umask())
-        os.rename(work, target)
+        if adds:
+            _move_into(work, target)
+        else:
+            work.chmod(0o777 & ~_umask())
+            os.rename(work, target)
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from None
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _move_into(folder: Path, target: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            (target / path.name).mkdir(exist_ok=True)
+            _move_into(path, target / path.name)
+        else:
+            os.replace(path, target / path.name)
 
 
 def _umask() -> int:
