@@ -9,6 +9,7 @@ import difflib
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +74,8 @@ class Translation:
             left = [
                 one
                 for one in self.untranslated
-                if one.translated == self.folder / found[1] and one.translated_line == line
+                if one.translated.absolute() == self.folder / found[1]
+                and one.translated_line == line
             ]
             if left:
                 more = f"; PaConvert left this in torch: {left[0]}"
@@ -143,6 +145,9 @@ def translate(
         for place, text in {**merged.texts, RECORD: record + "\n"}.items():
             (finished / place).parent.mkdir(parents=True, exist_ok=True)
             (finished / place).write_text(text, encoding="utf-8")
+        for hidden in target.glob(".*") if target.exists() else ():  # what others have noted
+            if hidden.is_file() and hidden.name != RECORD:
+                shutil.copy2(hidden, finished / hidden.name)
         put_in_place(finished, target)
     files = {module.place.as_posix(): module.path for module in sources.modules.values()}
     left = []
@@ -150,9 +155,9 @@ def translate(
         if place in merged.texts:
             shown = str(file) if spec.file else place
             left += _left_in(merged.texts[place], file, shown, target / place)
-    entry = sources.entry
+    entry, folder = sources.entry, target.absolute()
     return Translation(
-        Spec(entry.name, spec.name, target / entry.place, target, first=True),
+        Spec(entry.name, spec.name, folder / entry.place, folder, first=True),
         {place: files.get(place) for place in texts},
         tuple(left),
         merged.conflicts,
