@@ -11,8 +11,8 @@ status is this command's.
     python -m common.new resnet18 --torch torchvision.models:resnet18 \\
         --paddle paddle.vision.models:resnet18 --input x=float32:2,3,64,64 --set num_classes=10
 
-`--paddle paconvert` has PaConvert translate the torch file or package: the translation goes to
-DIR/NAME/translated.  With --update, it is made anew and your edits of it are kept.
+With `--paddle paconvert`, PaConvert translates the torch file or package into DIR/NAME/translated;
+--update then translates it again and merges that with your edits.
 
     python -m common.new mine --torch mine.py:Net --paddle paconvert --input x=float32:2,16
 
@@ -51,24 +51,22 @@ from common.report import terminal as report
 from common.setup.described import describe
 from common.setup.inputs import Input, parse_inputs
 from common.setup.loss import choose_loss
-from common.setup.merge import merge
 from common.setup.outputs import match_outputs
-from common.setup.own_files import linked, make_links, places_of
+from common.setup.own_files import linked, make_links, places_of, replace_links
 from common.setup.paconvert import Translation, find_paconvert, search_path, translate
-from common.setup.remarks import remarks
+from common.setup.propose import of_pair
+from common.setup.record import read_record, words_of, write_pair
+from common.setup.remarks import remarks, shown_proofs
 from common.setup.spec import Arguments, Spec, parse_spec, read_arguments
 from common.setup.thin import Plan, case_text, inputs_text, model_text
 from common.system.checkout import ROOT
 from common.system.errors import UserError
-from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
-from common.system.json_file import load_json, write_json
 
 TEMPLATE = ROOT / "common" / "pair" / "template"
 FILES = ("case.py", "torch_model.py", "paddle_model.py")
-TRANSLATED = "translated"  # a pair's folder for PaConvert's files
-WRITTEN = ".pair.json"  # in it: the pair's files as they were written last
+TRANSLATED = "translated"  # a pair's folder for what PaConvert has translated
 PACONVERT = "paconvert"  # in the place of --paddle's SPEC
 TEMPLATE_NAME = "my_pair"  # what the template calls itself
 
@@ -117,6 +115,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             metavar="SPEC",
             help="the class that these make, where the model's own does not name it",
         )
+    parser.add_argument(
+        "--loader",
+        action="store_true",
+        help="each side reads its weights with its library's own from_pretrained: --loader",
+    )
     parser.take("seed", "torch-python", "paddle-python")
     parser.add_argument(
         "--folder",
@@ -126,21 +129,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where to put it, by default here: --folder ~/pairs",
     )
     parser.add_argument(
-        "--update",
-        action="store_true",
-        help="with --paddle paconvert: translate again, into the pair that is there: --update",
-    )
-    parser.add_argument(
         "--paconvert-python",
         metavar="PATH",
         help="the Python that has PaConvert: --paconvert-python ~/paconvert/bin/python",
     )
     parser.add_argument("--no-check", action="store_true", help="do not run step 1: --no-check")
-    given = parser.take("debug").parse_args(arguments)
-    return guarded(given.debug, lambda: _new(given))
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="set the pair NAME up again, with what is typed beside what it was set up with; files "
+        "that you have edited stay: --update",
+    )
+    parser.take("debug")
+    given = parser.parse_args(arguments)
+    return guarded(given.debug, lambda: _new(given, parser))
 
 
-def _new(given: argparse.Namespace) -> int:
+def _new(given: argparse.Namespace, parser: Parser) -> int:
+    if given.update:
+        given = _as_recorded(given, parser)
     if given.torch or given.paddle:
         return _of_two(given)
     idle = [f"--{name}" for name, _ in given.typed if name not in ("folder", "debug")]
@@ -156,15 +163,23 @@ def _new(given: argparse.Namespace) -> int:
     return 0
 
 
+def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespace:
+    """The command that set the pair up, with what is typed now in its place or beside it."""
+    words = read_record(given.folder / given.name)["words"]
+    typed = [word for _, several in given.typed for word in several]
+    told = parser.parse_args([given.name, *words, *typed])
+    told.input = list({word.partition("=")[0]: word for word in told.input}.values())
+    return told
+
+
 def _of_two(given: argparse.Namespace) -> int:
     """Set up a pair of two models; returns the exit status of its check."""
     for side in SIDES:
         if not getattr(given, side):
             raise UserError(f"--{side} is missing: name the model of both sides")
     translates = given.paddle == PACONVERT
-    if not translates and (given.update or given.paconvert_python):
-        option = "--update" if given.update else "--paconvert-python"
-        raise UserError(f"{option}: of use with --paddle {PACONVERT} alone")
+    if given.paconvert_python and not translates:
+        raise UserError(f"--paconvert-python: of use with --paddle {PACONVERT} alone")
     specs = {s: parse_spec(f"--{s}", getattr(given, s)) for s in SIDES[: 1 if translates else 2]}
     configs = {}
     for side in SIDES:
@@ -173,31 +188,48 @@ def _of_two(given: argparse.Namespace) -> int:
     inputs = parse_inputs(given.input)
     if not inputs:
         raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
-    words = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
-    asked = read_arguments(given.config, words)
-    target = _free_place(given.name, given.folder, given.update)
+    sets = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
+    asked = read_arguments(given.config, sets)
+    target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
+    words = words_of(given)
+    former = read_record(target)["texts"] if given.update else {}
     chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
     pythons = {side: interpreter(side, chosen[side]) for side in SIDES}
     translation = None
     if translates:
         translation = _translated(specs["torch"], target, given, pythons["torch"])
         specs["paddle"] = translation.spec
-    try:
-        plan = _planned(given.name, specs, configs, asked, inputs, pythons, given.seed)
-    except UserError as error:
-        raise UserError(translation.explained(str(error)) if translation else str(error)) from None
-    with _made_whole(target, adds=translates) as work:
+        if not given.update:
+            write_pair(target, {}, words, {})  # so that --update goes on from here
+    with _explaining(translation), _work_beside(target) as work:
+        plan = _planned(specs, configs, asked, inputs, pythons, given.seed)
         for side in SIDES:
-            if not specs[side].first:
-                place = plan.places[side]
-                make_links(linked(specs[side]), work / place, target / place)
-        texts = _texts(plan)
+            place = plan.places[side]
+            links = {} if specs[side].first else linked(specs[side])
+            make_links(links, work / place, target / place)
         if translation:
-            texts = _kept(texts, translation)
-        for file, text in texts.items():
-            (work / file).write_text(text, encoding="utf-8")
-    report.say(f"made {target}: {', '.join(FILES)}")
-    for line in remarks(plan):
+            (work / TRANSLATED).symlink_to(translation.folder)
+        texts = {"case.py": case_text(plan, {}, "")}
+        texts |= {f"{side}_model.py": model_text(plan, side) for side in SIDES}
+        write_pair(work, texts, words, {})
+        proposal = of_pair(work, *chosen.values(), given.seed)
+        unnamed = dict(texts)
+        texts["case.py"] = case_text(plan, proposal.rename, proposal.convert, given.loader)
+        if translation:
+            (work / TRANSLATED).unlink()
+        if given.update or translation:
+            replace_links(work, target)
+            kept = write_pair(target, texts, words, former)
+        else:
+            kept = write_pair(work, texts, words, unnamed)
+            _put(work, target)
+    report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(texts)}")
+    for line in [
+        *(f"{target / name}: kept as you have edited it" for name in kept),
+        *remarks(plan),
+        *shown_proofs(proposal.proofs),
+        *proposal.open,
+    ]:
         report.say(f"  {line}")
     if given.no_check:
         model = shlex.quote(str(target))
@@ -206,8 +238,38 @@ def _of_two(given: argparse.Namespace) -> int:
     return _check(target, given, chosen)
 
 
+def _translated(spec: Spec, target: Path, given: argparse.Namespace, python: str) -> Translation:
+    """The torch model translated by PaConvert; what came of it is said."""
+    paconvert = find_paconvert(given.paconvert_python)
+    place = target / TRANSLATED
+    with report.progress() as on_progress:
+        on_progress(f"PaConvert: {spec}")
+        translation = translate(spec, place, paconvert, search_path(python), given.update)
+    files = ", ".join(str(place / file) for file in translation.files)
+    report.say(f"translated by PaConvert: {files}")
+    if translation.kept:
+        report.say(f"  your edits of {', '.join(translation.kept)} were kept")
+    if translation.untranslated:
+        report.say("  left in torch, which is an error where it is reached:")
+    for one in translation.untranslated:
+        report.say(f"    {one}")
+    if translation.conflicts:
+        raise UserError("; ".join(map(str, translation.conflicts)))
+    return translation
+
+
+@contextmanager
+def _explaining(translation: Translation | None) -> Iterator[None]:
+    """Say of an error in a translation what it was in torch."""
+    try:
+        yield
+    except UserError as error:
+        if translation is None:
+            raise
+        raise UserError(translation.explained(str(error))) from None
+
+
 def _planned(
-    name: str,
     specs: Mapping[str, Spec],
     configs: Mapping[str, Spec | None],
     asked: Arguments,
@@ -228,7 +290,7 @@ def _planned(
     loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
     places = places_of({side: spec for side, spec in specs.items() if not spec.first})
     places |= {side: TRANSLATED for side, spec in specs.items() if spec.first}
-    return Plan(name, asked.shared, asked.own, inputs, sides, matched, loss, places)
+    return Plan(asked.shared, asked.own, inputs, sides, matched, loss, places)
 
 
 def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.ndarray]:
@@ -236,55 +298,6 @@ def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.
     names: dict[str, object] = {"np": np}
     exec(inputs_text(None, inputs, config), names)
     return names["make_inputs"](config, seed)
-
-
-def _translated(spec: Spec, target: Path, given: argparse.Namespace, python: str) -> Translation:
-    """The torch model translated by PaConvert; what came of it is said."""
-    paconvert = find_paconvert(given.paconvert_python)
-    with report.progress() as on_progress:
-        on_progress(f"PaConvert: {spec}")
-        place = target / TRANSLATED
-        translation = translate(spec, place, paconvert, search_path(python), given.update)
-    report.say(
-        f"translated by PaConvert: {', '.join(str(place / file) for file in translation.files)}"
-    )
-    if translation.kept:
-        report.say(f"  your edits of {', '.join(translation.kept)} were kept")
-    if translation.untranslated:
-        report.say("  left in torch, which is an error where it is reached:")
-    for one in translation.untranslated:
-        report.say(f"    {one}")
-    if translation.conflicts:
-        raise UserError("; ".join(map(str, translation.conflicts)))
-    return translation
-
-
-def _kept(texts: Mapping[str, str], translation: Translation) -> Mapping[str, str]:
-    """The pair's files with what the user has edited in them since they were made."""
-    record, folder = translation.folder / WRITTEN, translation.folder.parent
-    former = load_json(record) if record.exists() else {}
-    there = {file: folder / file for file in FILES if (folder / file).exists()}
-    yours = {file: path.read_text(encoding="utf-8") for file, path in there.items()}
-    merged = merge(former, yours, texts, folder)
-    write_json(record, texts)
-    if merged.conflicts:
-        for file in FILES:
-            write_text(folder / file, merged.texts[file])
-        raise UserError("; ".join(map(str, merged.conflicts)))
-    return merged.texts
-
-
-def _texts(plan: Plan) -> dict[str, str]:
-    """The pair's files, with the names of weights that differ."""
-    texts = {f"{side}_model.py": model_text(plan, side) for side in SIDES}
-    rename, convert = _weights(plan)
-    texts["case.py"] = case_text(plan, rename, convert)
-    return texts
-
-
-def _weights(plan: Plan) -> tuple[dict[str, str], str | None]:
-    """RENAME and convert of the pair."""
-    return {}, None
 
 
 def _check(target: Path, given: argparse.Namespace, chosen: Mapping[str, str | None]) -> int:
@@ -313,14 +326,15 @@ def lay_out(name: str, folder: Path) -> Path:
     Raises UserError for a name that no folder or log can have, and where something is there.
     """
     target = _free_place(name, folder)
-    with _made_whole(target) as work:
+    with _work_beside(target) as work:
         for file in FILES:
             text = (TEMPLATE / file).read_text(encoding="utf-8")
             (work / file).write_text(text.replace(TEMPLATE_NAME, name), encoding="utf-8")
+        _put(work, target)
     return target
 
 
-def _free_place(name: str, folder: Path, update: bool = False) -> Path:
+def _free_place(name: str, folder: Path) -> Path:
     """Where the pair goes; raises UserError for a name that it cannot have."""
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
         raise UserError(f"{name}: a pair's name has letters, digits, '_' and '-' only")
@@ -328,45 +342,34 @@ def _free_place(name: str, folder: Path, update: bool = False) -> Path:
         known = ", ".join(built_in_models())
         raise UserError(f"{name}: this name is taken (all, {known}) or starts with '-'")
     target = folder / name
-    if update:
-        if not (target / TRANSLATED).is_dir():
-            raise UserError(f"--update: there is no {target / TRANSLATED} yet: leave it out")
-        return target
     if target.exists() or target.is_symlink():
         raise UserError(f"{target}: there already; take another name, or remove it yourself")
     return target
 
 
 @contextmanager
-def _made_whole(target: Path, adds: bool = False) -> Iterator[Path]:
-    """A folder to write to, which then takes the target's name; nothing is left where it fails.
-
-    adds   the target is there: what was written replaces what has the same name in it
-    """
+def _work_beside(target: Path) -> Iterator[Path]:
+    """A folder beside the target to write to, removed at the end; it may be renamed before."""
     work = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         yield work
-        if adds:
-            _move_into(work, target)
-        else:
-            work.chmod(0o777 & ~_umask())
-            os.rename(work, target)
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from None
+    except UserError as error:  # nobody knows the folder that it happened in
+        raise UserError(str(error).replace(str(work), str(target))) from None
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _move_into(folder: Path, target: Path) -> None:
-    for path in sorted(folder.iterdir()):
-        if path.is_dir() and not path.is_symlink():
-            (target / path.name).mkdir(exist_ok=True)
-            _move_into(path, target / path.name)
-        else:
-            os.replace(path, target / path.name)
+def _put(work: Path, target: Path) -> None:
+    """Give a finished folder its name, and the permissions of any new one."""
+    work.chmod(0o777 & ~_umask())
+    for cache in work.rglob("__pycache__"):
+        shutil.rmtree(cache, ignore_errors=True)
+    os.rename(work, target)
 
 
 def _umask() -> int:

@@ -6,6 +6,7 @@ names weigh too; what that leaves is paired by its names.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +35,25 @@ _SAME_NAME = 2.0  # beside the 1 of a match: no order outweighs an equal name
 _SIMILAR = 0.5
 
 
+@dataclass(frozen=True)
+class Fused:
+    """Linear layers of one side that are one layer of the other: one of `paddle`, or of `torch`.
+
+    sizes    the rows of each of the several
+    groups   1: end to end; else in so many turns (recipes.Joined)
+    """
+
+    paddle: tuple[str, ...]
+    torch: tuple[str, ...]
+    sizes: tuple[int, ...]
+    groups: int = 1
+
+    @property
+    def joined(self) -> bool:
+        """True where Paddle has the one."""
+        return len(self.paddle) == 1
+
+
 def words(name: str) -> list[str]:
     """The words of a module's path, in one spelling."""
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)
@@ -43,7 +63,7 @@ def words(name: str) -> list[str]:
 
 def kind_of(name: str) -> str:
     """A class as both frameworks may write it: Conv2d and Conv2D, BatchNorm2d and BatchNorm."""
-    return re.sub(r"[123]d$", "", name.lower()).removesuffix("transpose")
+    return re.sub(r"[123]d$", "", name.lower().replace("transpose", ""))
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:
@@ -58,18 +78,96 @@ def similarity(one: Sequence[str], other: Sequence[str]) -> float:
     return sum(weights[word] for word in shared) / sum(weights.values())
 
 
-def align(torch: Structure, paddle: Structure) -> dict[str, str]:
-    """Paddle unit -> torch unit, each at most once."""
-    torch_units, paddle_units = torch.in_order(), paddle.in_order()
-    torch_words = [words(unit.name) for unit in torch_units]
-    paddle_words = [words(unit.name) for unit in paddle_units]
-    scores = np.full((len(paddle_units), len(torch_units)), -1.0)
-    for i, unit in enumerate(paddle_units):
-        for j, other in enumerate(torch_units):
-            if fits(unit, other):
-                likeness = _SIMILAR * similarity(paddle_words[i], torch_words[j])
-                likeness += 0.25 * (kind_of(unit.kind) == kind_of(other.kind))
-                scores[i, j] = 1.0 + likeness + _SAME_NAME * (unit.name == other.name)
+def align(torch: Structure, paddle: Structure) -> tuple[dict[str, str], list[Fused]]:
+    """Paddle unit -> torch unit, each at most once; and what is fused or split.
+
+    Linear layers that are given the same tensor are aligned as one, and then among themselves.
+    """
+    pairs: dict[str, str] = {}
+    fused: list[Fused] = []
+    paddle_groups, torch_groups = (_groups(structure) for structure in (paddle, torch))
+    for i, j in _matched(paddle_groups, torch_groups, _group_fits):
+        within, cuts = _within(paddle_groups[i], torch_groups[j], paddle, torch)
+        pairs |= within
+        fused += cuts
+    done = set(pairs) | {name for each in fused for name in each.paddle}
+    taken = set(pairs.values()) | {name for each in fused for name in each.torch}
+    left = [[unit] for unit in paddle.in_order() if unit.name not in done]
+    other = [[unit] for unit in torch.in_order() if unit.name not in taken]
+    for i, j in _matched(left, other, lambda ps, ts: fits(ps[0], ts[0])):
+        pairs[left[i][0].name] = other[j][0].name
+    return pairs, fused
+
+
+def _groups(structure: Structure) -> list[list[Unit]]:
+    """The units in order, Linear layers that are given the same tensor together."""
+    found: dict[object, list[Unit]] = {}
+    for unit in structure.in_order():
+        given = structure.given(unit) if unit.is_linear else None
+        found.setdefault(unit.name if given is None else (given, widths(unit)[0]), []).append(unit)
+    return list(found.values())
+
+
+def widths(unit: Unit) -> tuple[int, int]:
+    """How many numbers a Linear layer takes and gives, as its call says; else (in, out) of torch."""
+    if unit.calls and unit.calls[0].given and unit.calls[0].gave:
+        return unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1]
+    shape = next(owner.shape for owner in unit.entries.values() if len(owner.shape) == 2)
+    return shape[1], shape[0]
+
+
+def _group_fits(paddle: Sequence[Unit], torch: Sequence[Unit]) -> bool:
+    if len(paddle) == len(torch) == 1:
+        return fits(paddle[0], torch[0])
+    if not all(unit.is_linear for unit in (*paddle, *torch)):
+        return False
+    sizes = [
+        (widths(group[0])[0], sum(widths(unit)[1] for unit in group), len(group[0].entries))
+        for group in (paddle, torch)
+    ]
+    return sizes[0] == sizes[1]
+
+
+def _within(
+    ps: Sequence[Unit], ts: Sequence[Unit], paddle: Structure, torch: Structure
+) -> tuple[dict[str, str], list[Fused]]:
+    """Pair the units of two groups: those of equal sizes, else what is fused or split."""
+    if len(ps) == len(ts) == 1:
+        return {ps[0].name: ts[0].name}, []
+    outs = [[widths(unit)[1] for unit in group] for group in (ps, ts)]
+    if sorted(outs[0]) == sorted(outs[1]):
+        singles = [[[unit] for unit in group] for group in (ps, ts)]
+        found = _matched(*singles, lambda p, t: widths(p[0]) == widths(t[0]))
+        return {ps[i].name: ts[j].name for i, j in found}, []
+    pairs, fused, i, j = {}, [], 0, 0
+    while i < len(ps) and j < len(ts):
+        end, stop = i + 1, j + 1
+        while sum(outs[0][i:end]) != sum(outs[1][j:stop]):
+            if sum(outs[0][i:end]) < sum(outs[1][j:stop]):
+                end += 1
+            else:
+                stop += 1
+        if end - i == stop - j == 1:
+            pairs[ps[i].name] = ts[j].name
+        elif 1 in (end - i, stop - j):
+            finer = outs[0][i:end] if end - i > 1 else outs[1][j:stop]
+            names = [tuple(unit.name for unit in group) for group in (ps[i:end], ts[j:stop])]
+            fused.append(Fused(*names, tuple(finer)))
+        i, j = end, stop
+    return pairs, fused
+
+
+def _matched(paddle, torch, group_fits) -> list[tuple[int, int]]:
+    """(Paddle's number, torch's) of groups that fit each other, by order and names."""
+    names = [[words(group[0].name) for group in groups] for groups in (paddle, torch)]
+    scores = np.full((len(paddle), len(torch)), -1.0)
+    for i, ps in enumerate(paddle):
+        for j, ts in enumerate(torch):
+            if group_fits(ps, ts):
+                likeness = _SIMILAR * similarity(names[0][i], names[1][j])
+                likeness += 0.25 * (kind_of(ps[0].kind) == kind_of(ts[0].kind))
+                same = ps[0].name == ts[0].name
+                scores[i, j] = 1.0 + likeness + _SAME_NAME * same
     pairs = _in_order(scores)
     rows, columns = {i for i, _ in pairs}, {j for _, j in pairs}
     left = [
@@ -82,12 +180,12 @@ def align(torch: Structure, paddle: Structure) -> dict[str, str]:
             rows.add(-i)
             columns.add(-j)
             pairs.append((-i, -j))
-    return {paddle_units[i].name: torch_units[j].name for i, j in pairs}
+    return [(int(i), int(j)) for i, j in pairs]
 
 
 def fits(unit: Unit, other: Unit) -> bool:
     """Whether one may hold the other's weights, whichever way they lie."""
-    if unit.shape != other.shape or bool(unit.calls) != bool(other.calls) and not other.virtual:
+    if unit.shape != other.shape:
         return False
     kinds = {next(iter(u.entries.values())).kind for u in (unit, other)}
     return "" in kinds or len({kind_of(kind) for kind in kinds}) == 1

@@ -76,3 +76,15 @@ def make_links(links: Mapping[str, Path], folder: Path, final: Path) -> None:
         if place.is_symlink() or place.exists():
             raise UserError(f"{final / name}: there already, and no link to {path}")
         place.symlink_to(os.path.relpath(path, os.path.realpath(final)))
+
+
+def replace_links(work: Path, folder: Path) -> None:
+    """Give a pair's folder the links of one that was made anew; other files stay."""
+    for link in [path for path in work.rglob("*") if path.is_symlink()]:
+        place = folder / link.relative_to(work)
+        if place.is_symlink():
+            place.unlink()
+        elif place.exists():
+            raise UserError(f"{place}: there already, and no link; rename it")
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(os.readlink(link))

@@ -9,7 +9,6 @@ import difflib
 import importlib.util
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -145,9 +144,6 @@ def translate(
         for place, text in {**merged.texts, RECORD: record + "\n"}.items():
             (finished / place).parent.mkdir(parents=True, exist_ok=True)
             (finished / place).write_text(text, encoding="utf-8")
-        for hidden in target.glob(".*") if target.exists() else ():  # what others have noted
-            if hidden.is_file() and hidden.name != RECORD:
-                shutil.copy2(hidden, finished / hidden.name)
         put_in_place(finished, target)
     files = {module.place.as_posix(): module.path for module in sources.modules.values()}
     left = []

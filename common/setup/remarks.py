@@ -1,6 +1,6 @@
 """What is to be said of a new pair beside its files, a line each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from common.setup.thin import Plan
 from common.system.frameworks import SIDES
@@ -37,3 +37,17 @@ def remarks(plan: Plan) -> Iterator[str]:
         more = f" and {len(told) - _MOST} more" if len(told) > _MOST else ""
         names = f"{', '.join(told[:_MOST])}{more}"
         yield f"differs by default (torch / paddle): {names}; --set KEY=VALUE makes it alike"
+
+
+def shown_proofs(proofs: Sequence[str]) -> Iterator[str]:
+    """The proofs of what goes where, those of equal names in one line."""
+    equal = [line for line in proofs if _is_of_equal_names(line)]
+    if equal:
+        yield f"weights of the same name and shapes on both sides: {len(equal)}"
+    yield from (line for line in proofs if line not in equal)
+
+
+def _is_of_equal_names(line: str) -> bool:
+    """True for `NAME is NAME: by its name ...`."""
+    paddle, _, rest = line.partition(" is ")
+    return rest.startswith(f"{paddle}: by its name")

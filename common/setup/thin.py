@@ -30,7 +30,6 @@ _LIMITS = {
 class Plan:
     """All that a pair's files say."""
 
-    name: str
     config: Mapping[str, object]
     own: Mapping[str, Mapping[str, object]]  # side -> its own arguments
     inputs: Sequence[Input]
@@ -78,8 +77,8 @@ def inputs_text(plan: Plan | None, inputs: Sequence[Input], config: Mapping[str,
     return "\n".join(["def make_inputs(config, seed):", doc, *lines]) + "\n"
 
 
-def case_text(plan: Plan, rename: Mapping[str, str], convert: str | None) -> str:
-    """case.py."""
+def case_text(plan: Plan, rename: Mapping[str, str], convert: str, loader: bool = False) -> str:
+    """case.py; with `loader` each side's library reads the weights with its own from_pretrained."""
     torch, paddle = (plan.sides[side].spec for side in ("torch", "paddle"))
     entries = [f"{_literal(key)}: {_literal(value)}" for key, value in plan.config.items()]
     default = laid_out('CONFIGS = {"default": {', entries, "}}")
@@ -94,6 +93,9 @@ def case_text(plan: Plan, rename: Mapping[str, str], convert: str | None) -> str
     if rename:
         named = [f"{_literal(key)}: {_literal(value)}" for key, value in rename.items()]
         parts += ["\n# Paddle's name: torch's", laid_out("RENAME = {", named, "}")]
+    if loader:
+        parts += ["\n# Each library reads the reference's weights with its own loader."]
+        parts += ['load = "from_pretrained"']
     parts += ["\n", inputs_text(plan, plan.inputs, plan.config).rstrip("\n")]
     if convert:
         parts += ["\n", convert.strip("\n")]
