@@ -20,7 +20,7 @@ def linked(spec: Spec) -> dict[str, Path]:
     if spec.file is None:
         return {}
     top = spec.root / spec.module.partition(".")[0]
-    if top.is_dir():
+    if "." in spec.module:  # of a package; a folder beside mine.py may be called mine
         return {top.name: top}
     found: dict[str, Path] = {}
     waiting = [spec.file]
