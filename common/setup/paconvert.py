@@ -217,6 +217,26 @@ def _importable(text: str, folder: str) -> str:
     text = "\n".join(re.sub(rf"^(?:{_MARK})+", "", line) for line in lines).strip("\n") + "\n"
     if added and not re.search(r"\bsys\.", text):
         text = re.sub(r"^import sys\n+", "", text, count=1, flags=re.M)
+    return _with_its_imports(text)
+
+
+def _with_its_imports(text: str) -> str:
+    """PaConvert's text, where its lines about imports would not do; each change has its remark.
+
+    It puts lines before `from __future__`, and makes `from einops.layers.torch import Rearrange`
+    a use of `einops.layers.paddle` that nothing imports.
+    """
+    future = re.findall(r"^from __future__ import .*$", text, flags=re.M)
+    try:
+        compile(text, "", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if future and "__future__" in str(error.msg):
+            text = re.sub(r"^from __future__ import .*\n", "", text, flags=re.M)
+            text = "".join(f"{line}  # was below other lines\n" for line in future) + text
+    if re.search(r"(?<![\w.])einops\.layers\.paddle\.", text):
+        remark = "# PaConvert translates its uses and drops this import"
+        added = f"import einops\nimport einops.layers.paddle  {remark}\n"
+        text = re.sub(r"^import einops\n", added, text, count=1, flags=re.M)
     return text
 
 
