@@ -82,7 +82,7 @@ class Translation:
                 text = (self.folder / found[1]).read_text(encoding="utf-8")
                 where = _line_of(text, line, self.files[found[1]].read_text(encoding="utf-8"))
                 more = f"; in torch {self.files[found[1]]}:{where}" if where else ""
-        return f"{sentence}{more}. Mend the translation, then type the same with --update"
+        return f"{sentence}{more}. Mend the translation, then set the pair up again"
 
 
 def find_paconvert(python: str | None = None) -> str:
