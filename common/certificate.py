@@ -80,7 +80,7 @@ class Certificate:
     @property
     def exit_code(self) -> int:
         """0 certified, 1 not; no entry at all is 2."""
-        if not self.rows and not self.only_torch and not self.only_paddle:
+        if not (self.rows or self.only_torch or self.only_paddle or self.problems):
             return 2
         return 1 if self.problems or self.only_torch or self.only_paddle else 0
 

@@ -34,8 +34,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from common.check.command_line import check
 from common.check.flags import Parser
 from common.check.guard import guarded
@@ -43,14 +41,11 @@ from common.check.options import CheckOptions
 from common.pair.pairs import built_in_models
 from common.pair.request import RunRequest
 from common.report import terminal as report
-from common.setup.described import describe
-from common.setup.inputs import Input, parse_inputs
-from common.setup.loss import choose_loss
-from common.setup.outputs import match_outputs
-from common.setup.own_files import linked, make_links, places_of
-from common.setup.remarks import remarks
-from common.setup.spec import Arguments, Spec, parse_spec, read_arguments
-from common.setup.thin import Plan, case_text, inputs_text, model_text
+from common.setup.inputs import parse_inputs
+from common.setup.own_files import replace_links
+from common.setup.pair import PACONVERT, Asked, make_pair
+from common.setup.record import read_record, words_of, write_pair
+from common.setup.spec import Spec, parse_spec, read_arguments
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -73,10 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(__doc__, "python -m common.new")
     parser.add_argument("name", metavar="NAME", help="of the folder, and of the model in the logs")
     several = {"action": "extend", "nargs": "+", "default": []}
-    for side, said in zip(SIDES, ("the reference", "the port"), strict=True):
-        parser.add_argument(
-            f"--{side}", metavar="SPEC", help=f"{said}: --{side} package.module:Class"
-        )
+    parser.add_argument(
+        "--torch", metavar="SPEC", help="the reference: --torch torchvision.models:resnet18"
+    )
+    parser.add_argument(
+        "--paddle",
+        metavar="SPEC|paconvert",
+        help="the port, or PaConvert's translation of the reference: --paddle port.py:Net",
+    )
     parser.add_argument(
         "--input",
         metavar="NAME=KIND:SHAPE[:LIMIT]",
@@ -105,6 +104,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             metavar="SPEC",
             help="the class that these make, where the model's own does not name it",
         )
+    parser.add_argument(
+        "--loader",
+        action="store_true",
+        help="each side reads its weights with its library's own from_pretrained: --loader",
+    )
+    parser.add_argument(
+        "--paconvert-python",
+        metavar="PATH",
+        help="the Python that has PaConvert, by default what `make paconvert` installs",
+    )
     parser.take("seed", "torch-python", "paddle-python")
     parser.add_argument(
         "--folder",
@@ -114,11 +123,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where to put it, by default here: --folder ~/pairs",
     )
     parser.add_argument("--no-check", action="store_true", help="do not run step 1: --no-check")
-    given = parser.take("debug").parse_args(arguments)
-    return guarded(given.debug, lambda: _new(given))
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="set the pair NAME up again, with what is typed beside what it was set up with; files "
+        "that you have edited stay: --update",
+    )
+    parser.take("debug")
+    given = parser.parse_args(arguments)
+    return guarded(given.debug, lambda: _new(given, parser))
 
 
-def _new(given: argparse.Namespace) -> int:
+def _new(given: argparse.Namespace, parser: Parser) -> int:
+    if given.update:
+        given = _as_recorded(given, parser)
     if given.torch or given.paddle:
         return _of_two(given)
     idle = [f"--{name}" for name, _ in given.typed if name not in ("folder", "debug")]
@@ -134,12 +152,56 @@ def _new(given: argparse.Namespace) -> int:
     return 0
 
 
+def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespace:
+    """The command that set the pair up, with what is typed now in its place or beside it."""
+    words = read_record(given.folder / given.name)["words"]
+    typed = [word for _, several in given.typed for word in several]
+    told = parser.parse_args([given.name, *words, *typed])
+    told.input = list({word.partition("=")[0]: word for word in told.input}.values())
+    return told
+
+
 def _of_two(given: argparse.Namespace) -> int:
     """Set up a pair of two models; returns the exit status of its check."""
+    asked = _asked(given)
+    words = words_of(given)
+    target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
+    former = read_record(target)["texts"] if given.update else None
+    with _work_beside(target) as work, report.progress() as on_progress:
+        made = make_pair(asked, work, target, given.update, on_progress)
+        if given.update:
+            replace_links(work, target)
+        kept = write_pair(target if given.update else work, made.texts, words, former)
+        if not given.update:
+            _put(work, target)
+    report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(made.texts)}")
+    for line in [*(f"{target / name}: kept as you have edited it" for name in kept), *made.lines]:
+        report.say("  " + line.replace(str(work), str(target)))
+    options = "".join(f" --{s}-python {shlex.quote(p)}" for s, p in asked.chosen.items() if p)
+    model = shlex.quote(str(target))
+    if made.problem:
+        raise UserError(
+            f"{made.problem.replace(str(work), str(target))}: python -m common.new {given.name} "
+            f"--update{_in(given.folder)}"
+        )
+    if given.no_check:
+        report.say(f"  python step1_forward/check_step1.py --model {model}{options}")
+        return 0
+    return _check(target, given, asked.chosen)
+
+
+def _asked(given: argparse.Namespace) -> Asked:
+    """What the command line asks for; raises UserError where that is not clear."""
     for side in SIDES:
         if not getattr(given, side):
             raise UserError(f"--{side} is missing: name the model of both sides")
-    specs = {side: parse_spec(f"--{side}", getattr(given, side)) for side in SIDES}
+    specs: dict[str, Spec | None] = {"torch": parse_spec("--torch", given.torch), "paddle": None}
+    if given.paddle != PACONVERT:
+        specs["paddle"] = parse_spec("--paddle", given.paddle)
+    elif given.paddle_config:
+        raise UserError(
+            "--paddle-config: PaConvert's translation has none of its own; leave it out"
+        )
     configs = {}
     for side in SIDES:
         text = getattr(given, f"{side}_config")
@@ -147,68 +209,23 @@ def _of_two(given: argparse.Namespace) -> int:
     inputs = parse_inputs(given.input)
     if not inputs:
         raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
-    words = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
-    asked = read_arguments(given.config, words)
-    target = _free_place(given.name, given.folder)
+    sets = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
     chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
-    pythons = {side: interpreter(side, chosen[side]) for side in SIDES}
-    with _made_whole(target) as work:
-        plan = _planned(given.name, specs, configs, asked, inputs, pythons, given.seed)
-        for side in SIDES:
-            make_links(linked(specs[side]), work / plan.places[side], target / plan.places[side])
-        _write(plan, work)
-    report.say(f"made {target}: {', '.join(FILES)}")
-    for line in remarks(plan):
-        report.say(f"  {line}")
-    if given.no_check:
-        model = shlex.quote(str(target))
-        report.say(f"  python step1_forward/check_step1.py --model {model}{_options(chosen)}")
-        return 0
-    return _check(target, given, chosen)
+    return Asked(
+        specs,
+        configs,
+        read_arguments(given.config, sets),
+        inputs,
+        chosen,
+        {side: interpreter(side, chosen[side]) for side in SIDES},
+        given.seed,
+        given.loader,
+        given.paconvert_python,
+    )
 
 
-def _planned(
-    name: str,
-    specs: Mapping[str, Spec],
-    configs: Mapping[str, Spec | None],
-    asked: Arguments,
-    inputs: Sequence[Input],
-    pythons: Mapping[str, str],
-    seed: int,
-) -> Plan:
-    """What the pair's files are to say."""
-    arrays = _drawn(inputs, asked.shared, seed)
-    with (
-        tempfile.TemporaryDirectory(prefix="new-") as work,
-        report.progress() as on_progress,
-    ):
-        sides = describe(
-            specs, configs, asked, inputs, arrays, pythons, Path(work), seed, on_progress
-        )
-    matched = match_outputs(sides["torch"], sides["paddle"])
-    loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
-    return Plan(name, asked.shared, asked.own, inputs, sides, matched, loss, places_of(specs))
-
-
-def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.ndarray]:
-    """The inputs' values, drawn by the very text that case.py gets."""
-    names: dict[str, object] = {"np": np}
-    exec(inputs_text(None, inputs, config), names)
-    return names["make_inputs"](config, seed)
-
-
-def _write(plan: Plan, folder: Path) -> None:
-    """Write the pair's files, with the names of weights that differ."""
-    texts = {f"{side}_model.py": model_text(plan, side) for side in SIDES}
-    rename, convert = _weights(plan)
-    texts["case.py"] = case_text(plan, rename, convert)
-    for file, text in texts.items():
-        (folder / file).write_text(text, encoding="utf-8")
-
-
-def _weights(plan: Plan) -> tuple[dict[str, str], str | None]:
-    """RENAME and convert of the pair."""
-    return {}, None
+def _in(folder: Path) -> str:
+    return "" if folder == Path() else f" --folder {shlex.quote(str(folder))}"
 
 
 def _check(target: Path, given: argparse.Namespace, chosen: Mapping[str, str | None]) -> int:
@@ -227,20 +244,17 @@ def _check(target: Path, given: argparse.Namespace, chosen: Mapping[str, str | N
     return check(step, options, None, [word for _, words in typed for word in words])
 
 
-def _options(chosen: Mapping[str, str | None]) -> str:
-    return "".join(f" --{s}-python {shlex.quote(p)}" for s, p in chosen.items() if p)
-
-
 def lay_out(name: str, folder: Path) -> Path:
     """Write the template's files into folder/name, all or nothing; returns that path.
 
     Raises UserError for a name that no folder or log can have, and where something is there.
     """
     target = _free_place(name, folder)
-    with _made_whole(target) as work:
+    with _work_beside(target) as work:
         for file in FILES:
             text = (TEMPLATE / file).read_text(encoding="utf-8")
             (work / file).write_text(text.replace(TEMPLATE_NAME, name), encoding="utf-8")
+        _put(work, target)
     return target
 
 
@@ -258,20 +272,28 @@ def _free_place(name: str, folder: Path) -> Path:
 
 
 @contextmanager
-def _made_whole(target: Path) -> Iterator[Path]:
-    """A folder to write to, which then takes the target's name; nothing is left where it fails."""
+def _work_beside(target: Path) -> Iterator[Path]:
+    """A folder beside the target to write to, removed at the end; it may be renamed before."""
     work = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         yield work
-        work.chmod(0o777 & ~_umask())
-        os.rename(work, target)
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from None
+    except UserError as error:  # nobody knows the folder that it happened in
+        raise UserError(str(error).replace(str(work), str(target))) from None
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _put(work: Path, target: Path) -> None:
+    """Give a finished folder its name, and the permissions of any new one."""
+    work.chmod(0o777 & ~_umask())
+    for cache in work.rglob("__pycache__"):
+        shutil.rmtree(cache, ignore_errors=True)
+    os.rename(work, target)
 
 
 def _umask() -> int:

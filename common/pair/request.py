@@ -92,8 +92,8 @@ class RunRequest:
     certify: bool = False
     # Whether the model is only built, and the owners of its weights written.
     describe: bool = False
-    # Whether what the model is made of is written, for a proposal of RENAME and convert.
-    structure: bool = False
+    # What is asked of the model's structure, for a proposal of RENAME and convert: see or try.
+    structure: str = ""
     # A file to write `weights` to in this framework's own format, without running any model.
     save: str | None = None
     # Whether the float64 run is made again, without optimizer steps, for a log of whole tensors.
@@ -137,6 +137,7 @@ _CHOICES = {
     "phase": PHASES,
     "data_weights": ("initial", "stirred"),
     "keep": KEEP,
+    "structure": ("", "see", "try"),
 }
 
 

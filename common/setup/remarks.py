@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from common.setup.paconvert import Translation
 from common.setup.thin import Plan
 from common.system.frameworks import SIDES
 
@@ -37,3 +38,12 @@ def remarks(plan: Plan) -> Iterator[str]:
         more = f" and {len(told) - _MOST} more" if len(told) > _MOST else ""
         names = f"{', '.join(told[:_MOST])}{more}"
         yield f"differs by default (torch / paddle): {names}; --set KEY=VALUE makes it alike"
+
+
+def remarks_on_translation(translation: Translation) -> Iterator[str]:
+    """Lines on what PaConvert left untranslated, and on whose edits an update has kept."""
+    if translation.untranslated:
+        yield f"PaConvert left {len(translation.untranslated)} in torch:"
+        yield from (f"  {place}" for place in translation.untranslated)
+    for name in translation.kept:
+        yield f"{translation.folder / name}: your edits are kept"

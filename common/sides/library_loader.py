@@ -14,6 +14,7 @@ the very values that its loader read, although most loaders make float32 whateve
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 from common.weights import states as weights
 from common.weights.layers import Owner
-from common.weights.loaded import PASSES, Loaded, Marks, read_marks, tie_problems
+from common.weights.loaded import PASSES, Loaded, Marks, read_marks, tie_problems, unloaded
 from common.weights.round_trip import same_bits
 
 FROM_PRETRAINED, SAVE_PRETRAINED = "from_pretrained", "save_pretrained"
@@ -57,7 +58,7 @@ class Carrier:
     def write(self, case: Case, state: dict[str, np.ndarray], owners: dict[str, Owner]) -> None:
         """Write a case's folders, and read them by the reference's own loader.
 
-        Raises UserError where that does not give back what was written.
+        Raises LayoutError where that does not give back what was written.
         """
         folder = self.files.to_load(case.name)
         shutil.rmtree(folder, ignore_errors=True)
@@ -75,10 +76,13 @@ class Carrier:
             self._known.append((case.config, loaded))
             numbers = marks.numbers()
             found = (loaded.departure(key, numbers[key], numbers) for key in loaded.sources)
-            problems = [*loaded.problems, *filter(None, found)]
-            if problems:
-                raise UserError(f"the torch side's own loader: {'; '.join(problems)}")
-        self._demand_weights(case, state)
+            loaded.problems += filter(None, found)
+        else:
+            loaded = Loaded({}, {})
+        if not loaded.problems:
+            loaded.problems += self._changed(case, state)
+        if loaded.problems:
+            raise unloaded("torch", loaded.problems)
 
     def _save(self, model, case: Case, folder: Path) -> None:
         own = getattr(self.module, "save", None)
@@ -122,8 +126,9 @@ class Carrier:
         if loaded is None:
             loaded = self._traced(case, marks, self.side.owners(self._built(case)))
             self._known.append((case.config, loaded))
-        if not loaded.problems:
-            self._demand_weights(case, arranged(loaded, state))
+        loaded = replace(
+            loaded, problems=loaded.problems + self._changed(case, arranged(loaded, state))
+        )
         save_loaded(self.files.loaded(case.name), loaded)
         if self.job.request.keep != "all" and weights.bytes_of(state) > weights.LARGE_BYTES:
             shutil.rmtree(folder, ignore_errors=True)
@@ -158,15 +163,15 @@ class Carrier:
             if name not in _NO_SETTING and loaded.get(name) != built.get(name)
         ]
 
-    def _demand_weights(self, case: Case, wanted: dict[str, np.ndarray]) -> None:
-        """Raise UserError unless the case's own weights arrive as the marks did."""
+    def _changed(self, case: Case, wanted: dict[str, np.ndarray]) -> list[str]:
+        """What of a case's own weights does not arrive as the marks did, in words."""
         found = self.side.state(self._loaded(case, _WEIGHTS))
-        other = [k for k, v in wanted.items() if k not in found or not same_bits(found[k], v)]
-        if other:
-            raise UserError(
-                f"the {self.side.NAME} side's own loader: {', '.join(other)} of case "
-                f"{case.name or 'main'} came with other bits than marks do: it computes with them"
-            )
+        return [
+            f"{key} of the loaded model: case {case.name or 'main'} gives it other bits than where "
+            "its marks come from: the loader computes with them"
+            for key, values in wanted.items()
+            if key in found and not same_bits(found[key], values)
+        ]
 
     def _built(self, case: Case):
         request = self.job.request
@@ -216,7 +221,10 @@ class Carrier:
         found: list[tuple[str, object]] = []
         for path, module in self.side.modules(model):
             inside = any(not outer or path.startswith(f"{outer}.") for outer, _ in found)
-            if not inside and callable(getattr(type(module), method, None)):
+            way = getattr(type(module), method, None)
+            # torch.nn.Embedding has a from_pretrained too, which makes one of a tensor.
+            own = str(getattr(way, "__module__", "")).split(".")[0] != self.side.NAME
+            if not inside and callable(way) and own:
                 found.append((path, module))
         if len(found) > 1:
             raise UserError(

@@ -227,7 +227,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         describe(job)
         return
     if request.structure:
-        importlib.import_module(f"common.sides.{side}_structure").write_structure(job)
+        importlib.import_module(f"common.sides.{side}_structure").answer(job)
         return
 
     def write(run, *arguments, **options):

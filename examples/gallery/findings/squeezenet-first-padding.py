@@ -7,8 +7,8 @@ import torch
 import torchvision.models
 
 images = [2, 3, 48, 48]
-theirs = torchvision.models.squeezenet1_1().features[0](torch.zeros(images))
-ours = paddle.vision.models.squeezenet1_1()._conv(paddle.zeros(images))
-print("torchvision ", list(theirs.shape))
-print("paddle.vision", list(ours.shape))
-sys.exit(list(theirs.shape) != list(ours.shape))
+reference = torchvision.models.squeezenet1_1().features[0](torch.zeros(images))
+port = paddle.vision.models.squeezenet1_1()._conv(paddle.zeros(images))
+print("torchvision  ", list(reference.shape))
+print("paddle.vision", list(port.shape))
+sys.exit(list(reference.shape) != list(port.shape))
