@@ -26,6 +26,7 @@ from common.sides.model_file import load_model_file
 from common.sides.session import Session, current
 from common.sides.suited import Suited
 from common.system.errors import UserError
+from common.system.half import rounded
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
 from common.weights.layers import count_values, own_parameters
@@ -121,7 +122,8 @@ class Run:
             named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
             self.inputs = dict(named)
         else:
-            self.inputs = pair.inputs(case, request.preset, request.seed)
+            inputs = pair.inputs(case, request.preset, request.seed)
+            self.inputs = {key: rounded(values, request.dtype) for key, values in inputs.items()}
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = load_model_file(pair, side, dtype)
         if job.transplant:

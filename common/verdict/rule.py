@@ -286,7 +286,7 @@ def _noise_bounds(measures: Measures, context: Context, counts: np.ndarray) -> d
 
     counts  how many values carry the noise, for each measure
     """
-    noise, epsilon = measures.noise_ref, tolerance("float32_epsilon")
+    noise, epsilon = measures.noise_ref, context.epsilon
     size, factor = measures.scale, tolerance("precision")
     bounds = {"": factor * np.maximum(noise, epsilon * size)}
     if _is_only_noise(measures):
