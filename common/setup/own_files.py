@@ -19,9 +19,9 @@ def linked(spec: Spec) -> dict[str, Path]:
     """Name in the pair's folder -> the file or package that it is to be a link to."""
     if spec.file is None:
         return {}
-    top = spec.root / spec.module.partition(".")[0]
-    if top.is_dir():
-        return {top.name: top}
+    package, dot, _ = spec.module.partition(".")
+    if dot:
+        return {package: spec.root / package}
     found: dict[str, Path] = {}
     waiting = [spec.file]
     while waiting:
