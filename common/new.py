@@ -181,8 +181,8 @@ def _of_two(given: argparse.Namespace) -> int:
     model = shlex.quote(str(target))
     if made.problem:
         raise UserError(
-            f"{made.problem.replace(str(work), str(target))}; once that is mended: python -m "
-            f"common.new {given.name} --update{_in(given.folder)}"
+            f"{made.problem.replace(str(work), str(target))}: python -m common.new {given.name} "
+            f"--update{_in(given.folder)}"
         )
     if given.no_check:
         report.say(f"  python step1_forward/check_step1.py --model {model}{options}")

@@ -110,6 +110,7 @@ def request_for(
         "config_name": config and config.name,
         "file": spec.file and str(spec.file),
         "path": list(dict.fromkeys(roots)),
+        "first": [str(spec.root)] if spec.first else [],
         "shared": arguments.shared,
         "own": arguments.own.get(side, {}),
         "names": names,

@@ -19,9 +19,9 @@ def linked(spec: Spec) -> dict[str, Path]:
     """Name in the pair's folder -> the file or package that it is to be a link to."""
     if spec.file is None:
         return {}
-    package, dot, _ = spec.module.partition(".")
-    if dot:
-        return {package: spec.root / package}
+    top = spec.root / spec.module.partition(".")[0]
+    if "." in spec.module:  # of a package; a folder beside mine.py may be called mine
+        return {top.name: top}
     found: dict[str, Path] = {}
     waiting = [spec.file]
     while waiting:

@@ -4,9 +4,6 @@ With --paddle paconvert the Paddle side is PaConvert's translation of the torch 
 folder `translated`.
 """
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +17,7 @@ from common.setup.loader import loader_lines
 from common.setup.loss import choose_loss
 from common.setup.outputs import match_outputs
 from common.setup.own_files import linked, make_links, places_of
-from common.setup.paconvert import Translation, find_paconvert, translate
+from common.setup.paconvert import Translation, find_paconvert, search_path, translate
 from common.setup.propose import Proposal, of_pair
 from common.setup.record import write_pair
 from common.setup.remarks import remarks, remarks_on_translation
@@ -85,11 +82,11 @@ def make_pair(
         if len(specs) == 1:
             on_progress(f"PaConvert translates {specs['torch']}")
             translation = _translated(asked, specs["torch"], work, target, update)
-            specs["paddle"] = _of(translation, specs["torch"])
+            specs["paddle"] = translation.spec
             try:
                 sides |= look({"paddle": specs["paddle"]})
             except UserError as error:  # the user mends the translation, and goes on from there
-                problem = str(error)
+                problem = translation.explained(str(error))
                 sides["paddle"] = replace(
                     sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None
                 )
@@ -136,30 +133,15 @@ def _texts(plan: Plan, proposal: Proposal, loader: bool) -> dict[str, str]:
 
 
 def _translated(asked: Asked, spec: Spec, work: Path, target: Path, update: bool) -> Translation:
-    """Translate the torch side into the pair's folder; of a pair that is there, in its place."""
+    """Translate the torch side into the pair's folder; of a pair that is there, in its place.
+
+    Raises UserError where an edit and the new translation contradict each other.
+    """
     place = (target if update else work) / TRANSLATED
-    source = str(spec.file) if spec.file else spec.module
     python = find_paconvert(asked.paconvert_python)
-    path = [str(spec.root)] if spec.root else []
-    path += _search_path(asked.pythons["torch"])
-    translation = translate(source, place, python, spec.name, path, update)
+    translation = translate(spec, place, python, search_path(asked.pythons["torch"]), update)
+    if translation.conflicts:
+        raise UserError("; ".join(map(str, translation.conflicts)))
     if update:
         (work / TRANSLATED).symlink_to(place.absolute())
     return translation
-
-
-def _of(translation: Translation, spec: Spec) -> Spec:
-    """The translated class."""
-    path = Path(*translation.module.split("."))
-    places = [path.with_suffix(".py"), path / "__init__.py"]
-    file = next(p for p in (translation.folder / place for place in places) if p.is_file())
-    return Spec(translation.module, spec.name, file.absolute(), translation.folder.absolute())
-
-
-def _search_path(python: str) -> list[str]:
-    """Where a Python looks for modules."""
-    if python == sys.executable:
-        return list(sys.path)
-    command = [python, "-c", "import json, sys; print(json.dumps(sys.path))"]
-    said = subprocess.run(command, capture_output=True, text=True, cwd=Path.home())
-    return [path for path in json.loads(said.stdout.strip().rpartition("\n")[2]) if path]

@@ -41,10 +41,9 @@ def remarks(plan: Plan) -> Iterator[str]:
 
 
 def remarks_on_translation(translation: Translation) -> Iterator[str]:
-    """Lines on what PaConvert left untranslated, and on what an update has merged."""
+    """Lines on what PaConvert left untranslated, and on whose edits an update has kept."""
     if translation.untranslated:
         yield f"PaConvert left {len(translation.untranslated)} in torch:"
         yield from (f"  {place}" for place in translation.untranslated)
     for name in translation.kept:
         yield f"{translation.folder / name}: your edits are kept"
-    yield from map(str, translation.conflicts)

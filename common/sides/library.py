@@ -48,6 +48,7 @@ def main() -> int:
 def describe(side: ModuleType, request: Mapping) -> dict:
     """Import, build and run what is asked for; raises UserError where that cannot be done."""
     side.set_up("float32", "cpu", request["seed"])
+    sys.path[:0] = request["first"]
     sys.path += request["path"]
     stand_in = _import(request, request["module"])
     _demand_file(request)
