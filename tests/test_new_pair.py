@@ -393,10 +393,15 @@ def test_a_class_is_looked_at(ask, side):
     assert told["config"] == [told["config"][0], "Config"]
     assert told["call_options"] == {"return_dict": True}
     assert told["outputs"]["kind"] == "named"
-    assert told["outputs"]["leaves"] == [(["logits"], [2, 3], True), (["hidden", 0], [2, 3], True)]
+    assert told["outputs"]["leaves"] == [[["logits"], [2, 3], True], [["hidden", 0], [2, 3], True]]
     assert told["settings"] == {"width": 4, "eps": 1e-5}
     told = ask(side, "make", {"width": 4}, ["inputs=float32:2,4"])
-    assert told["outputs"]["leaves"] == [([], [2, 3], True)] and told["config"] is None
+    assert told["outputs"]["leaves"] == [[[], [2, 3], True]] and told["config"] is None
+    assert told["alike_in_training"]
+    other = NET.replace(
+        "return self.inner(inputs)", "y = self.inner(inputs); return (y, y) if self.training else y"
+    )
+    assert not ask(side, "Plain", words=["inputs=float32:2,4"], text=other)["alike_in_training"]
 
 
 def test_paddle_s_other_name_of_an_input_is_found(ask):

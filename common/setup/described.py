@@ -48,6 +48,8 @@ class Described:
     # Further keywords of the call, such as return_dict=True.
     call_options: dict
     outputs: Outputs
+    # Whether it returns the same tensors in train mode.
+    alike_in_training: bool = True
 
 
 def describe(

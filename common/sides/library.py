@@ -68,10 +68,8 @@ def describe(side: ModuleType, request: Mapping) -> dict:
             named = model(**words, return_dict=True)
             if _kind(side, named) == "named":
                 outputs, return_dict = named, {"return_dict": True}
-    leaves = [
-        (list(path), list(side.shape(leaf)), bool(side.is_float(leaf)))
-        for path, leaf in tree_leaves(outputs, side.is_tensor)
-    ]
+        shapes = _shapes(side, outputs)
+        in_training = _shapes_in_training(side, model, words | return_dict)
     return {
         "is_class": inspect.isclass(found),
         "config": config and _importable(config, request["module"]),
@@ -84,9 +82,27 @@ def describe(side: ModuleType, request: Mapping) -> dict:
         "outputs": {
             "kind": _kind(side, outputs),
             "attributes": not isinstance(outputs, dict) or hasattr(outputs, "to_tuple"),
-            "leaves": leaves,
+            "leaves": shapes,
         },
+        "alike_in_training": in_training in (None, shapes),
     }
+
+
+def _shapes(side: ModuleType, outputs) -> list[list]:
+    """Path, shape and whether it is of floats, of each tensor."""
+    return [
+        [list(path), list(side.shape(leaf)), bool(side.is_float(leaf))]
+        for path, leaf in tree_leaves(outputs, side.is_tensor)
+    ]
+
+
+def _shapes_in_training(side: ModuleType, model, words: Mapping) -> list[list] | None:
+    """The same in train mode, where auxiliary heads may answer too; None where it cannot run."""
+    model.train()
+    try:
+        return _shapes(side, model(**words))
+    except Exception:  # a batch norm of one value, say: the check tells
+        return None
 
 
 def _import(request: Mapping, module: str) -> bool:
