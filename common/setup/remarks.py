@@ -22,6 +22,7 @@ def remarks(plan: Plan) -> Iterator[str]:
         for name, place in one.call.items():
             if name != place:
                 yield f"{one.side}: {name} is its {place}"
+        yield from (f"{one.side}: {words}" for words in one.unknown)
         for key, value in one.set_for_cpu.items():
             yield f"{one.side}: {key} = {value}, since the kernel that it switches on is for GPUs"
         if one.stand_in:

@@ -63,7 +63,7 @@ def describe(side: ModuleType, request: Mapping) -> dict:
     words = {place: given[name] for name, place in call.items()}
     return_dict = {}
     with side.no_grad():
-        outputs = model(**words)
+        outputs = _run(model, words, request)
         if _kind(side, outputs) != "named" and "return_dict" in takes:
             named = model(**words, return_dict=True)
             if _kind(side, named) == "named":
@@ -75,6 +75,7 @@ def describe(side: ModuleType, request: Mapping) -> dict:
         "config": config and _importable(config, request["module"]),
         "set_for_cpu": set_for_cpu,
         "settings": settings,
+        "unknown": _unknown(config, request["shared"] | request["own"]),
         "stand_in": STAND_IN if stand_in else None,
         "call": call,
         "takes": takes,
@@ -86,6 +87,16 @@ def describe(side: ModuleType, request: Mapping) -> dict:
         },
         "alike_in_training": in_training in (None, shapes),
     }
+
+
+def _run(model, words: Mapping, request: Mapping):
+    try:
+        return model(**words)
+    except Exception as error:
+        shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in words.items())
+        raise UserError(
+            f"{request['spec']}: running it on {shapes} fails: {error_sentence(error)}"
+        ) from error
 
 
 def _shapes(side: ModuleType, outputs) -> list[list]:
@@ -174,7 +185,10 @@ def _config_class(found, request: Mapping):
         asked = dict(request, module=request["config_module"], name=request["config_name"])
         asked["spec"] = request["config_spec"]
         _import(asked, asked["module"])
-        return _attribute(asked)
+        config = _attribute(asked)
+        if not inspect.isclass(config):
+            raise UserError(f"{asked['spec']} is no class: name that of the configuration")
+        return config
     config = getattr(found, "config_class", None) if inspect.isclass(found) else None
     return config if inspect.isclass(config) else None
 
@@ -216,6 +230,16 @@ def _settings(found, config: type | None, given: Mapping) -> dict[str, object]:
         return {}
     plain = bool | int | float | str | None
     return {key: value for key, value in values.items() if isinstance(value, plain)}
+
+
+def _unknown(config: type | None, given: Mapping) -> list[str]:
+    """Words on entries that a configuration does not know by itself, and takes all the same."""
+    try:
+        known = dict(config().to_dict()) if config else dict(given)
+        unknown = [key for key in given if key not in known and not hasattr(config(), key)]
+    except Exception:  # it has no defaults, or no such method
+        return []
+    return [f"{config.__name__} has no {key}{did_you_mean(key, known)}" for key in unknown]
 
 
 def _call(model, request: Mapping) -> tuple[dict[str, str], list[str]]:
