@@ -83,7 +83,8 @@ def words(name: str) -> list[str]:
 
 def kind_of(name: str) -> str:
     """A class as both frameworks may write it: Conv2d and Conv2D, BatchNorm2d and BatchNorm."""
-    return re.sub(r"[123]d$", "", name.lower().replace("transpose", ""))
+    plain = name.replace("NonDynamicallyQuantizable", "").lower().replace("transpose", "")
+    return re.sub(r"[123]d$", "", plain)
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:

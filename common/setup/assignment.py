@@ -76,7 +76,7 @@ class Models:
             return False
         swapped = (*other.shape[:-2], other.shape[-1], other.shape[-2])
         if owner.shape == other.shape and swapped == owner.shape:
-            return is_turned_by_class(owner) and other.kind == "Linear"
+            return is_turned_by_class(owner) and kind_of(other.kind) == "linear"
         return owner.shape != other.shape and swapped == owner.shape
 
     def turnable(self, name: str, match: Match) -> list[str]:
@@ -210,7 +210,7 @@ def _lies_in_out(unit: Unit, local: str) -> bool:
     owner = unit.entries[local]
     if len(owner.shape) != 2:
         return False
-    if unit.calls and owner.shape[0] != owner.shape[1]:
+    if unit.calls and unit.calls[0].given and owner.shape[0] != owner.shape[1]:
         return owner.shape == (unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1])
     return is_turned_by_class(owner) and unit.side == "paddle"
 

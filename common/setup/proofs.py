@@ -109,9 +109,7 @@ def _why(names: list[str], found: Found, models: Models) -> str:
             reasons.append("no call reaches it in this pass")
     if match.regrouped:
         parts, before, after = match.regrouped
-        reasons.append(
-            f"its rows, {parts} parts in {before} turns, stand in {after} turns in Paddle"
-        )
+        reasons.append(f"its rows are {parts} parts in {before} turns in torch, {after} in Paddle")
     for local in sorted(match.locals):
         owner = unit.entries[local]
         if len(owner.shape) > 1 and (local in match.turned) != is_turned_by_class(owner):

@@ -160,8 +160,12 @@ class Trials:
                 seen_of = [("in", 0), ("out", 0)]
             else:
                 seen_of = [("out", j) for j in range(len(call.gave))]
+            fed = call.given[:1] == others[i].given[:1]  # else it was not given what torch's was
+            gap = 0.0
             for what, j in seen_of:
                 mine, its = ((c.given if what == "in" else c.gave) for c in (call, others[i]))
+                if what == "out" and call.module and not fed and gap > CLOSE:
+                    continue
                 if j < min(len(mine), len(its)):
                     values = seen.values[f"{call.number}/{what}/{j}"]
                     reference = torch.values[f"{others[i].number}/{what}/{j}"]
