@@ -112,6 +112,8 @@ class Models:
         shape = partner.entries[its].shape
         axis = row_axis(partner, its)
         count, before, after = match.regrouped
+        if shape[axis] != count * max(before, after):
+            return recipe  # another weight of that layer
         sizes = (shape[axis] // count,) * count
         parts = (Cut(recipe, sizes, i, before, axis) for i in range(count))
         return Joined(tuple(parts), after, axis)

@@ -52,6 +52,12 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
 def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
     """What is not decided, and what to write; `told` says already what is tied or left over."""
     matches = found.assignment.matches
+    if not found.tried.events:
+        guessed = [n for n, match in matches.items() if _last(n) != _last(match.torch)]
+        kinds = [names[0] for names in grouped(guessed).values()]
+        if kinds:
+            pairs = (f"{name} for {matches[name].torch}" for name in kinds)
+            yield f"guessed by shapes, order and likeness of names alone: {', '.join(pairs)}"
     seen = set()
     for pair in found.alike:
         kind = tuple(map(template, pair))

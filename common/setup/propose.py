@@ -57,7 +57,7 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
     pairs, fused, stacks = align(torch, paddle)
     matches = {name: models.match(name, other) for name, other in pairs.items()}
     assignment = Assignment(matches, tuple(fused), tuple(stacks))
-    found = Found(assignment, Tried(error="no pass"))
+    found = Found(assignment, Tried())
     if trials is not None:
         found = Search(trials, models).settle(assignment)
     names: dict[str, str] = {}
@@ -67,7 +67,17 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
     convert = convert_source(models.to_convert(found.assignment))
     rename = shortest(names)
     told = _not_carried(models, rename, convert)
-    questions = [*open_questions(found, models, told), *filter(None, [told])]
+    errors = {
+        "torch": torch.error,
+        "Paddle": paddle.error,
+        "with torch's weights Paddle": found.tried.error,
+    }
+    failed = [
+        f"the {side} pass failed: names, shapes and order alone decided ({error})"
+        for side, error in errors.items()
+        if error
+    ]
+    questions = [*failed, *open_questions(found, models, told), *filter(None, [told])]
     return Proposal(rename, convert, list(proofs(found, models)), questions)
 
 

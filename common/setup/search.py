@@ -10,6 +10,8 @@ from common.setup.align import Fused, Stack, fits
 from common.setup.assignment import Assignment, Match, Models, grouped, row_axis, template
 from common.setup.trials import CLOSE, Event, Trials, Tried, distance
 
+# Where the sides compute otherwise nothing agrees, but what is right is by far the nearest.
+_NEARER = 0.3
 _NEAR = 8  # units between a choice and the event that fails because of it
 _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 
@@ -50,13 +52,16 @@ class Search:
         """The first change after which more agrees; None where there is none."""
         if not tried.error and not tried.failing:
             return None
+        nearest = assignment, tried
         for other in self._changes(assignment, tried):
             if self.trials.spent:
-                return None
+                break
             then = self.trials.run(other)
             if then.score > tried.score:
                 return other, then
-        return None
+            if then.score == tried.score and then.off < nearest[1].off:
+                nearest = other, then
+        return nearest if nearest[1].off < _NEARER * tried.off else None
 
     def _changes(self, assignment: Assignment, tried: Tried) -> Iterator[Assignment]:
         """Other assignments to try, the likeliest first."""
@@ -79,7 +84,7 @@ class Search:
         What is not called, or has units inside it, may show anywhere.
         """
         units = self.models.paddle.units
-        if not all(units[name].leaf and units[name].calls for name in names):
+        if not names or not all(units[n].leaf and units[n].calls for n in names):
             return 0
         places: dict[str, list[int]] = {}
         order = []  # of events, one a call
@@ -157,8 +162,7 @@ class Search:
             names = [name for each in same for name in each.paddle]
             choices.append((names, list(self._other_fusions(assignment, same))))
         if assignment.stacks:
-            names = [name for name, unit in self.models.paddle.units.items() if not unit.calls]
-            choices.append((names, list(self._other_stacks(assignment))))
+            choices.append(([], list(self._other_stacks(assignment))))
         return choices + list(self._regroupings(assignment))
 
     def _other_stacks(self, assignment: Assignment) -> Iterator[Assignment]:

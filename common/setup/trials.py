@@ -65,6 +65,11 @@ class Tried:
         """Those that do not, in the order of the pass."""
         return [event for event in self.events if not event.agrees]
 
+    @property
+    def off(self) -> float:
+        """By how much all of those are off together; more than all of its size counts as that."""
+        return sum(min(event.gap, 1.0) for event in self.failing)
+
     def gap(self, unit: str, what: str) -> float | None:
         """The largest of a unit; None where nothing of it was seen."""
         return max((e.gap for e in self.events if (e.unit, e.what) == (unit, what)), default=None)
