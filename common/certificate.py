@@ -51,6 +51,7 @@ from common.verdict.folder import judge_folder
 from common.verdict.row import HARMLESS, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from common.weights.layout import BIASED, UNBIASED
+from common.weights.loaded import LOADED
 
 NOT_REACHED = "not reached"
 _VARIANCES = {
@@ -79,7 +80,7 @@ class Certificate:
     @property
     def exit_code(self) -> int:
         """0 certified, 1 not; no entry at all is 2."""
-        if not self.rows and not self.only_torch and not self.only_paddle:
+        if not (self.rows or self.only_torch or self.only_paddle or self.problems):
             return 2
         return 1 if self.problems or self.only_torch or self.only_paddle else 0
 
@@ -194,6 +195,8 @@ def _read_logs(certificate: Certificate, folder: Path) -> None:
         for run in (FLOAT32, FLOAT64)
     }
     read_layout(certificate, sidecars["paddle", FLOAT32].certificate)
+    for told in sidecars["paddle", FLOAT32].loader.values():
+        _add(certificate.notes, told)
     _read_back(certificate, sidecars)
     _read_probes(certificate, _judged(folder), sidecars["torch", FLOAT32])
 
@@ -365,7 +368,9 @@ def summary(certificate: Certificate) -> str:
     rows = certificate.rows
     parts = {
         "transposed": sum(row["transposed"] for row in rows),
-        "cut or joined": sum("rows" in row["change"] or row["change"] == "convert" for row in rows),
+        "cut or joined": sum(
+            "rows" in row["change"] or row["change"] in ("convert", LOADED) for row in rows
+        ),
         "tied": sum(bool(row["also_in_torch"]) for row in rows),
         "buffers": sum(not row["parameter"] for row in rows),
     }

@@ -53,6 +53,7 @@ SAMPLES = {
     "lifted": {"model.py:3": {"float64 to float32": 2}},
     "witness": {"main": WITNESS},
     "last_bias": {"main": "fc.bias"},
+    "loader": {"main": "each side's own loader has read the folder"},
     "cases": ["stirred"],
     "probes": ["features.*"],
     "no_probe": True,

@@ -34,12 +34,12 @@ FOLDERS: dict[str, set[str]] = {
     "pair": {"system"},
     "verdict": {"logs", "system"},
     "weights": {"pair", "logs", "system"},
+    "setup": {"weights", "verdict", "pair", "logs", "system"},
     "transplant": {"verdict", "logs", "pair", "system"},
     "publish": {"weights", "pair", "logs", "system"},
     "report": {"verdict", "logs", "pair", "system"},
     "sides": {"weights", "transplant", "pair", "logs", "system"},
     "check": {"report", "transplant", "weights", "verdict", "pair", "logs", "system"},
-    "setup": {"weights", "verdict", "pair", "logs", "system"},
     "models": {"torch_side", "paddle_side", "pair"},
 }
 # The files that a model's file imports; every other file beside the folders is a command.

@@ -89,6 +89,9 @@ class Result:
         sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
         self.notes += _lifted_casts(folder, step)
+        self.notes += dict.fromkeys(
+            escaped(told) for sidecar in sidecars["paddle"] for told in sidecar.loader.values()
+        )
         for side in SIDES:
             self.places[side], self.settings[side] = {}, {}
             for sidecar in sidecars[side]:

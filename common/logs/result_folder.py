@@ -22,6 +22,8 @@ And of no stem:
 suited_torch.json                  what the torch side chose to suit the model: noise and rates
 weights/CASE.npz                   the weights that a case starts from, and .json: who owns them;
                                    large ones are not there (common/weights/states.py)
+to_load/CASE/                      folders that a library's own loader reads (case.py's `load`)
+loaded_paddle/CASE.npz             where the Paddle side's puts each element, and .json
 gradients/CASE.npz                 what a large model's optimizers are given (step 4), likewise
 error_SIDE.json                    why a twin failed; only until the check has read it
 reference.json                     what the torch side's logs depend on (--reuse torch)
@@ -49,6 +51,7 @@ _OF_TORCH = (
     "*_choices.npz",
     "weights/*.npz",
     "weights/*.json",
+    "to_load/*/*/*",
     "gradients/*.npz",
     "train_torch*.log",
     "best_torch*/*",
@@ -129,6 +132,14 @@ class ResultFolder:
         """Cases whose weights were not kept, although a model was described."""
         owners = sorted((self.path / "weights").glob("*.json"))
         return [path.stem for path in owners if not path.with_suffix(".npz").is_file()]
+
+    def to_load(self, case: str) -> Path:
+        """The folders that a library's own loader reads, with marks and with a case's weights."""
+        return self.path / "to_load" / (case or "main")
+
+    def loaded(self, case: str) -> Path:
+        """Where the Paddle side's own loader puts each element of a case's weights."""
+        return self.path / "loaded_paddle" / f"{case or 'main'}.npz"
 
     def gradients(self, case: str) -> Path:
         """The gradients that the optimizers of a large model are given (step 4)."""

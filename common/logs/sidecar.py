@@ -109,6 +109,8 @@ class Sidecar:
     elapsed_s: float = _entry(kinds.SECONDS)
     # Case -> where each weight goes (Paddle's side).
     certificate: dict[str, dict] = _note(kinds.LAYOUTS)
+    # Case -> what was proven of the libraries' own loaders, where they carry the weights.
+    loader: dict[str, str] = _note(kinds.NAMED_TEXTS)
     # Case -> Paddle's names of weights that change their bits on the way to torch and back.
     paddle_to_torch: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
     # Case -> torch's names of embeddings whose padding row is not 0.

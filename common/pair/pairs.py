@@ -251,5 +251,9 @@ def _load(pair: Pair, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:  # else who asks again gets the half of it
+        del sys.modules[name]
+        raise
     return module

@@ -21,6 +21,7 @@ from common.pair.data import load_arrays
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
 from common.pair.windows import part_of
+from common.sides.library_loader import has_loader, load_loaded
 from common.sides.model_file import load_model_file
 from common.sides.session import Session, current
 from common.sides.suited import Suited
@@ -29,6 +30,7 @@ from common.system.tree import join_path, tree_map
 from common.weights import states as weights
 from common.weights.layers import count_values, own_parameters
 from common.weights.layout import Layout, SameLayout
+from common.weights.loaded import LoadedLayout
 from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
 
 _ANOTHER_SEED = 1009  # added to the run's own
@@ -345,6 +347,8 @@ class Run:
         first = "read_back" not in self.notes
         if first and isinstance(self.layout, Layout):
             self.notes["certificate"] = self.layout.certificate()
+            if isinstance(self.layout, LoadedLayout):
+                self.notes["loader"] = self.layout.told()
             if self.request.certify:
                 round_trip = one_way_keys(self.layout, self.side.state(model))
                 self.notes["paddle_to_torch"] = round_trip
@@ -366,7 +370,12 @@ class Run:
             if (layout.torch_owners, layout.paddle_owners) == owners:
                 return layout
         case = self.pair.case
-        layout = Layout(*owners, getattr(case, "RENAME", {}), getattr(case, "convert", None))
+        hooks = getattr(case, "RENAME", {}), getattr(case, "convert", None)
+        if has_loader(self.pair):
+            loaded = load_loaded(ResultFolder(self.folder).loaded(self.case.name))
+            layout = LoadedLayout(*owners, *hooks, loaded)
+        else:
+            layout = Layout(*owners, *hooks)
         self.layouts.append(layout)
         return layout
 

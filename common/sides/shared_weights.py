@@ -4,6 +4,7 @@ from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, WORDS
+from common.sides.library_loader import Carrier, has_loader
 from common.sides.model_file import load_model_file
 from common.sides.run import Job
 from common.sides.sizes import measuring
@@ -22,6 +23,7 @@ def make_weights(job: Job) -> None:
     files.weights("").parent.mkdir(exist_ok=True)
     module = load_model_file(job.pair, side)
     choices = Suited(job.folder, new=True)
+    carrier = Carrier(job) if has_loader(job.pair) else None
     for case in job.cases:
         side.set_up("float32", request.device, request.seed + case.seed)
         model = module.build(dict(case.config))
@@ -39,6 +41,16 @@ def make_weights(job: Job) -> None:
             state = weights.load_state(path)
             weights.check_state(request.weights, state, owners)
         job.states.save(files.weights(case.name), state, owners)
+        if carrier is not None:
+            carrier.write(case, state, owners)
+
+
+def read_folders(job: Job) -> None:
+    """Let the candidate's own loader read every case's folders, where it carries the weights."""
+    if has_loader(job.pair):
+        carrier = Carrier(job)
+        for case in job.cases:
+            carrier.read(case)
 
 
 def describe(job: Job) -> None:

@@ -44,7 +44,7 @@ from common.sides.compat import forbid_compat
 from common.sides.places import of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
-from common.sides.shared_weights import describe, make_weights, save
+from common.sides.shared_weights import describe, make_weights, read_folders, save
 from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import UserError
 from common.system.memory import give_back_freed_memory, keep_freed_memory
@@ -103,7 +103,7 @@ class Twin:
                 sentence = str(error)
             else:
                 name = pair.name if pair else request.model
-                sentence = f"the {self.side.NAME} twin of {name} crashed: {_sentence(error)}"
+                sentence = f"the {self.side.NAME} twin of {name} crashed: {error_sentence(error)}"
             told = {"sentence": sentence, "traceback": text}
             if isinstance(error, LayoutError):
                 told["certificate"] = error.certificate
@@ -244,6 +244,8 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     if side == "torch" and aligned:
         make_weights(job)
         refuse_full_disk(job)
+    if side == "paddle":
+        read_folders(job)
     choices_path = files.choices(job.stem)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
@@ -265,7 +267,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             elsewhere = isinstance(error, UserError | OSError | MemoryError)
             if dtype != "float64" or elsewhere or _raised_by_pair(error, job.pair):
                 raise
-            no_float64 = _sentence(error)
+            no_float64 = error_sentence(error)
             continue
         if no_float64:
             log = files.log(job.stem, side)
@@ -322,7 +324,7 @@ def _asks_for_gradients(error: Exception) -> bool:
     return any(f.name == "grad" and of_framework_file(f.filename) for f in frames)
 
 
-def _sentence(error: Exception) -> str:
+def error_sentence(error: Exception) -> str:
     """One line of an exception, with the line of the model where it happened."""
     frames = [
         frame
@@ -330,6 +332,8 @@ def _sentence(error: Exception) -> str:
         if not of_framework_file(frame.filename)
     ]
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
+        return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
     lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
     # Paddle ends a long C++ report with the sentence that matters.
     text = next((line for line in lines if "Error:" in line), lines[0])

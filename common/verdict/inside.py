@@ -30,6 +30,7 @@ STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 
 # Why a value is INSIDE.
 MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other values"
+TYPE = "the same integers in another type"
 
 
 def is_inside(key: Key, logs: Logs) -> bool:
@@ -81,14 +82,15 @@ class Inside:
         for i, row in matched.items():
             rows[i] = row
         off = [i for i in off if i not in matched]
-        if aligned and any(rows[i].origin and not _cannot(rows[i]) for i in off):
+        starts = any(rows[i].origin and not _cannot(rows[i]) for i in off)
+        if aligned and (starts or self._carries_no_number(rows)):
             aligned = self._explained_by_operators(rows)
         for i in off:
             why = self._why(self._keys[i])
             cut = self._lost(self._keys[i]) or self._keys[i].local == "p"  # or no dropout there
             lacking = _cannot(rows[i]) and why == MISSING and not cut
             unlike = _cannot(rows[i]) and why == SHAPE
-            if aligned or lacking or unlike and not self._rearranged(i, rows):
+            if aligned or lacking or why == TYPE or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
         return _said(rows, list(matched.values()), aligned)
 
@@ -125,6 +127,18 @@ class Inside:
         if self.asks_free:
             return False
         return not any(self.gap_in_free_run(row, key)[0] for row, key in carried)
+
+    def _carries_no_number(self, rows: Sequence[Row]) -> bool:
+        """Whether something that decides is CARRIED and is no number on one side alone.
+
+        No operator's rounding makes NaN or infinity.
+        """
+        for row, key in zip(rows, self._keys, strict=True):
+            if row.verdict == "CARRIED" and not row.inside:
+                ref, cand = (self._logs.get(name, key) for name in self._runs)
+                if np.isfinite(ref).all() != np.isfinite(cand).all():
+                    return True
+        return False
 
     def gap_in_free_run(self, row: Row, key: Key) -> tuple[bool, float]:
         """Whether a row is off in that float64 run of the candidate, and how far."""
@@ -211,6 +225,8 @@ class Inside:
         shapes = {self._logs.shape(name, key) for name in self._runs}
         if len(shapes) > 1 or ref.dtype.kind != cand.dtype.kind:
             return SHAPE
+        if ref.dtype != cand.dtype and ref.dtype.kind in "iu" and np.array_equal(ref, cand):
+            return TYPE
         return ORDER if same_elements(ref, cand) else VALUES
 
     def _matched(self, key: Key, row: Row, anywhere: bool) -> Row | None:
@@ -341,6 +357,10 @@ def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[st
         kinds = Counter(row.excuse for row in inside)
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         end = "they name no origin"
+        shaped = next((row for row in inside if row.excuse == SHAPE), None)
+        if shaped is not None:  # nothing of another shape can be fed, so that none is judged alone
+            shapes = shaped.note.partition("; ")[0].removeprefix(f"{SHAPE}: ")
+            end += f", but it may be near the first of {SHAPE}, {printable(shaped.key)}: {shapes}"
         if aligned:
             end = "all that decides agrees (--strict makes these fail)"
         notes.append(

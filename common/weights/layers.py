@@ -27,6 +27,10 @@ class Owner(NamedTuple):
     unbiased: bool = False  # a running variance that is kept with n / (n - 1), as torch does
 
 
+# What begins the kind of a layer of paddle.compat.nn: these keep torch's names and layouts, so that
+# no table below has them.  Their Linear is (out, in), and is never transposed.
+COMPAT = "compat."
+
 # Paddle's local name -> torch's, by Paddle's layer class.
 LOCAL_NAMES = {
     **{
@@ -64,6 +68,11 @@ CONSTANTS = {
     "token_type_ids": "zeros",
     "inv_freq": "a rotary embedding's frequencies",
 }
+
+
+def layer_kind(kind: type) -> str:
+    """What a framework's class of layers is called here."""
+    return f"{COMPAT if '.compat.' in kind.__module__ + '.' else ''}{kind.__name__}"
 
 
 def own_parameters(owners: Mapping[str, Owner], modules: Iterable[str]) -> dict[str, int]:

@@ -5,7 +5,7 @@ three projections), or from several through case.py's `convert`.  An entry witho
 other side, used twice, or tied on one side alone is an error that names both sides.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -82,8 +82,7 @@ class Layout:
     def _pair(self, traced: Mapping[str, Parts]) -> None:
         """Find each Paddle tensor's source, under whichever of its names torch knows."""
         for first, keys in _groups(self.paddle_first).items():
-            sources = [self._converted(key, traced[key]) for key in keys if key in traced]
-            sources = sources or [entry for entry in map(self._entry, keys) if entry is not None]
+            sources = self._sources(keys, traced)
             if not sources:
                 self._left_over(first, self.paddle_owners[first], self.only_paddle)
                 continue
@@ -99,6 +98,11 @@ class Layout:
             if isinstance(entry, Entry):
                 misfit = entry.misfit(self.torch_owners[entry.torch_key].shape)
                 self.problems += [misfit] if misfit else []
+
+    def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list[Entry | Converted]:
+        """Where the values of a tensor come from, as each of its keys has it."""
+        sources = [self._converted(key, traced[key]) for key in keys if key in traced]
+        return sources or [entry for entry in map(self._entry, keys) if entry is not None]
 
     def _entry(self, key: str) -> Entry | None:
         """Where a Paddle key's values come from; None where torch has none of its names.

@@ -23,7 +23,7 @@ def changed_keys(
     entries     (key, array) as that model lists them, under the names and in the layout of its side
     """
     if not isinstance(layout, Layout):
-        return [key for key, values in entries if not _same_bits(values, state[key])]
+        return [key for key, values in entries if not same_bits(values, state[key])]
     different: dict[str, None] = {}
     joined: list[tuple[str, np.ndarray]] = []  # what case.py's convert reads some of
     converted = {
@@ -38,15 +38,15 @@ def changed_keys(
             continue
         if not isinstance(entry, Entry) or entry.torch_key in converted:
             joined.append((key, values))
-        elif not _same_bits(values, entry.seen_in(state)):
+        elif not same_bits(values, entry.seen_in(state)):
             different[entry.torch_key] = None
     for torch_key, values in layout.as_torch(joined):
-        if not _same_bits(values, state[torch_key]):
+        if not same_bits(values, state[torch_key]):
             different[torch_key] = None
     return list(different)
 
 
-def _same_bits(values: np.ndarray, expected: np.ndarray) -> bool:
+def same_bits(values: np.ndarray, expected: np.ndarray) -> bool:
     """Whether both are the same in the precision of `values`, zeros' signs and NaNs included."""
     if values.shape != expected.shape:
         return False

@@ -105,7 +105,7 @@ def trace(
         if not np.array_equal(draws[index], drawn[key]):
             computed.append(key)
             continue
-        parts[key] = _parts(index.reshape(-1), starts)
+        parts[key] = grouped(index.reshape(-1), starts)
     if computed:
         raise UserError(
             f"case.py's convert computes {', '.join(sorted(computed))}: every element of what it "
@@ -140,8 +140,11 @@ def _called(convert, state, paddle_shapes) -> dict[str, np.ndarray]:
     return {key: values.astype(np.float64) for key, values in returned.items()}
 
 
-def _parts(index: np.ndarray, starts: Mapping[str, int]) -> dict[str, tuple]:
-    """The elements of a flat Paddle entry, grouped by the torch entry that they come from."""
+def grouped(index: np.ndarray, starts: Mapping[str, int]) -> dict[str, tuple]:
+    """Torch key -> of the elements with these numbers: where they are in it, and where in `index`.
+
+    starts   torch key -> the number of its first element, in rising order
+    """
     keys, bounds = list(starts), np.array(list(starts.values()))
     owner = np.searchsorted(bounds, index, side="right") - 1
     parts = {}

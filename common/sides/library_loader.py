@@ -1,0 +1,265 @@
+"""A library's own loader as the carrier of the weights: case.py's `load`.
+
+    load = "from_pretrained"     in case.py: the library's model in ours, by its class's own
+    load(model, folder)          in case.py, or for one side in its model's file: puts the folder's
+                                 weights into the model that `build` has made, or returns another
+    save(model, folder)          in torch_model.py: writes that folder; by default the library's own
+                                 save_pretrained does, or else config.json and model.safetensors
+
+The torch side writes folders with marks (common/weights/loaded.py) and with the weights of each
+case, and both sides read them, each with its own loader.  A run then goes on with the model that
+`build` makes and the values that the loader has put into its own: so its float64 run starts from
+the very values that its loader read, although most loaders make float32 whatever they are told.
+"""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from common.logs.result_folder import ResultFolder
+from common.pair.pairs import Case, Pair
+from common.sides.model_file import load_model_file
+from common.system.errors import UserError
+from common.system.json_file import load_json, write_json
+from common.weights import states as weights
+from common.weights.layers import Owner
+from common.weights.loaded import PASSES, Loaded, Marks, read_marks, tie_problems, unloaded
+from common.weights.round_trip import same_bits
+
+FROM_PRETRAINED, SAVE_PRETRAINED = "from_pretrained", "save_pretrained"
+# Entries of a configuration that say who wrote the folder, not how the model computes.
+_NO_SETTING = (
+    *("architectures", "dtype", "torch_dtype", "transformers_version", "paddleformers_version"),
+    *("paddlenlp_version", "_name_or_path", "name_or_path"),
+)
+_WEIGHTS = "weights"  # the folder with a case's own, beside those with marks
+
+
+def has_loader(pair: Pair) -> bool:
+    """Whether a library's own loader carries the pair's weights."""
+    return getattr(pair.case, "load", None) is not None
+
+
+class Carrier:
+    """The loader of one side, and what it made of the folders of one model's cases."""
+
+    def __init__(self, job):
+        self.job = job
+        self.side = job.side
+        self.files = ResultFolder(job.folder)
+        self.module = load_model_file(job.pair, job.side)
+        self._known: list[tuple[dict, Loaded]] = []  # configuration -> what was found
+
+    # ---- the reference's side -------------------------------------------------------------------
+
+    def write(self, case: Case, state: dict[str, np.ndarray], owners: dict[str, Owner]) -> None:
+        """Write a case's folders, and read them by the reference's own loader.
+
+        Raises LayoutError where that does not give back what was written.
+        """
+        folder = self.files.to_load(case.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        self.files.loaded(case.name).unlink(missing_ok=True)
+        known = any(config == case.config for config, _ in self._known)
+        marks = Marks(owners, state)
+        given = {} if known else {f"marks_{i}": marks.state(i) for i in range(PASSES)}
+        for name, values in (given | {_WEIGHTS: state}).items():
+            model = self._built(case)
+            self.side.load_state(model, values)
+            (folder / name).mkdir(parents=True)
+            self._save(model, case, folder / name)
+        if not known:
+            loaded = self._traced(case, marks, owners)
+            self._known.append((case.config, loaded))
+            numbers = marks.numbers()
+            found = (loaded.departure(key, numbers[key], numbers) for key in loaded.sources)
+            loaded.problems += filter(None, found)
+        else:
+            loaded = Loaded({}, {})
+        if not loaded.problems:
+            loaded.problems += self._changed(case, state)
+        if loaded.problems:
+            raise unloaded("torch", loaded.problems)
+
+    def _save(self, model, case: Case, folder: Path) -> None:
+        own = getattr(self.module, "save", None)
+        if own is not None:
+            own(model, folder)
+            return
+        found = self._library_model(model, SAVE_PRETRAINED)
+        if found is not None:
+            found[1].save_pretrained(str(folder))
+            return
+        try:
+            from safetensors.numpy import save_file
+        except ModuleNotFoundError:
+            raise UserError(
+                "load: the reference has no save_pretrained, and its Python has no safetensors to "
+                "write model.safetensors with: install that, or write save(model, folder) in "
+                f"{self.job.pair.folder / 'torch_model.py'}"
+            ) from None
+        owners = self.side.owners(model)
+        state = self.side.state(model)
+        once = {k: np.ascontiguousarray(v) for k, v in state.items() if owners[k].same_as == k}
+        save_file(once, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "config.json").write_text(json.dumps(case.config, indent=2) + "\n")
+
+    # ---- the candidate's side -------------------------------------------------------------------
+
+    def read(self, case: Case) -> None:
+        """Read a case's folders by this side's own loader, and leave what it made of them."""
+        if self.files.loaded(case.name).is_file():
+            return
+        folder = self.files.to_load(case.name)
+        if not (folder / _WEIGHTS).is_dir():
+            raise UserError(
+                f"{folder}: the folder that the loader is to read is not there: run the torch side "
+                "first; the folders of large models are kept with --keep all alone"
+            )
+        state = self.job.states.load(self.files.weights(case.name), may_be_empty=True)
+        torch_owners = weights.load_owners(self.files.weights(case.name))
+        marks = Marks(torch_owners, state)
+        loaded = next((found for config, found in self._known if config == case.config), None)
+        if loaded is None:
+            loaded = self._traced(case, marks, self.side.owners(self._built(case)))
+            self._known.append((case.config, loaded))
+        loaded = replace(
+            loaded, problems=loaded.problems + self._changed(case, arranged(loaded, state))
+        )
+        save_loaded(self.files.loaded(case.name), loaded)
+        if self.job.request.keep != "all" and weights.bytes_of(state) > weights.LARGE_BYTES:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # ---- both -----------------------------------------------------------------------------------
+
+    def _traced(self, case: Case, marks: Marks, owners: dict[str, Owner]) -> Loaded:
+        """What the loader makes of the marked folders."""
+        passes = []
+        for i in range(PASSES):
+            model = self._loaded(case, f"marks_{i}")
+            passes.append(self.side.state(model))
+        loaded = read_marks(marks, passes, owners)
+        loaded.problems += tie_problems(owners, self.side.owners(model))
+        loaded.notes += self._settings_notes(case, model)
+        return loaded
+
+    def _settings_notes(self, case: Case, model) -> list[str]:
+        """What the loaded model's configuration has otherwise than that of `build`'s model."""
+        configs = []
+        for one in (model, self._built(case)):
+            parts = (getattr(part, "config", None) for _, part in self.side.modules(one))
+            config = next((part for part in parts if hasattr(part, "to_dict")), None)
+            if config is None:
+                return []
+            configs.append(config.to_dict())
+        loaded, built = configs
+        return [
+            f"the {self.side.NAME} side's loader read {name} as {_shown(loaded.get(name))}, build "
+            f"has {_shown(built.get(name))}"
+            for name in sorted(set(loaded) | set(built))
+            if name not in _NO_SETTING and loaded.get(name) != built.get(name)
+        ]
+
+    def _changed(self, case: Case, wanted: dict[str, np.ndarray]) -> list[str]:
+        """What of a case's own weights does not arrive as the marks did, in words."""
+        found = self.side.state(self._loaded(case, _WEIGHTS))
+        return [
+            f"{key} of the loaded model: case {case.name or 'main'} gives it other bits than where "
+            "its marks come from: the loader computes with them"
+            for key, values in wanted.items()
+            if key in found and not same_bits(found[key], values)
+        ]
+
+    def _built(self, case: Case):
+        request = self.job.request
+        self.side.set_up("float32", request.device, request.seed + case.seed)
+        return self.module.build(dict(case.config))
+
+    def _loaded(self, case: Case, name: str):
+        """The model that a loader has filled from a folder, under the names of `build`'s."""
+        folder = self.files.to_load(case.name) / name
+        model = self._built(case)
+        load = getattr(self.module, "load", None) or self.job.pair.case.load
+        try:
+            if load == FROM_PRETRAINED:
+                return self._from_pretrained(model, folder)
+            returned = load(model, str(folder))
+        except UserError:
+            raise
+        except Exception as error:
+            text = " ".join(str(error).split())[:300]
+            raise UserError(
+                f"the {self.side.NAME} side's own loader cannot read the folder that the reference "
+                f"wrote: {type(error).__name__}: {text}"
+            ) from error
+        return model if returned is None else returned
+
+    def _from_pretrained(self, model, folder: Path):
+        found = self._library_model(model, FROM_PRETRAINED)
+        if found is None:
+            raise UserError(
+                f"{self.job.pair.folder / 'case.py'}: load is {FROM_PRETRAINED!r}, and the "
+                f"{self.side.NAME} model has no part whose class has {FROM_PRETRAINED}: write "
+                f"load(model, folder) there, or in {self.side.NAME}_model.py for this side alone"
+            )
+        path, library = found
+        read = type(library).from_pretrained(str(folder))
+        if not path:
+            return read
+        above, _, name = path.rpartition(".")
+        setattr(dict(self.side.modules(model))[above], name, read)
+        return model
+
+    def _library_model(self, model, method: str):
+        """(path, module) of the outermost part whose class has a method; None where none has.
+
+        Raises UserError where several have, side by side.
+        """
+        found: list[tuple[str, object]] = []
+        for path, module in self.side.modules(model):
+            inside = any(not outer or path.startswith(f"{outer}.") for outer, _ in found)
+            way = getattr(type(module), method, None)
+            # torch.nn.Embedding has a from_pretrained too, which makes one of a tensor.
+            own = str(getattr(way, "__module__", "")).split(".")[0] != self.side.NAME
+            if not inside and callable(way) and own:
+                found.append((path, module))
+        if len(found) > 1:
+            raise UserError(
+                f"{self.job.pair.folder / 'case.py'}: {', '.join(path for path, _ in found)} have "
+                f"{method} each: write load(model, folder), and save(model, folder) in "
+                "torch_model.py"
+            )
+        return found[0] if found else None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def arranged(loaded: Loaded, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """This side's key -> the values of a torch state in the places that the loader puts them in.
+
+    Entries with an element from nowhere are left out: what they should be, nobody knows.
+    """
+    flat = np.concatenate([state[key].reshape(-1) for key in loaded.starts] or [np.zeros(0)])
+    kept = {k: index for k, index in loaded.sources.items() if (index >= 0).all()}
+    return {key: flat[index] for key, index in kept.items()}
+
+
+def save_loaded(path: Path, loaded: Loaded) -> None:
+    """Leave what a loader made of the marks for the runs that come."""
+    path.parent.mkdir(exist_ok=True)
+    weights.save_state(path, loaded.sources)
+    entries = {name: getattr(loaded, name) for name in ("starts", "reasons", "problems", "notes")}
+    write_json(path.with_suffix(".json"), entries)
+
+
+def load_loaded(path: Path) -> Loaded:
+    """What `save_loaded` has left."""
+    return Loaded(
+        sources=weights.load_state(path, may_be_empty=True), **load_json(path.with_suffix(".json"))
+    )

@@ -1,0 +1,315 @@
+"""Where each element comes from that a library's own loader has put into a model; NumPy only.
+
+The reference's weights are written as the library's own folder, with a mark in place of each value:
+a float32 that no other element has.  What a model holds after its loader has read that folder says
+of each of its elements where it came from.  This is done twice, with other marks, so that no value
+which the model had before, and none that was computed or rounded, can pass for a mark.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from common.system.errors import UserError
+from common.weights.layers import Entry, Owner
+from common.weights.layout import Layout, LayoutError
+from common.weights.traced_convert import Converted, Parts, State, grouped
+
+PASSES = 2
+NOWHERE = -1  # in place of an element's number: no element of the folder
+LOADED = "as its loader puts it"  # what is done to values whose way the loader alone knows
+
+_MOST = 120 << 23  # float32 that are neither huge nor tiny: 120 powers of two
+_LEAST = 8 << 23  # marks of small models are spread over eight, so that rounding shows
+# What a narrower type leaves of a float32: its bits that are always 0.
+_NARROW = {"bfloat16": 0xFFFF, "float16": 0x1FFF}
+
+
+class Marks:
+    """A number for each element of a torch state, and the marks that stand for the numbers.
+
+    owners   key -> Owner of the torch model; tied tensors have the marks of their first key
+    state    its weights: what is no float keeps its values, for it cannot be told apart
+    """
+
+    def __init__(self, owners: Mapping[str, Owner], state: State):
+        self._state = state
+        self.starts: dict[str, int] = {}
+        total = 0
+        for key, owner in owners.items():
+            if owner.same_as == key and state[key].dtype.kind == "f":
+                self.starts[key] = total
+                total += state[key].size
+        self.total = total
+        self._count = total + total % 2  # even: no mark is the same in both passes
+        if self._count > _MOST:
+            raise UserError(
+                f"the loader cannot be tried: {total:,} elements, and there are {_MOST:,} marks"
+            )
+        self.owners = {key: o.same_as for key, o in owners.items() if o.same_as in self.starts}
+        span = max(_LEAST, -(-self._count >> 23) << 23)
+        self._step = (span // max(1, self._count) - 1) | 1
+        self._base = (127 - (span >> 24)) << 23
+
+    def numbers(self) -> dict[str, np.ndarray]:
+        """Torch key -> the number of each of its elements, of all that are marked."""
+        return {
+            key: np.arange(self.starts[first], self.starts[first] + self._state[first].size)
+            .astype(np.int64)
+            .reshape(self._state[first].shape)
+            for key, first in self.owners.items()
+        }
+
+    def state(self, which: int) -> dict[str, np.ndarray]:
+        """The torch state with marks in place of its floats; `which` of the passes."""
+        numbers = self.numbers()
+        return {
+            key: self._mark(numbers[key], which) if key in numbers else values
+            for key, values in self._state.items()
+        }
+
+    def _mark(self, numbers: np.ndarray, which: int) -> np.ndarray:
+        turned = self._count - 1 - numbers if which else numbers
+        return (self._base + turned * self._step).astype(np.uint32).view(np.float32)
+
+    def sources(self, found: Sequence[np.ndarray]) -> np.ndarray:
+        """The number of the element that each value is; found are the same values of all passes."""
+        read = []
+        for which, values in enumerate(found):
+            bits = _float32(values).view(np.uint32).astype(np.int64) - self._base
+            number, rest = np.divmod(bits, self._step)
+            turned = self._count - 1 - number if which else number
+            read.append(np.where((rest == 0) & (turned >= 0) & (turned < self.total), turned, -1))
+        same = np.all([numbers == read[0] for numbers in read], axis=0)
+        return np.where(same, read[0], NOWHERE)
+
+
+def _float32(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, np.float32)
+
+
+@dataclass
+class Loaded:
+    """What a loader made of the marked folders, on one side; one process leaves it for others.
+
+    starts    torch key -> the number of its first element, of all that were marked
+    sources   this side's key -> the number of the element that each of its own is, or NOWHERE
+    reasons   its key -> what became of elements that come from nowhere
+    problems  sentences: what the loaded model has otherwise than the one that `build` makes
+    notes     sentences that are no fault
+    """
+
+    starts: dict[str, int]
+    sources: dict[str, np.ndarray]
+    reasons: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def parts(self, key: str) -> Parts | None:
+        """Where the elements of an entry come from; None where some come from nowhere."""
+        index = self.sources[key].reshape(-1)
+        return None if (index == NOWHERE).any() else grouped(index, self.starts)
+
+    def departure(self, key: str, wanted: np.ndarray, numbers: State) -> str:
+        """In words, how an entry is not what it should be; empty where it is.
+
+        wanted    the numbers that it should have, as this side's model lays them out
+        numbers   torch key -> the numbers of its elements
+        """
+        found = self.sources[key]
+        if np.array_equal(found, wanted):
+            return ""
+        here = f"{key} of the loaded model"
+        share = _share(int((found != wanted).sum()), found.size)
+        lost = found == NOWHERE
+        if lost.any():
+            return f"{here}: {_share(int(lost.sum()), found.size)} {self.reasons[key]}"
+        parts = grouped(found.reshape(-1), self.starts)
+        own = grouped(wanted.reshape(-1), self.starts)
+        if set(parts) != set(own):
+            alien = ", ".join(sorted(set(parts) - set(own)) or parts)
+            return f"{here}: {share} come from {alien}, not from {', '.join(own)}"
+        (source, *more) = parts
+        if not more and np.array_equal(found, numbers[source].reshape(found.shape)):
+            return f"{here} is {source} as torch has it, not transposed"
+        if found.ndim == 2 and found.shape == wanted.T.shape and np.array_equal(found, wanted.T):
+            return f"{here} is {source} transposed, which it should not be"
+        at = tuple(int(i) for i in np.argwhere(found != wanted)[0])
+        named = [self._place(int(values[at]), numbers) for values in (found, wanted)]
+        return (
+            f"{here}: {share} of {', '.join(parts)} are in other places; first {list(at)}, which "
+            f"is {named[0]}, not {named[1]}"
+        )
+
+    def _place(self, number: int, numbers: State) -> str:
+        key = next(iter(grouped(np.array([number]), self.starts)))
+        index = np.unravel_index(number - self.starts[key], numbers[key].shape)
+        return f"{key}{[int(i) for i in index]}"
+
+
+def _share(count: int, size: int) -> str:
+    return f"all {size:,} elements" if count == size else f"{count:,} of {size:,} elements"
+
+
+def read_marks(
+    marks: Marks, passes: Sequence[Mapping[str, np.ndarray]], owners: Mapping[str, Owner]
+) -> Loaded:
+    """What a side's models hold that have read the marked folders, one a pass.
+
+    passes   key -> values, of each pass
+    owners   of the model that `build` makes: every key that it has is looked for
+    """
+    loaded = Loaded(dict(marks.starts), {})
+    for key in owners:
+        found = [values[key] for values in passes if key in values]
+        if len(found) < len(passes):
+            loaded.problems.append(f"the loaded model has no {key}")
+        elif found[0].shape != owners[key].shape:
+            shapes = f"{list(found[0].shape)}, and {list(owners[key].shape)} where build makes it"
+            loaded.problems.append(f"{key} of the loaded model is {shapes}")
+        elif found[0].dtype.kind == "f":
+            loaded.sources[key] = marks.sources(found)
+            lost = loaded.sources[key] == NOWHERE
+            if lost.any():
+                loaded.reasons[key] = _why(*(_float32(values)[lost] for values in found))
+    surplus = sorted(set(passes[0]) - set(owners))
+    if surplus:
+        loaded.problems.append(f"the loaded model alone has {', '.join(surplus)}")
+    return loaded
+
+
+def tie_problems(built: Mapping[str, Owner], loaded: Mapping[str, Owner]) -> list[str]:
+    """What is one tensor in the loaded model alone, or in that which `build` makes alone."""
+    problems = []
+    keys = [key for key in built if key in loaded]
+    for key in keys:
+        there, here = loaded[key].same_as, built[key].same_as
+        if there != key and there in built and built[there].same_as != here:
+            problems.append(f"{there} and {key} are one tensor once loaded, two as built")
+        if here != key and here in loaded and loaded[here].same_as != there:
+            problems.append(f"{here} and {key} are one tensor as built, two once loaded")
+    return problems
+
+
+def _why(first: np.ndarray, second: np.ndarray) -> str:
+    """Why elements that come from nowhere do not, from what they are in both passes."""
+    bits = first.view(np.uint32), second.view(np.uint32)
+    if np.array_equal(*bits):
+        return "are left at their initial values: the loader did not put anything there"
+    for name, mask in _NARROW.items():
+        if not any((values & mask).any() for values in bits):
+            return f"are rounded to {name} on the way"
+    return "are computed on the way, or left at their initial values: no element of the folder"
+
+
+def unloaded(side: str, problems: Sequence[str]) -> LayoutError:
+    """The error for a side whose own loader does not do what it should."""
+    certificate = {"rows": [], "only_torch": [], "only_paddle": [], "without_partner": {}}
+    sentence = f"the {side} side's own loader: {'; '.join(problems)}"
+    return LayoutError(sentence, certificate | {"problems": list(problems)})
+
+
+class LoadedLayout(Layout):
+    """The pairing of one model's entries of which a loader says where they come from.
+
+    What RENAME, `convert` and the kinds of layers know decides where an element belongs; the loader
+    must put it there.  What they do not know, the loader says: another name, fused or split
+    weights.  A Linear that it fills whole must be transposed all the same.
+    """
+
+    def __init__(self, torch_owners, paddle_owners, rename, convert, loaded: Loaded):
+        self._loaded = loaded
+        self._numbers = {
+            key: np.arange(
+                loaded.starts[owner.same_as],
+                loaded.starts[owner.same_as] + int(np.prod(owner.shape)),
+            ).reshape(owner.shape)
+            for key, owner in torch_owners.items()
+            if owner.same_as in loaded.starts
+        }
+        self._departures: list[str] = []
+        self._by_loader: set[str] = set()  # what neither a name nor `convert` knows
+        super().__init__(torch_owners, paddle_owners, rename, convert)
+
+    def _pair(self, traced: Mapping[str, Parts]) -> None:
+        super()._pair(traced)
+        self.problems += self._loaded.problems
+        self.problems += dict.fromkeys(self._departures)
+
+    def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list:
+        sources = [entry for entry in super()._sources(keys, traced) if not self._misfit(entry)]
+        first = keys[0]
+        if first not in self._loaded.sources:
+            return sources
+        if not sources:
+            sources = self._from_loader(first)
+        return [self._compared(source) for source in sources]
+
+    def _compared(self, source: Entry | Converted) -> Entry | Converted:
+        """The source as the loader has it; what departs from where it belongs is a problem."""
+        key = source.paddle_key
+        marked = key in self._loaded.sources and not set(source.torch_keys) - set(self._numbers)
+        if not marked:  # it takes what is no float, or the loaded model has no such entry
+            return source
+        wanted = source.from_torch(self._numbers)
+        departure = self._loaded.departure(key, wanted, self._numbers)
+        if departure and isinstance(source, Entry) and self._either_way(source):
+            other = replace(source, transposed=not source.transposed)
+            fits = not other.misfit(self.torch_owners[source.torch_key].shape)
+            if fits and np.array_equal(other.from_torch(self._numbers), self._loaded.sources[key]):
+                return other
+        self._departures += [departure] if departure else []
+        return source
+
+    def _either_way(self, entry: Entry) -> bool:
+        """Whether one side alone has a layer of the framework's there: nobody knows its layout."""
+        kinds = self.torch_owners[entry.torch_key].kind, self.paddle_owners[entry.paddle_key].kind
+        return entry.whole and len(entry.shape) == 2 and bool(kinds[0]) != bool(kinds[1])
+
+    def _misfit(self, entry) -> str:
+        if not isinstance(entry, Entry):
+            return ""
+        return entry.misfit(self.torch_owners[entry.torch_key].shape)
+
+    def _from_loader(self, key: str) -> list:
+        """What the loader alone knows; nothing where some elements come from nowhere."""
+        parts, owner = self._loaded.parts(key), self.paddle_owners[key]
+        self._by_loader.add(key)
+        if parts is None:
+            self._departures.append(
+                self._loaded.departure(key, np.full(owner.shape, NOWHERE - 1), self._numbers)
+            )
+            return []
+        (torch_key, *more) = parts
+        if not more and parts[torch_key][0].size == self._numbers[torch_key].size:
+            entry = self._paired(key, owner, torch_key, None)
+            if not entry.misfit(self.torch_owners[torch_key].shape):
+                self._learn_names(key, owner, torch_key)
+                return [entry]
+        return [Converted(key, owner.kind or "parameter", owner.shape, parts, LOADED)]
+
+    def _learn_names(self, key: str, owner: Owner, torch_key: str) -> None:
+        """Call a layer, or a bare parameter, what torch calls that whose weights it has."""
+        path, torch_path = key.rpartition(".")[0], torch_key.rpartition(".")[0]
+        if path and torch_path and owner.kind:
+            self._table.setdefault(path, torch_path)
+        self._table.setdefault(key, torch_key)
+
+    def _sentence(self) -> str:
+        nowhere = f"it puts these nowhere: {', '.join(sorted(self.only_torch))}"
+        unknown = f"it fills none of these from the folder: {', '.join(sorted(self.only_paddle))}"
+        problems = [*self.problems, nowhere * bool(self.only_torch)]
+        problems += [unknown * bool(self.only_paddle and not self._departures)]
+        return f"the Paddle side's own loader: {'; '.join(filter(None, problems))}"
+
+    def told(self) -> str:
+        """What is proven of the loader, in words."""
+        by_loader = self._by_loader & set(self.entries)
+        sentence = (
+            f"each side's own loader has read the folder that the reference wrote: "
+            f"{len(self.entries)} entries, every marked element where it belongs"
+        )
+        if by_loader:
+            sentence += f", of {len(by_loader)} of them as the loader alone says"
+        return "; ".join([sentence, *self._loaded.notes])
