@@ -526,27 +526,98 @@ def test_rotary_halves_for_neighbours(propose):
     assert "v.weight" not in made
 
 
-FAULTS = {
-    "two equal weights exchanged": 'RENAME = {"first": "second", "second": "first"}',
-    "a square weight as it is": """
-def convert(state):
-    return {"first.weight": state["first.weight"]}
-""",
-    "a bias taken from another layer": """
-def convert(state):
-    return {"first.bias": state["second.bias"], "second.bias": state["first.bias"]}
-""",
+# A pair with all that a convert says; then the same with one word of it wrong.
+MANY = {
+    "torch": net(
+        """
+        self.q = nn.Linear(8, 8)
+        self.k = nn.Linear(8, 4)
+        self.v = nn.Linear(8, 4)
+        self.out = nn.Linear(8, 8)
+        self.gate = nn.Linear(8, 6)
+        self.up = nn.Linear(8, 6)
+        self.down = nn.Linear(6, 8)
+        self.experts = nn.ModuleList([nn.Linear(8, 8, bias=False) for _ in range(2)])
+        self.norm = nn.BatchNorm1d(5)
+        """,
+        """
+        x = x + self.out(attend(self.q(x), self.k(x), self.v(x), 4, 2))
+        x = x + self.down(F.silu(self.gate(x)) * self.up(x))
+        x = self.experts[0](x) + 2 * self.experts[1](x)
+        return {"y": self.norm(x)}
+        """,
+    ),
+    "paddle": net(
+        """
+        self.qkv = nn.Linear(8, 16)
+        self.out = nn.Linear(8, 8)
+        self.gate_up = nn.Linear(8, 12)
+        self.down = nn.Linear(6, 8)
+        self.experts = parameter(self, 2, 8, 8)
+        self.norm = nn.BatchNorm1D(5)
+        """,
+        """
+        x = x + self.out(attend(*per_group(self.qkv(x), 2, [8, 4, 4]), 4, 2))
+        y = self.gate_up(x)
+        x = x + self.down(F.silu(y[:, :, :6]) * y[:, :, 6:])
+        x = x @ self.experts[0] + 2 * (x @ self.experts[1])
+        return {"y": self.norm(x)}
+        """,
+    ),
+}
+# name: what the proposal says, what is written instead, what the first red row is about
+FORCED = {
+    "q for k": ('["q.weight"], state["k.weight"]', '["k.weight"], state["q.weight"]', "out"),
+    "key-value heads in thirds": ("], 2, 0)", "], 1, 0)", "out"),
+    "gate for up": (
+        'state["gate.weight"], state["up.weight"]',
+        'state["up.weight"], state["gate.weight"]',
+        "down",
+    ),
+    "interleaved for halves": (
+        'np.concatenate([state["gate.weight"], state["up.weight"]])',
+        'join([state["gate.weight"], state["up.weight"]], 6, 0)',
+        "down",
+    ),
+    "expert 0 for expert 1": ("for e in range(2)", "for e in (1, 0)", "norm"),
+    "an expert as it is": (".swapaxes(1, 2)", "", "norm"),
+    "a square weight as it is": (
+        "    return made\n",
+        '    made["out.weight"] = state["out.weight"]\n    return made\n',
+        "out",
+    ),
+    "a mean for a variance": (
+        "RENAME = {}",
+        'RENAME = {"norm._mean": "norm.running_var", "norm._variance": "norm.running_mean"}',
+        "norm",
+    ),
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_wrong_proposal_is_red(pair, name, tmp_path):
-    """What a proposal must not say, written into case.py: step 1 is red."""
-    twin = net(LINEARS, 'return {"y": self.second(F.relu(self.first(x)))}')
-    folder = pair(twin, twin, CASE + FAULTS[name])
-    done, report = Checkout(tmp_path / "checkout").rows(1, "--model", str(folder), "--no-report")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "first" in report["first_diverged"] or "second" in report["first_diverged"]
+@pytest.fixture(scope="module")
+def proposed(request, tmp_path_factory):
+    """What is proposed for that pair: the lines of case.py."""
+    folder = tmp_path_factory.mktemp("many")
+    (folder / "case.py").write_text(CASE)
+    for side, source in MANY.items():
+        (folder / f"{side}_model.py").write_text(HEAD[side] + source)
+    python = request.config.warm_python
+    proposal = of_pair(folder, python, python)
+    assert not proposal.open, proposal.open
+    return rename_source(proposal.rename) + "\n\n" + proposal.convert
+
+
+@pytest.mark.parametrize("name", ["right", *FORCED])
+def test_a_wrong_proposal_is_red_and_named(pair, proposed, name, tmp_path):
+    """One word of what is proposed is written otherwise into case.py: step 1 names the place."""
+    old, new, where = FORCED.get(name, ("", "", ""))
+    text = proposed.replace(old, new) if old else proposed
+    assert name == "right" or (old in proposed and text != proposed)
+    folder = pair(MANY["torch"], MANY["paddle"], CASE + text)
+    options = ("--model", str(folder), "--no-report", "--case", "stirred")
+    done, report = Checkout(tmp_path / "checkout").rows(1, *options)
+    assert done.returncode == (0 if name == "right" else 1), done.stdout + done.stderr
+    assert name == "right" or f"/{where}" in report["first_diverged"], report["first_diverged"]
 
 
 # ---- how it is written --------------------------------------------------------------------------
