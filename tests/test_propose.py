@@ -11,9 +11,11 @@ import pytest
 from checkout import Checkout
 
 from common.setup.propose import Proposal, of_pair
+from common.setup.propose import propose as propose_of
 from common.setup.rename import shortest
 from common.setup.source import convert_source, rename_source
-from common.weights.layers import make_rename
+from common.setup.structure import Structure
+from common.weights.layers import Owner, make_rename
 
 CASE = """
 import numpy as np
@@ -524,6 +526,36 @@ def test_rotary_halves_for_neighbours(propose):
         right = state[f"{name}.bias"].reshape(2, 2, 2).swapaxes(1, 2).reshape(8)
         assert np.array_equal(made[f"{name}.bias"], right)
     assert "v.weight" not in made
+
+
+def structure(side, error="", **linears):
+    """A model of Linear layers that was not run."""
+    owners = {}
+    for name, shape in linears.items():
+        key = f"{name}.weight"
+        owners[key] = Owner("Linear", "weight", shape, True, key)
+    modules = [("", "Net", "model"), *((n, "Linear", f"{side}.nn") for n in linears)]
+    return Structure(side, modules, owners, error=error)
+
+
+def test_without_a_pass_names_and_shapes_decide_and_guesses_are_left_open():
+    torch = structure("torch", error="ValueError: no", query=(8, 8), wide=(16, 8), value=(8, 8))
+    paddle = structure("paddle", value=(8, 8), broad=(8, 16), q=(8, 8))
+    proposal = propose_of(torch, paddle)
+    assert proposal.rename == {"broad": "wide", "q": "query"}
+    assert (
+        "the torch pass failed: names, shapes and order alone decided (ValueError: no)"
+        in (proposal.open[0])
+    )
+    assert "guessed" in proposal.open[1] and "q for query" in proposal.open[1]
+    assert "value for" not in proposal.open[1]
+
+
+def test_a_side_that_cannot_run_is_told(propose):
+    failing = "raise ValueError('no forward here')"
+    proposal = propose(net(LINEARS, "return self.second(self.first(x))"), net(LINEARS, failing))
+    assert proposal.rename == {} and not proposal.convert
+    assert "the Paddle pass failed" in proposal.open[0] and "no forward here" in proposal.open[0]
 
 
 # A pair with all that a convert says; then the same with one word of it wrong.

@@ -126,7 +126,7 @@ def _stacks(ones: Sequence[Unit], others: Sequence[Unit], joined: bool) -> list[
     """Weights of units whose first axis is that of experts that the other side has apart."""
     families: dict[str, dict[str, list[Unit]]] = {}  # where the experts are -> their layers
     for unit in others:
-        found = re.fullmatch(r"(.*\.)(\d+)(\..*)", unit.name)
+        found = re.fullmatch(r"(.*\.)(\d+)((?:\..*)?)", unit.name)
         if found and unit.is_linear:
             where = families.setdefault(found[1], {})
             where.setdefault(found[3], []).append(unit)

@@ -28,7 +28,9 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
             what = f"{_place(event)} is torch's ({_within(event.gap)})"
             yield f"{_as_one(same)}; so what {what}"
     for stack in found.assignment.stacks:
-        yield f"{_as_stack(stack)}"
+        event = _behind(_modules_of(stack), found)
+        if event is not None and event.agrees:
+            yield f"{_as_stack(stack)}; so what {_place(event)} is torch's ({_within(event.gap)})"
     seen = set()
     for pair, event in found.told_apart.items():
         kind = tuple(map(template, pair))
@@ -72,15 +74,17 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
             f"{_joined(pair)}: {_ALONE}; they are taken for {_joined(others)}. If it is the other "
             f"way round, write RENAME = {{{pair[0]!r}: {others[1]!r}, {pair[1]!r}: {others[0]!r}}}"
         )
-    for same in _kinds(found):
-        event = _behind(same[0].paddle, found)
+    several = [(_as_one(same), same[0].paddle) for same in _kinds(found)]
+    several += [(_as_stack(stack), _modules_of(stack)) for stack in found.assignment.stacks]
+    for said, names in several:
+        event = _behind(names, found)
         if event is None or not event.agrees:
-            seen_ = (
-                f"what {_place(event)} is off by {event.gap:.0e}" if event else "nothing shows it"
+            shown = (
+                f"what {_place(event)} is off by {event.gap:.0e}" if event else "nothing is seen"
             )
             yield (
-                f"{_as_one(same)}: that is the usual, but {seen_}, in this order and every other "
-                "that was tried: look how both sides cut it, and mend case.py's convert"
+                f"{said}: of all orders that were tried it comes nearest, but {shown}: look how "
+                "both sides cut it, and mend case.py's convert if it is another"
             )
     for same in grouped(n for n in matches if (found.tried.gap(n, "out") or 0) > CLOSE).values():
         name, gap = same[0], found.tried.gap(same[0], "out")
@@ -152,14 +156,23 @@ def _as_stack(stack: Stack) -> str:
     return f"{stack.one} is {parts} of {len(stack.many[0])} experts{order}, {lies}"
 
 
+def _modules_of(stack: Stack) -> tuple[str, ...]:
+    """The modules of Paddle's that hold a stack, or its parts."""
+    keys = [stack.one] if stack.joined else [key for keys in stack.many for key in keys]
+    return tuple(key.rpartition(".")[0] for key in keys)
+
+
 def _behind(names: tuple[str, ...], found: Found) -> Event | None:
-    """The first that is seen behind fused layers; None where nothing is."""
-    events = found.tried.events
-    last = max((e.call for e in events if e.unit in names), default=None)
-    if last is None:
+    """The first that is seen behind modules that have run; None where nothing is."""
+    calls = found.tried.calls
+    if calls is None:
         return None
-    later = (e for e in events if e.unit not in names and (e.call > last or not e.unit))
-    return next((e for e in later if e.what == "in" or not e.unit), None)
+    last = max((call.number for name in names for call in calls.calls_of(name)), default=None)
+    for event in found.tried.events:
+        behind = last is not None and event.call > last and event.unit not in names
+        if not event.unit or (behind and event.what == "in" and "" not in names):
+            return event
+    return None
 
 
 def _within(gap: float) -> str:

@@ -167,19 +167,22 @@ class Search:
 
     def _other_stacks(self, assignment: Assignment) -> Iterator[Assignment]:
         """Experts' parts in another order, in other numbers of turns, or the other way."""
-        for kind in dict.fromkeys(template(stack.one) for stack in assignment.stacks):
-            same = [stack for stack in assignment.stacks if template(stack.one) == kind]
-            rows = same[0].sizes
-            most = int(np.gcd.reduce(rows))
+        kinds: dict[tuple, list[Stack]] = {}  # a bias goes with its weight
+        for stack in assignment.stacks:
+            kind = template(stack.one.rpartition(".")[0]), stack.sizes
+            kinds.setdefault(kind, []).append(stack)
+        for (_, rows), same in kinds.items():
+            square = {stack for stack in same if self._is_square(stack)}
+            most = int(np.gcd.reduce(rows)) if len(rows) > 1 else 1
             for groups in [n for n in range(1, most + 1) if most % n == 0]:
                 for order in permutations(range(len(rows))):
-                    for flip in self._ways(same[0]):
+                    for flipped in (set(), square) if square else (set(),):
                         others = {
                             stack: replace(
                                 stack,
                                 many=tuple(stack.many[i] for i in order),
                                 sizes=tuple(stack.sizes[i] for i in order),
-                                turned=stack.turned ^ flip,
+                                turned=stack.turned ^ (stack in flipped),
                                 groups=groups,
                             )
                             for stack in same
@@ -188,11 +191,11 @@ class Search:
                             stacks = tuple(others.get(each, each) for each in assignment.stacks)
                             yield replace(assignment, stacks=stacks)
 
-    def _ways(self, stack: Stack) -> tuple[bool, ...]:
+    def _is_square(self, stack: Stack) -> bool:
         """Whether a stack may lie the other way."""
         side = self.models.paddle if stack.joined else self.models.torch
         shape = side.owners[stack.one].shape
-        return (False, True) if len(shape) == 3 and shape[-1] == shape[-2] else (False,)
+        return len(shape) == 3 and shape[-1] == shape[-2]
 
     def _regroupings(self, assignment: Assignment) -> Iterator[tuple[list[str], list[Assignment]]]:
         """Rows in another order: thirds or halves for turns, also within heads (rotary); of one
