@@ -4,7 +4,7 @@ NumPy only.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from common.setup.align import Fused, Stack, kind_of, similarity, words
@@ -226,13 +226,21 @@ def row_axis(unit: Unit, local: str) -> int:
 
 
 def template(name: str) -> str:
-    """A name with its numbers left out: what all layers of a kind share."""
+    """A name without the numbers of layers: what all layers of a kind share.
+
+    fc1 and fc2 are two kinds; so a choice for one of them is not one for the other.
+    """
+    return re.sub(r"(?<![^.])\d+(?![^.])", "#", name)
+
+
+def alike(name: str) -> str:
+    """A name without any number, for what is said of many at once."""
     return re.sub(r"\d+", "#", name)
 
 
-def grouped(names: Iterator[str]) -> dict[str, list[str]]:
-    """Template -> the names that it stands for."""
+def grouped(names: Iterable[str], kind: Callable[[str], str] = template) -> dict[str, list[str]]:
+    """Kind of name -> the names that it stands for."""
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(template(name), []).append(name)
+        found.setdefault(kind(name), []).append(name)
     return found

@@ -31,6 +31,9 @@ from common.system.interpreters import interpreter
 from common.weights.layers import torch_locals
 from common.weights.layout import Layout
 
+# Names of whole layers, which no weight needs, are worth so many more lines.
+_LONGER = 1.25
+
 
 @dataclass
 class Proposal:
@@ -63,9 +66,11 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
     names: dict[str, str] = {}
     for name, match in found.assignment.matches.items():
         names |= names_of(paddle.units[name], torch.units[match.torch], match)
-    names |= modules_of_equal_value(models, found)
-    convert = convert_source(models.to_convert(found.assignment))
     rename = shortest(names)
+    longer = shortest(names | modules_of_equal_value(models, found))
+    if len(longer) <= _LONGER * len(rename) + 1:
+        rename = longer
+    convert = convert_source(models.to_convert(found.assignment))
     told = _not_carried(models, rename, convert)
     errors = {
         "torch": torch.error,

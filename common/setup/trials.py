@@ -6,6 +6,7 @@ goes on to the others is torch's.  So a wrong weight shows in its own layer's ou
 partner in what arrives at the next.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,8 @@ from common.weights.states import save_state
 
 # Both sides compute in float64: what agrees does so within rounding, what does not is far off.
 CLOSE = 1e-7
-MOST_TRIALS = 200
+# Of a small model; of a larger one as many as handle so many values, but some in any case.
+MOST_TRIALS, LEAST_TRIALS, MOST_VALUES = 200, 20, 2_000_000_000
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,16 @@ class Trials:
         self.state = dict(np.load(folder / "weights" / "stirred.npz"))
         self.whole = np.load(folder / "whole_torch.npz")
         self.count = 0
+        calls = models.torch.calls
+        shapes = [shape for call in calls for shape in (*call.given, *call.gave)]
+        values = sum(map(math.prod, shapes)) + sum(v.size for v in self.state.values())
+        self.most = min(MOST_TRIALS, max(LEAST_TRIALS, MOST_VALUES // max(1, values)))
         self._known: dict[str, Tried] = {}
 
     @property
     def spent(self) -> bool:
         """Whether there were as many as there may be."""
-        return self.count >= MOST_TRIALS
+        return self.count >= self.most
 
     def run(self, assignment: Assignment) -> Tried:
         """One pass."""
