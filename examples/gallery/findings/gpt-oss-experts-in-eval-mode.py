@@ -8,7 +8,9 @@ import paddle
 from paddleformers.transformers import GptOssConfig
 from paddleformers.transformers.gpt_oss.modeling import GptOssExperts
 
-config = GptOssConfig(hidden_size=4, intermediate_size=4, num_local_experts=2, num_experts_per_tok=1)
+config = GptOssConfig(
+    hidden_size=4, intermediate_size=4, num_local_experts=2, num_experts_per_tok=1
+)
 experts = GptOssExperts(config)
 rng = np.random.default_rng(0)
 for weight in experts.parameters():
