@@ -1,4 +1,4 @@
-"""RemBERT of PaddleNLP: whether it runs, and whether what the mask says is padding is attended to."""
+"""RemBERT of PaddleNLP: whether it runs, and whether padding that is masked is attended to."""
 
 import numpy as np
 import paddle
