@@ -51,6 +51,13 @@ TOLERANCES = {
         "of what is left: more than that is not float64's rounding, however large what was fed",
         "GELU at -8: 1.6e-3",
     ),
+    "zero_floor": Tolerance(
+        2.0**-49,
+        "gap against the size of what a forward tensor was computed from, where that tensor is "
+        "zero in exact arithmetic: a sum's rounding in float64, of which float32's noise says "
+        "little, since torch adds a batch norm's float32 values in float64",
+        "MobileViT's running mean behind a batch norm and a convolution: 1.1e-16 of what was fed",
+    ),
     "constant": Tolerance(
         2.4e-7,
         "two float32 epsilons of the tensor's own size: a constant kept in float32",
