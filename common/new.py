@@ -205,10 +205,10 @@ def _of_two(given: argparse.Namespace) -> int:
         plan = _planned(specs, configs, asked, inputs, pythons, given.seed)
         for side in SIDES:
             place = plan.places[side]
-            links = {} if specs[side].first else linked(specs[side])
-            make_links(links, work / place, target / place)
-        if translation:
-            (work / TRANSLATED).symlink_to(translation.folder)
+            if specs[side].first:
+                (work / place).symlink_to(translation.folder)
+            else:
+                make_links(linked(specs[side]), work / place, target / place)
         texts = {"case.py": case_text(plan, {}, "")}
         texts |= {f"{side}_model.py": model_text(plan, side) for side in SIDES}
         write_pair(work, texts, words, {})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.setup.structure import Structure, Unit
+from common.weights.layers import COMPAT
 
 # Words that models use for the same thing.
 _WORDS = {
@@ -63,7 +64,7 @@ def words(name: str) -> list[str]:
 
 def kind_of(name: str) -> str:
     """A class as both frameworks may write it: Conv2d and Conv2D, BatchNorm2d and BatchNorm."""
-    return re.sub(r"[123]d$", "", name.lower().replace("transpose", ""))
+    return re.sub(r"[123]d$", "", name.lower().removeprefix(COMPAT).replace("transpose", ""))
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:

@@ -66,9 +66,11 @@ class Translation:
 
     def explained(self, sentence: str) -> str:
         """A sentence about an error in the translation, with the line in torch, and what to do."""
-        found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
+        found = re.search(rf"/{self.folder.name}/([^\s:]+\.py):(\d+)", sentence)
+        if not found:
+            return sentence
         more = ""
-        if found and self.files.get(found[1]):
+        if self.files.get(found[1]):
             line = int(found[2])
             left = [
                 one
