@@ -11,7 +11,7 @@ from common.logs.sidecar import read_sidecar
 from faults import peers
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
-from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault
+from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault, cases_of
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
@@ -105,7 +105,8 @@ class Worker:
             folder = self.logs(check)
             with _Planted(self.checkout, fault):
                 for step in fault.passes:
-                    done, _ = self.run(Check(step, fault.model))
+                    case = fault.case or cases_of(fault.model)[0]
+                    done, _ = self.run(Check(step, fault.model, ("--case", case)))
                     earlier[str(step)] = done.returncode
                 done, told = self.run(check)
             # A check that could not compare leaves the former logs, which say nothing of this one.

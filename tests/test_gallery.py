@@ -29,7 +29,7 @@ def folder_with(tmp_path, **files):
 
 def outcome(status, **more):
     verdict = ("ROUNDING", "DIVERGED", "INVALID")[status]
-    first = {"first": "network.fc", "said": "it starts at network.fc"} if status == 1 else {}
+    first = {"first": "fc", "said": "it starts at fc", "reshaped": "pool"} if status == 1 else {}
     return Outcome("", [Check(1, False, status, verdict, {verdict: 1}, **first)], 2.0, 3.0, **more)
 
 
@@ -43,8 +43,8 @@ def result(name, status=0, **more):
 def test_a_line_has_what_the_last_star_says_behind_its_own(tmp_path):
     folder = folder_with(
         tmp_path,
-        pairs__vision="# x\n* --torch-python {tv} --input x=float32:2,3\na --torch t:A\n\n* --seed 1\n"
-        "b --torch t:B  # a comment\n",
+        pairs__vision="# x\n* --torch-python {tv} --input x=float32:2,3\na --torch t:A\n\n"
+        "* --seed 1\nb --torch t:B  # a comment\n",
         by_hand__b='why = "names"\n[[edit]]\nfile = "case.py"\nnew = "RENAME = {}"\n',
     )
     first, second = read_lines(folder)
@@ -157,6 +157,7 @@ def test_a_page_counts_and_names_what_came_of_the_pairs(tmp_path):
     assert "3 pairs: 1 are the same model, 1 are not, 1 could not be compared" in told
     assert "2 needed nothing by hand" in told and "broken needed convert" in told
     assert "| `red` | **DIVERGED** |" in told and "**A <b>.**" in told
+    assert "value of another shape: `pool`" in told
     assert "With this change: step 1 ROUNDING." in told and "Not looked into yet" in told
     html = page.render("page.html.j2", lines, [result("green"), red, broken], [finding])
     assert "A &lt;b&gt;." in html and "- x = 1" in html and "+ x = 2" in html

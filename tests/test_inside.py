@@ -113,6 +113,10 @@ def test_where_an_output_is_off_a_value_inside_names_the_origin(logs):
     assert rows["mask:in/0"].verdict == "INSIDE", "a shape alone is no origin"
     assert judgement.first_diverged == "norm" and judgement.exit_code == 1
     assert rows["norm"].verdict == rows["logits"].verdict == "DIVERGED"
+    shapes = "mask:in/0: shape (4, 3, 6) on the torch side, (4, 2, 6) on the paddle side"
+    assert any(
+        note.endswith(f"near the first of other shape, {shapes}") for note in judgement.notes
+    )
 
 
 def test_nothing_decides_in_a_log_of_probes_alone(logs):

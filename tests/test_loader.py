@@ -5,8 +5,13 @@ A small library is written for either framework, and a fault is planted in its P
 
 import json
 
+import numpy as np
 import pytest
 from checkout import Checkout
+
+from common.setup.loader import loader_lines
+from common.weights.layers import Owner
+from common.weights.loaded import Marks
 
 CASE = """
 import numpy as np
@@ -76,6 +81,10 @@ class Wrapped(nn.Module):
 
 def build(config):
     return Wrapped(config)
+
+
+def loss(outputs, inputs):
+    return (outputs["logits"] ** 2).mean()
 """
 READ = """
         state = {k: v.T if k[0] in "qkogud" and v.ndim == 2 else v for k, v in state.items()}
@@ -270,3 +279,112 @@ def test_a_sound_loader_is_certified(made):
         assert f"{entries} entries, every marked element where it belongs" in found["notes"][0]
     joined = {row["paddle_key"]: row for row in made["fused"]["rows"]}["network.qk.weight"]
     assert joined["torch_keys"] == ["network.q.weight", "network.k.weight"]
+
+
+def test_the_reference_s_own_loader_is_tried_too(checkout):
+    torch = TORCH.replace(
+        "model.load_state_dict(", 'del state["q.bias"]\n        model.load_state_dict('
+    )
+    torch = torch.replace('strict=not model.config["tied"]', "strict=False")
+    folder = write(checkout.elsewhere / "pairs" / "of_torch", PADDLE, torch=torch)
+    done, found = certificates(checkout, [folder])
+    assert done.returncode == 1, done.stdout + done.stderr
+    (problem,) = found["of_torch"]["problems"]
+    assert "network.q.bias of the loaded model: all 4 elements are left at their" in problem
+
+
+def test_checks_run_on_what_was_loaded(checkout):
+    """Plain and stirred, both precisions, tied weights; a wrong loader is told by every check."""
+    sound = checkout.elsewhere / "pairs" / "sound"
+    done, report = checkout.rows(1, "--model", str(sound), "--preset", "tied", "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(row["key"].startswith("stirred/") for row in report["rows"])
+    assert "14 entries, every marked element where it belongs" in done.stdout
+    fused = checkout.elsewhere / "pairs" / "fused"
+    done, report = checkout.rows(4, "--model", str(fused), "--case", "stirred", "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    gradients = {row["key"] for row in report["rows"] if "network.k.weight" in row["key"]}
+    assert gradients and not any("network.qk" in row["key"] for row in report["rows"])
+    wrong = checkout.elsewhere / "pairs" / "square_weight_transposed"
+    done, _ = checkout.rows(1, "--model", str(wrong), "--no-report")
+    assert done.returncode == 2
+    assert "the Paddle side's own loader: network.o.weight of the loaded model is" in done.stderr
+
+
+# Neither side has a loader of its own: the folder is written here, and each side's file reads it.
+BY_HAND = """
+
+def load(model, folder):
+    from pathlib import Path
+
+    model.set_state_dict(
+        {
+            key: values.T if values.ndim == 2 and key.split(".")[1] in NAMES else values
+            for key, values in load_file(Path(folder, "model.safetensors")).items()
+        }
+    )
+
+
+NAMES = ("q", "k", "o", "gate", "up", "down")
+"""
+
+
+def test_a_loader_is_written_by_hand(checkout):
+    def bare(text):
+        return text.replace("from_pretrained", "read_from").replace("save_pretrained", "write_to")
+
+    torch = bare(TORCH) + BY_HAND.replace("set_state_dict", "load_state_dict").replace(
+        'values.T if values.ndim == 2 and key.split(".")[1] in NAMES else values',
+        "torch.from_numpy(values)",
+    )
+    pairs = checkout.elsewhere / "pairs"
+    good = write(pairs / "by_hand", bare(PADDLE) + BY_HAND, torch=torch)
+    swapped = BY_HAND.replace("load_file(", "swapped(load_file(").replace(").items", ")).items")
+    swapped += """
+
+def swapped(state):
+    return state | {"network.up.weight": state["network.gate.weight"]}
+"""
+    bad = write(pairs / "by_hand_wrong", bare(PADDLE) + swapped, torch=torch)
+    done, found = certificates(checkout, [good, bad])
+    assert found["by_hand"]["certified"], done.stdout + done.stderr
+    (problem, *_) = found["by_hand_wrong"]["problems"]
+    assert "all 24 elements come from network.gate.weight, not from network.up.weight" in problem
+    none = write(pairs / "no_loader", bare(PADDLE), torch=bare(TORCH))
+    done, _ = certificates(checkout, [none])
+    assert done.returncode == 2
+    assert "no part whose class has from_pretrained: write load(model, folder)" in done.stderr
+
+
+def test_marks_are_told_apart_and_survive_no_rounding():
+    shapes = {"a": (3, 1 << 20), "b": (2, 1 << 21), "c": (1, 7)}
+    owners = {
+        key: Owner("", key, shape, True, key, (), "", None, False) for key, shape in shapes.items()
+    }
+    state = {key: np.zeros(shape, np.float32) for key, shape in shapes.items()}
+    marks = Marks(owners, state)
+    numbers = marks.numbers()
+    for key in shapes:
+        passes = [marks.state(which)[key] for which in (0, 1)]
+        assert all(np.isfinite(values).all() for values in passes)
+        assert np.array_equal(marks.sources(passes), numbers[key])
+        assert (marks.sources([passes[0], passes[0]]) == -1).all()
+        rounded = [values.astype(np.float16).astype(np.float32) for values in passes]
+        assert (marks.sources(rounded) == -1).mean() > 0.99
+    for constant in (0.0, 1.0, -1.0, 0.02, 10000.0, np.nan, np.inf):
+        values = np.full((1, 7), constant, np.float32)
+        assert (marks.sources([values, values]) == -1).all()
+
+
+def test_the_lines_that_are_written_for_a_pair():
+    formers = {"torch": "transformers", "paddle": "paddleformers.transformers"}
+    assert list(loader_lines(formers, {"torch": "network", "paddle": "network"})) == ["case.py"]
+    nlp = {"torch": "transformers", "paddle": "paddlenlp.transformers"}
+    for name, line in (
+        ("network", "    model.network = type(model.network).from_pretrained(folder, convert_from"),
+        ("", "    return type(model).from_pretrained(folder, convert_from_torch=True)"),
+    ):
+        lines = loader_lines(nlp, {"torch": name, "paddle": name})
+        assert line in lines["paddle_model.py"]
+        compile(lines["paddle_model.py"], "paddle_model.py", "exec")
+        compile(lines["case.py"], "case.py", "exec")

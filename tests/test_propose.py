@@ -52,8 +52,7 @@ def softmax(x):
 ATTENTION = """
 def heads(x, count):  # (B, T, C) -> (B, count, T, D)
     b, t, c = x.shape
-    return swapped(x.reshape([b, t, count, c // count]).moveaxis(2, 3)).moveaxis(1, 2).moveaxis(2, 3) \
-        if False else x.reshape([b, t, count, c // count]).moveaxis(2, 1)
+    return x.reshape([b, t, count, c // count]).moveaxis(2, 1)
 def attend(q, k, v, count, shared=1):
     q, k, v = heads(q, count), heads(k, count // shared), heads(v, count // shared)
     k, v = ([part[:, i // shared] for i in range(count)] for part in (k, v))
@@ -72,7 +71,9 @@ def per_group(fused, groups, sizes):  # each group's queries, then its key, then
 
 def net(init, forward, more=""):
     """The source of a model: lines of its __init__ and of its forward."""
-    init, forward = (textwrap.indent(textwrap.dedent(text).strip(), " " * 8) for text in (init, forward))
+    init, forward = (
+        textwrap.indent(textwrap.dedent(text).strip(), " " * 8) for text in (init, forward)
+    )
     return f"""
 {ATTENTION}{more}
 class Net(Base):
@@ -150,7 +151,8 @@ QKV = """
 
 
 @pytest.mark.parametrize(
-    ("q", "k", "v"), [("key", "query", "value"), ("value", "query", "key"), ("query", "key", "value")]
+    ("q", "k", "v"),
+    [("key", "query", "value"), ("value", "query", "key"), ("query", "key", "value")],
 )
 def test_q_k_and_v_whose_names_mislead(propose, q, k, v):
     torch = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
@@ -183,7 +185,9 @@ def test_q_k_and_v_in_one(propose, groups, order):
         net(paddle, f"{cut}\nreturn self.out(attend(q, k, v, 4, 2))"),
     )
     assert not proposal.open
-    state = numbered(q__weight=(8, 8), k__weight=(4, 8), v__weight=(4, 8), q__bias=8, k__bias=4, v__bias=4)
+    state = numbered(
+        q__weight=(8, 8), k__weight=(4, 8), v__weight=(4, 8), q__bias=8, k__bias=4, v__bias=4
+    )
     made = converted(proposal, state)
     parts = [state[f"{name}.weight"].reshape(groups, -1, 8) for name in order]
     assert np.array_equal(made["fused.weight"], np.concatenate(parts, 1).reshape(16, 8).T)
@@ -205,7 +209,9 @@ def test_gate_and_up_in_one(propose, interleaved, up_first):
     """
     halves = "y[:, :, 0::2], y[:, :, 1::2]" if interleaved else "y[:, :, :6], y[:, :, 6:]"
     names = ["up", "gate"] if up_first else ["gate", "up"]
-    forward = f"y = self.fused(x)\n{', '.join(names)} = {halves}\nreturn self.down(F.silu(gate) * up)"
+    forward = (
+        f"y = self.fused(x)\n{', '.join(names)} = {halves}\nreturn self.down(F.silu(gate) * up)"
+    )
     proposal = propose(
         net(torch, "return self.down(F.silu(self.gate(x)) * self.up(x))"), net(paddle, forward)
     )
@@ -228,7 +234,9 @@ class Conv1D(Base):
         return x @ self.weight + self.bias
 """
     torch = "self.c_attn = Conv1D(8, 24)\nself.c_proj = Conv1D(8, 8)"
-    forward = "q, k, v = per_group(self.c_attn(x), 1, [8, 8, 8])\nreturn self.c_proj(attend(q, k, v, 2))"
+    forward = (
+        "q, k, v = per_group(self.c_attn(x), 1, [8, 8, 8])\nreturn self.c_proj(attend(q, k, v, 2))"
+    )
     paddle = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
     proposal = propose(net(torch, forward, conv1d), net(QKV, paddle))
     assert not proposal.open, proposal.open
@@ -248,7 +256,7 @@ class Linear(Base):
         super().__init__()
         self.weight = parameter(self, 8, 8)
     def forward(self, x):
-        return x @ {'swapped(self.weight)' if keeps else 'self.weight'}
+        return x @ {"swapped(self.weight)" if keeps else "self.weight"}
 """
     proposal = propose(
         net("self.dense = nn.Linear(8, 8, bias=False)", "return self.dense(x)"),
@@ -275,7 +283,8 @@ def test_a_raw_square_parameter_is_turned_by_values(propose):
 def test_raw_parameters_of_one_shape_whose_names_mislead(propose):
     init = "self.scale = parameter(self, 8)\nself.shift = parameter(self, 8)"
     proposal = propose(
-        net(init, "return x * self.scale + self.shift"), net(init, "return x * self.shift + self.scale")
+        net(init, "return x * self.scale + self.shift"),
+        net(init, "return x * self.shift + self.scale"),
     )
     assert proposal.rename == {"scale": "shift", "shift": "scale"}
     assert not proposal.open
@@ -293,8 +302,16 @@ class Norm(Base):
         return (x - self.{mean}) / (self.{var} ** 2 + 1.0) ** 0.5
 """
     proposal = propose(
-        net("self.norm = Norm()", "return self.norm(x)", own.format(ones="torch.ones", mean="mean", var="var")),
-        net("self.norm = Norm()", "return self.norm(x)", own.format(ones="paddle.ones", mean="var", var="mean")),
+        net(
+            "self.norm = Norm()",
+            "return self.norm(x)",
+            own.format(ones="torch.ones", mean="mean", var="var"),
+        ),
+        net(
+            "self.norm = Norm()",
+            "return self.norm(x)",
+            own.format(ones="paddle.ones", mean="var", var="mean"),
+        ),
     )
     assert proposal.rename == {"norm.mean": "norm.var", "norm.var": "norm.mean"}
 
@@ -305,7 +322,9 @@ def test_two_layers_that_nothing_tells_apart_are_left_open(propose):
         net(sides.format("one", "other"), "return self.one(x) + self.other(x)"),
         net(sides.format("left", "right"), "return self.left(x) + self.right(x)"),
     )
-    assert any("left and right: nothing in this pass tells them apart" in text for text in proposal.open)
+    assert any(
+        "left and right: nothing in this pass tells them apart" in text for text in proposal.open
+    )
 
 
 def test_tied_on_one_side_alone_is_left_open(propose):
@@ -319,13 +338,16 @@ def test_tied_on_one_side_alone_is_left_open(propose):
 def test_what_one_side_alone_has_is_left_open(propose):
     init = "self.one = nn.Linear(8, 8)\n"
     proposal = propose(
-        net(init + "self.unused = nn.Linear(8, 3)", "return self.one(x)"), net(init, "return self.one(x)")
+        net(init + "self.unused = nn.Linear(8, 3)", "return self.one(x)"),
+        net(init, "return self.one(x)"),
     )
     assert any("unused" in text for text in proposal.open)
 
 
 def test_a_shared_layer_and_one_that_is_never_called(propose):
-    torch = "self.shared = nn.Linear(8, 8)\nself.last = nn.Linear(8, 8)\nself.unused = nn.Linear(8, 4)"
+    torch = (
+        "self.shared = nn.Linear(8, 8)\nself.last = nn.Linear(8, 8)\nself.unused = nn.Linear(8, 4)"
+    )
     paddle = torch.replace("shared", "a").replace("last", "b").replace("unused", "c")
     proposal = propose(
         net(torch, "return self.last(self.shared(F.relu(self.shared(x))))"),
@@ -343,7 +365,11 @@ def test_layers_that_keep_several_weights(propose):
         self.scale = parameter(self, 6)
     """
     forward = "return self.bn(self.rnn(x)[0]) * self.scale"
-    paddle = init.format(first="", d="D").replace("self.rnn", "self.lstm").replace("self.bn", "self.norm")
+    paddle = (
+        init.format(first="", d="D")
+        .replace("self.rnn", "self.lstm")
+        .replace("self.bn", "self.norm")
+    )
     paddle = paddle.replace(
         "self.scale = parameter(self, 6)", 'self.register_buffer("gain", paddle.ones([6]))'
     )
@@ -359,8 +385,207 @@ def test_projections_in_torch_s_multihead_attention(propose):
     paddle = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2) * 1.0)"
     paddle = paddle.replace("self.query(x)", "(self.query(x) / 2.0)")  # 1 / sqrt(D), of D = 4
     proposal = propose(
-        net("self.attn = nn.MultiheadAttention(8, 2, batch_first=True)", "return self.attn(x, x, x)[0]"),
+        net(
+            "self.attn = nn.MultiheadAttention(8, 2, batch_first=True)",
+            "return self.attn(x, x, x)[0]",
+        ),
         net(QKV, paddle),
     )
     assert make_rename(proposal.rename)("query.weight") == "attn.q_proj.weight"
     assert make_rename(proposal.rename)("out.weight") == "attn.out_proj.weight"
+
+
+EXPERTS = """
+class Expert(Base):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(8, 6)
+        self.up = nn.Linear(8, 6)
+        self.down = nn.Linear(6, 8)
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+"""
+
+
+@pytest.mark.parametrize("kind", ["halves", "interleaved", "turned"])
+def test_experts_in_one(propose, kind):
+    """Stacked, gate and up in one: as halves, in turn, or (experts, out, in)."""
+    cut = {"interleaved": "y[:, :, 0::2], y[:, :, 1::2]"}.get(kind, "y[:, :, :6], y[:, :, 6:]")
+    up, down = ("swapped(self.{0}[i])" if kind == "turned" else "self.{0}[i]",) * 2
+    shapes = ((3, 12, 8), (3, 8, 6)) if kind == "turned" else ((3, 8, 12), (3, 6, 8))
+    init = f"""
+        self.gate_up = parameter(self, {str(shapes[0])[1:-1]})
+        self.down = parameter(self, {str(shapes[1])[1:-1]})
+        self.gate_up_bias = parameter(self, 3, 12)
+        self.down_bias = parameter(self, 3, 8)
+    """
+    forward = f"""
+        total = 0
+        for i in range(3):
+            y = x @ {up.format("gate_up")} + self.gate_up_bias[i]
+            gate, up = {cut}
+            total = total + (F.silu(gate) * up) @ {down.format("down")} * (i + 1) + self.down_bias[i]
+        return total
+    """
+    torch = """
+        total = 0
+        for i in range(3):
+            total = total + self.experts[i](x) * (i + 1) - self.experts[i].down.bias * i
+        return total
+    """
+    proposal = propose(
+        net("self.experts = nn.ModuleList([Expert() for _ in range(3)])", torch, EXPERTS),
+        net(init, forward),
+    )
+    assert not proposal.open, proposal.open
+    shapes = {"gate": (6, 8), "up": (6, 8), "down": (8, 6)}
+    state = numbered(
+        **{f"experts__{i}__{n}__weight": shape for i in range(3) for n, shape in shapes.items()},
+        **{f"experts__{i}__{n}__bias": shape[0] for i in range(3) for n, shape in shapes.items()},
+    )
+    made = converted(proposal, state)
+    gate, up, down = (
+        np.stack([state[f"experts.{i}.{n}.weight"] for i in range(3)]) for n in shapes
+    )
+    one = (
+        np.stack([gate, up], 2).reshape(3, 12, 8)
+        if kind == "interleaved"
+        else np.concatenate([gate, up], 1)
+    )
+    right = one if kind == "turned" else one.swapaxes(1, 2)
+    assert np.array_equal(made["gate_up"], right)
+    assert np.array_equal(made["down"], down if kind == "turned" else down.swapaxes(1, 2))
+
+
+def test_experts_apart(propose):
+    """The reference has them in one."""
+    init = """
+        self.gate_up = parameter(self, 3, 8, 12)
+        self.down = parameter(self, 3, 6, 8)
+    """
+    forward = """
+        total = 0
+        for i in range(3):
+            y = x @ self.gate_up[i]
+            total = total + (F.silu(y[:, :, 0::2]) * y[:, :, 1::2]) @ self.down[i] * (i + 1)
+        return total
+    """
+    paddle = """
+        total = 0
+        for i in range(3):
+            total = total + self.experts[i](x) * (i + 1)
+        return total
+    """
+    experts = EXPERTS.replace("6)", "6, bias_attr=False)").replace(
+        "6, 8)", "6, 8, bias_attr=False)"
+    )
+    proposal = propose(
+        net(init, forward),
+        net("self.experts = nn.LayerList([Expert() for _ in range(3)])", paddle, experts),
+    )
+    assert not proposal.open, proposal.open
+    state = numbered(gate_up=(3, 8, 12), down=(3, 6, 8))
+    made = converted(proposal, state)
+    assert np.array_equal(made["experts.1.gate.weight"], state["gate_up"][1, :, 0::2])
+    assert np.array_equal(made["experts.2.up.weight"], state["gate_up"][2, :, 1::2])
+    assert np.array_equal(made["experts.0.down.weight"], state["down"][0])
+
+
+ROTARY = """
+def rotated(x, halved):  # (B, T, C), two heads of four
+    b, t, c = x.shape
+    x = x.reshape([b, t, 2, 2, 2])
+    one, two = (x[:, :, :, 0], x[:, :, :, 1]) if halved else (x[:, :, :, :, 0], x[:, :, :, :, 1])
+    angle = POSITIONS
+    cos, sin = angle.cos(), angle.sin()
+    return concat([one * cos - two * sin, two * cos + one * sin], -1).reshape([b, t, c])
+"""
+
+
+def test_rotary_halves_for_neighbours(propose):
+    """Within each head of q and k: LLaMA's own weights against those of transformers."""
+    init = """
+        self.q = nn.Linear(8, 8)
+        self.k = nn.Linear(8, 8)
+        self.v = nn.Linear(8, 8)
+    """
+    forward = "return attend(rotated(self.q(x), {0}), rotated(self.k(x), {0}), self.v(x), 2)"
+    angles = "({}(10.0).reshape([1, 5, 1, 2]) / 3.0)"
+    proposal = propose(
+        net(
+            init, forward.format("True"), ROTARY.replace("POSITIONS", angles.format("torch.arange"))
+        ),
+        net(
+            init,
+            forward.format("False"),
+            ROTARY.replace("POSITIONS", angles.format("paddle.arange")),
+        ),
+    )
+    assert not proposal.open, proposal.open
+    state = numbered(q__weight=(8, 8), k__weight=(8, 8), v__weight=(8, 8), q__bias=8, k__bias=8)
+    made = converted(proposal, state)
+    for name in ("q", "k"):
+        right = state[f"{name}.weight"].reshape(2, 2, 2, 8).swapaxes(1, 2).reshape(8, 8)
+        assert np.array_equal(made[f"{name}.weight"], right.T)
+        right = state[f"{name}.bias"].reshape(2, 2, 2).swapaxes(1, 2).reshape(8)
+        assert np.array_equal(made[f"{name}.bias"], right)
+    assert "v.weight" not in made
+
+
+FAULTS = {
+    "two equal weights exchanged": 'RENAME = {"first": "second", "second": "first"}',
+    "a square weight as it is": """
+def convert(state):
+    return {"first.weight": state["first.weight"]}
+""",
+    "a bias taken from another layer": """
+def convert(state):
+    return {"first.bias": state["second.bias"], "second.bias": state["first.bias"]}
+""",
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_wrong_proposal_is_red(pair, name, tmp_path):
+    """What a proposal must not say, written into case.py: step 1 is red."""
+    twin = net(LINEARS, 'return {"y": self.second(F.relu(self.first(x)))}')
+    folder = pair(twin, twin, CASE + FAULTS[name])
+    done, report = Checkout(tmp_path / "checkout").rows(1, "--model", str(folder), "--no-report")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "first" in report["first_diverged"] or "second" in report["first_diverged"]
+
+
+# ---- how it is written --------------------------------------------------------------------------
+
+
+def test_rename_is_the_shortest():
+    names = {
+        "encoder.layers.0.norm1": "encoder.layer.0.attention.norm",
+        "encoder.layers.0.dense": "encoder.layer.0.dense",
+        "encoder.layers.1.norm1": "encoder.layer.1.attention.norm",
+        "encoder.layers.1.dense": "encoder.layer.1.dense",
+        "head": "head",
+    }
+    table = shortest(names)
+    assert table == {
+        "encoder.layers": "encoder.layer",
+        "encoder.layers.0.norm1": "encoder.layer.0.attention.norm",
+        "encoder.layers.1.norm1": "encoder.layer.1.attention.norm",
+    }
+    assert {name: make_rename(table)(name) for name in names} == names
+
+
+def test_rename_is_written_with_loops():
+    table = {f"a.{i}.b{j}": f"x.{i + 1}.y.{j}" for i in range(3) for j in (1, 2)} | {"c": "d"}
+    text = rename_source(table)
+    made = {}
+    exec(text, made)
+    assert made["RENAME"] == table
+    assert text.count("for") == 2
+    odd = {"a.0": "x.0", "a.1": "x.5", "a.7": "x.2"}
+    exec(rename_source(odd), made)
+    assert made["RENAME"] == odd
+
+
+def test_no_convert_is_written_where_none_is_needed():
+    assert convert_source({}) == ""

@@ -7,11 +7,12 @@ names weigh too; what that leaves is paired by its names.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from common.setup.structure import Structure, Unit
-from common.weights.layers import COMPAT
+from common.weights.layers import COMPAT, Owner
 
 # Words that models use for the same thing.
 _WORDS = {
@@ -55,6 +56,24 @@ class Fused:
         return len(self.paddle) == 1
 
 
+@dataclass(frozen=True)
+class Stack:
+    """A weight of one side whose first axis is that of experts, which the other side has apart.
+
+    one      its key, in Paddle where `joined`, else in torch
+    many     of each part, such as gate and up, the keys of all experts
+    sizes    the rows of each part
+    turned   the one lies (experts, in, out)
+    """
+
+    one: str
+    many: tuple[tuple[str, ...], ...]
+    sizes: tuple[int, ...]
+    joined: bool
+    turned: bool = False
+    groups: int = 1
+
+
 def words(name: str) -> list[str]:
     """The words of a module's path, in one spelling."""
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)
@@ -79,8 +98,8 @@ def similarity(one: Sequence[str], other: Sequence[str]) -> float:
     return sum(weights[word] for word in shared) / sum(weights.values())
 
 
-def align(torch: Structure, paddle: Structure) -> tuple[dict[str, str], list[Fused]]:
-    """Paddle unit -> torch unit, each at most once; and what is fused or split.
+def align(torch: Structure, paddle: Structure) -> tuple[dict[str, str], list[Fused], list[Stack]]:
+    """Paddle unit -> torch unit, each at most once; what is fused or split; experts in one.
 
     Linear layers that are given the same tensor are aligned as one, and then among themselves.
     """
@@ -97,7 +116,58 @@ def align(torch: Structure, paddle: Structure) -> tuple[dict[str, str], list[Fus
     other = [[unit] for unit in torch.in_order() if unit.name not in taken]
     for i, j in _matched(left, other, lambda ps, ts: fits(ps[0], ts[0])):
         pairs[left[i][0].name] = other[j][0].name
-    return pairs, fused
+    left = [group[0] for group in left if group[0].name not in pairs]
+    other = [group[0] for group in other if group[0].name not in set(pairs.values())]
+    return pairs, fused, [*_stacks(left, other, True), *_stacks(other, left, False)]
+
+
+def _stacks(ones: Sequence[Unit], others: Sequence[Unit], joined: bool) -> list[Stack]:
+    """Weights of units whose first axis is that of experts that the other side has apart."""
+    families: dict[str, dict[str, list[Unit]]] = {}  # where the experts are -> their layers
+    for unit in others:
+        found = re.fullmatch(r"(.*\.)(\d+)(\..*)", unit.name)
+        if found and unit.is_linear:
+            where = families.setdefault(found[1], {})
+            where.setdefault(found[3], []).append(unit)
+    places = list(families.values())
+    stacks: list[Stack] = []
+    stacked = [unit for unit in ones if any(len(o.shape) == 3 for o in unit.entries.values())]
+    for unit, layers in zip(stacked, places, strict=False):
+        largest = sorted(unit.entries.items(), key=lambda item: -np.prod(item[1].shape))
+        free = {ndim: list(layers.values()) for ndim in (2, 3)}
+        for local, owner in largest:
+            found = _parts_of(local, owner, free.get(len(owner.shape), []))
+            if not found:
+                continue
+            free[len(owner.shape)] = [x for x in free[len(owner.shape)] if x not in found]
+            own = found[0][0].entries
+            name = next(n for n in own if len(own[n].shape) + 1 == len(owner.shape))
+            many = tuple(tuple(u.key(name) for u in layer) for layer in found)
+            rows = tuple(widths(layer[0])[1] for layer in found)
+            lies = len(owner.shape) == 3 and owner.shape[-1] == sum(rows)
+            stacks.append(Stack(unit.key(local), many, rows, joined, lies))
+    return stacks
+
+
+def _parts_of(local: str, owner: Owner, layers: list[list[Unit]]) -> Sequence[list[Unit]]:
+    """The layers of all experts that a stacked weight holds, one or several; none if none fit."""
+    for count in range(1, len(layers) + 1):
+        fit = [parts for parts in combinations(layers, count) if _stack_fits(owner.shape, parts)]
+        if fit:
+            mine = words(local)
+            return max(fit, key=lambda ps: sum(similarity(mine, words(p[0].name)) for p in ps))
+    return ()
+
+
+def _stack_fits(shape: tuple[int, ...], layers: Sequence[Sequence[Unit]]) -> bool:
+    """Whether layers of all experts, side by side, have a stacked weight's shape."""
+    if len(shape) not in (2, 3) or any(len(layer) != shape[0] for layer in layers):
+        return False
+    given = {widths(layer[0])[0] for layer in layers}
+    gave = sum(widths(layer[0])[1] for layer in layers)
+    if len(shape) == 2:
+        return shape[1] == gave and all(len(layer[0].entries) == 2 for layer in layers)
+    return len(given) == 1 and sorted(shape[1:]) == sorted((*given, gave))
 
 
 def _groups(structure: Structure) -> list[list[Unit]]:
@@ -110,7 +180,7 @@ def _groups(structure: Structure) -> list[list[Unit]]:
 
 
 def widths(unit: Unit) -> tuple[int, int]:
-    """How many numbers a Linear layer takes and gives, as its call says; else (in, out) of torch."""
+    """How many numbers a Linear layer takes and gives: as its call says, else as in torch."""
     if unit.calls and unit.calls[0].given and unit.calls[0].gave:
         return unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1]
     shape = next(owner.shape for owner in unit.entries.values() if len(owner.shape) == 2)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from common.setup.align import Fused, kind_of, similarity, words
-from common.setup.recipes import Cut, Joined, Key, Recipe, turned
+from common.setup.align import Fused, Stack, kind_of, similarity, words
+from common.setup.recipes import Cut, Joined, Key, Recipe, Stacked, turned
 from common.setup.structure import Structure, Unit
 from common.weights.layers import PROJECTIONS, TRANSPOSED, Owner, torch_locals
 
@@ -19,11 +19,14 @@ class Match:
 
     locals   Paddle's own name of each weight -> torch's
     turned   Paddle's own names of the weights that lie the other way
+    regrouped   (parts, turns in torch, turns in Paddle), where the rows are in another order:
+             halves for neighbours, also within each head
     """
 
     torch: str
     locals: Mapping[str, str]
     turned: frozenset[str] = frozenset()
+    regrouped: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Assignment:
 
     matches: Mapping[str, Match]
     fused: tuple[Fused, ...] = ()
+    stacks: tuple[Stack, ...] = ()
 
     def exchanged(self, moves: Mapping[str, Match]) -> "Assignment":
         """The same with other partners for some units."""
@@ -92,14 +96,45 @@ class Models:
             unit = self.paddle.units[name]
             for mine, its in match.locals.items():
                 recipe = self.source(match.torch, its)
+                if match.regrouped:
+                    recipe = self._regrouped(recipe, match, its)
                 deep = len(unit.entries[mine].shape) == 3
                 made[unit.key(mine)] = turned(recipe, deep) if mine in match.turned else recipe
         for each in assignment.fused:
             made |= self._fused(each)
+        for stack in assignment.stacks:
+            made |= self._stacked(stack)
+        return made
+
+    def _regrouped(self, recipe: Recipe, match: Match, its: str) -> Recipe:
+        """A weight with its rows in another order."""
+        partner = self.torch.units[match.torch]
+        shape = partner.entries[its].shape
+        axis = row_axis(partner, its)
+        count, before, after = match.regrouped
+        sizes = (shape[axis] // count,) * count
+        parts = (Cut(recipe, sizes, i, before, axis) for i in range(count))
+        return Joined(tuple(parts), after, axis)
+
+    def _stacked(self, stack: Stack) -> dict[str, Recipe]:
+        """A stack of all experts, or each expert's part of one."""
+        if stack.joined:
+            parts = [Stacked(tuple(map(Key, keys))) for keys in stack.many]
+            recipe = parts[0] if len(parts) == 1 else Joined(tuple(parts), stack.groups, 1)
+            return {stack.one: turned(recipe, True) if stack.turned else recipe}
+        made: dict[str, Recipe] = {}
+        for i, keys in enumerate(stack.many):
+            for e, key in enumerate(keys):
+                recipe: Recipe = Key(stack.one, e)
+                recipe = turned(recipe) if stack.turned else recipe
+                if len(stack.many) > 1:
+                    recipe = Cut(recipe, stack.sizes, i, stack.groups)
+                owner = self.paddle.owners[key]
+                made[key] = turned(recipe) if is_turned_by_class(owner) else recipe
         return made
 
     def source(self, name: str, local: str) -> Recipe:
-        """A torch unit's weight; of attention's projections the rows of the one that they are in."""
+        """A torch unit's weight; of attention's projections the rows of the one they are in."""
         unit = self.torch.units[name]
         if not unit.virtual:
             return Key(unit.key(local))
@@ -146,6 +181,7 @@ class Models:
             for name in each.paddle
             for local in self.paddle.units[name].entries
         }
+        keys |= {key for stack in assignment.stacks for key in self._stacked(stack)}
         return {key: r for key, r in self.recipes(assignment).items() if key in keys}
 
     def _lies_otherwise(self, name: str, match: Match) -> list[str]:
@@ -153,7 +189,8 @@ class Models:
         found = []
         for mine in match.locals:
             owner = self.paddle.units[name].entries[mine]
-            if len(owner.shape) >= 2 and is_turned_by_class(owner) != (mine in match.turned):
+            otherwise = is_turned_by_class(owner) != (mine in match.turned)
+            if match.regrouped or (len(owner.shape) >= 2 and otherwise):
                 found.append(mine)
         return found
 
@@ -176,6 +213,14 @@ def _lies_in_out(unit: Unit, local: str) -> bool:
     if unit.calls and owner.shape[0] != owner.shape[1]:
         return owner.shape == (unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1])
     return is_turned_by_class(owner) and unit.side == "paddle"
+
+
+def row_axis(unit: Unit, local: str) -> int:
+    """The axis of a weight along which its layer's outputs lie: the last of a stack's."""
+    shape = unit.entries[local].shape
+    if len(shape) == 2 and unit.is_linear:
+        return 1 if _lies_in_out(unit, local) else 0
+    return len(shape) - 1
 
 
 def template(name: str) -> str:

@@ -71,7 +71,7 @@ def describe(
     on_progress(" and ".join(map(str, specs.values())))
     try:
         for side, spec in specs.items():
-            request = _request(side, spec, configs[side], arguments, inputs, work, seed)
+            request = request_for(side, spec, configs[side], arguments, inputs, work, seed)
             path = work / f"{side}.json"
             write_json(path, request)
             command = [pythons[side], "-W", "ignore", "-m", "common.sides.library", side, str(path)]
@@ -87,7 +87,7 @@ def describe(
     return {side: _described(side, spec, work) for side, spec in specs.items()}
 
 
-def _request(
+def request_for(
     side: str,
     spec: Spec,
     config: Spec | None,
@@ -96,6 +96,7 @@ def _request(
     work: Path,
     seed: int,
 ) -> dict:
+    """What a side's process is asked; it finds the inputs in `work`, and answers there."""
     roots = [str(one.root) for one in (spec, config) if one and one.root]
     other = "paddle_name" if side == "paddle" else "name"
     names = {one.name: getattr(one, other) or one.name for one in inputs if one.kind != LABELS}

@@ -66,11 +66,9 @@ class Translation:
 
     def explained(self, sentence: str) -> str:
         """A sentence about an error in the translation, with the line in torch, and what to do."""
-        found = re.search(rf"/{self.folder.name}/([^\s:]+\.py):(\d+)", sentence)
-        if not found:
-            return sentence
+        found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
         more = ""
-        if self.files.get(found[1]):
+        if found and self.files.get(found[1]):
             line = int(found[2])
             left = [
                 one
@@ -84,7 +82,7 @@ class Translation:
                 text = (self.folder / found[1]).read_text(encoding="utf-8")
                 where = _line_of(text, line, self.files[found[1]].read_text(encoding="utf-8"))
                 more = f"; in torch {self.files[found[1]]}:{where}" if where else ""
-        return f"{sentence}{more}. Mend the translation, then type the same with --update"
+        return f"{sentence}{more}. Mend the translation, then set the pair up again"
 
 
 def find_paconvert(python: str | None = None) -> str:
@@ -109,6 +107,8 @@ def find_paconvert(python: str | None = None) -> str:
             f"{path} has no PaConvert: {path} -m pip install paconvert=={VERSION}, or run "
             "`make paconvert`"
         )
+    if version != VERSION:
+        raise UserError(f"{path} has PaConvert {version}, not {VERSION}, which was tried here")
     return str(path)
 
 
@@ -219,6 +219,26 @@ def _importable(text: str, folder: str) -> str:
     text = "\n".join(re.sub(rf"^(?:{_MARK})+", "", line) for line in lines).strip("\n") + "\n"
     if added and not re.search(r"\bsys\.", text):
         text = re.sub(r"^import sys\n+", "", text, count=1, flags=re.M)
+    return _with_its_imports(text)
+
+
+def _with_its_imports(text: str) -> str:
+    """PaConvert's text, where its lines about imports would not do; each change has its remark.
+
+    It puts lines before `from __future__`, and makes `from einops.layers.torch import Rearrange`
+    a use of `einops.layers.paddle` that nothing imports.
+    """
+    future = re.findall(r"^from __future__ import .*$", text, flags=re.M)
+    try:
+        compile(text, "", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if future and "__future__" in str(error.msg):
+            text = re.sub(r"^from __future__ import .*\n", "", text, flags=re.M)
+            text = "".join(f"{line}  # was below other lines\n" for line in future) + text
+    if re.search(r"(?<![\w.])einops\.layers\.paddle\.", text):
+        remark = "# PaConvert translates its uses and drops this import"
+        added = f"import einops\nimport einops.layers.paddle  {remark}\n"
+        text = re.sub(r"^import einops\n", added, text, count=1, flags=re.M)
     return text
 
 

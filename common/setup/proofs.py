@@ -6,9 +6,10 @@ NumPy only.
 import re
 from collections.abc import Iterator
 
+from common.setup.align import Fused, Stack
 from common.setup.assignment import Models, grouped, is_turned_by_class, template
 from common.setup.search import Found
-from common.setup.trials import CLOSE
+from common.setup.trials import CLOSE, Event
 
 _ALONE = "nothing in this pass tells them apart"
 
@@ -21,16 +22,13 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
         by_partner.setdefault((template(name), template(match.torch)), []).append(name)
     for names in by_partner.values():
         yield f"{_named(names, [matches[n].torch for n in names])}: {_why(names, found, models)}"
-    fused: dict[tuple, list] = {}
-    for each in found.assignment.fused:
-        kind = tuple(map(template, (*each.paddle, *each.torch)))
-        fused.setdefault((kind, each.groups), []).append(each)
-    for (_, groups), same in fused.items():
-        one = same[0]
-        order = "end to end" if groups == 1 else f"in {groups} turns of each"
-        names = [_joined(group) for group in (one.paddle, one.torch)]
-        many = f" ({len(same)} of them)" if len(same) > 1 else ""
-        yield f"{names[0]} is {names[1]}{many}: {order}; {_behind(one.paddle, found)}"
+    for same in _kinds(found):
+        event = _behind(same[0].paddle, found)
+        if event is not None and event.agrees:
+            what = f"{_place(event)} is torch's ({_within(event.gap)})"
+            yield f"{_as_one(same)}; so what {what}"
+    for stack in found.assignment.stacks:
+        yield f"{_as_stack(stack)}"
     seen = set()
     for pair, event in found.told_apart.items():
         kind = tuple(map(template, pair))
@@ -40,6 +38,15 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
                 f"{pair[0]} and {pair[1]}: not the other way round, for then what "
                 f"{_place(event)} is off by {event.gap:.0e} of its size"
             )
+    kinds = set()
+    for event in found.tried.failing:
+        if event.what == "in" or not event.unit:
+            if template(event.unit) not in kinds:
+                kinds.add(template(event.unit))
+                yield (
+                    f"DIFFERS: what {_place(event)} is off by {event.gap:.0e} of its size, however "
+                    "weights were assigned: the sides compute otherwise before it"
+                )
 
 
 def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
@@ -59,6 +66,16 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
             f"{_joined(pair)}: {_ALONE}; they are taken for {_joined(others)}. If it is the other "
             f"way round, write RENAME = {{{pair[0]!r}: {others[1]!r}, {pair[1]!r}: {others[0]!r}}}"
         )
+    for same in _kinds(found):
+        event = _behind(same[0].paddle, found)
+        if event is None or not event.agrees:
+            seen_ = (
+                f"what {_place(event)} is off by {event.gap:.0e}" if event else "nothing shows it"
+            )
+            yield (
+                f"{_as_one(same)}: that is the usual, but {seen_}, in this order and every other "
+                "that was tried: look how both sides cut it, and mend case.py's convert"
+            )
     for same in grouped(n for n in matches if (found.tried.gap(n, "out") or 0) > CLOSE).values():
         name, gap = same[0], found.tried.gap(same[0], "out")
         if any(models.paddle.units[name].key(local) in told for local in matches[name].locals):
@@ -90,6 +107,11 @@ def _why(names: list[str], found: Found, models: Models) -> str:
             reasons.append(f"rows of {partner.virtual}.in_proj_weight")
         elif not unit.calls:
             reasons.append("no call reaches it in this pass")
+    if match.regrouped:
+        parts, before, after = match.regrouped
+        reasons.append(
+            f"its rows, {parts} parts in {before} turns, stand in {after} turns in Paddle"
+        )
     for local in sorted(match.locals):
         owner = unit.entries[local]
         if len(owner.shape) > 1 and (local in match.turned) != is_turned_by_class(owner):
@@ -101,15 +123,39 @@ def _why(names: list[str], found: Found, models: Models) -> str:
     return "; ".join(reasons)
 
 
-def _behind(names: tuple[str, ...], found: Found) -> str:
-    """Whether what follows on fused layers agrees."""
-    numbers = [i for i, e in enumerate(found.tried.events) if e.unit in names]
-    later = [e for e in found.tried.events[max(numbers, default=-1) + 1 :] if e.unit not in names]
-    event = next((e for e in later if e.what == "in" or not e.unit), None)
-    if event is None:
-        return "by shapes and order alone"
-    agrees = _within(event.gap) if event.agrees else f"NOT torch's: off by {event.gap:.0e}"
-    return f"so what {_place(event)} is torch's ({agrees})" if event.agrees else agrees
+def _kinds(found: Found) -> list[list[Fused]]:
+    """What is fused or split, all layers of a kind together."""
+    kinds: dict[tuple, list[Fused]] = {}
+    for each in found.assignment.fused:
+        kind = (*map(template, (*each.paddle, *each.torch)), each.groups)
+        kinds.setdefault(kind, []).append(each)
+    return list(kinds.values())
+
+
+def _as_one(same: list[Fused]) -> str:
+    one = same[0]
+    order = "end to end" if one.groups == 1 else f"in {one.groups} turns of each"
+    names = [_joined(group) for group in (one.paddle, one.torch)]
+    many = f" ({len(same)} of them)" if len(same) > 1 else ""
+    return f"{names[0]} {'is' if one.joined else 'are'} {names[1]}{many}, {order}"
+
+
+def _as_stack(stack: Stack) -> str:
+    parts = _joined([_varying(list(keys)) for keys in stack.many])
+    order = "" if len(stack.many) == 1 else ", end to end"
+    order = order if stack.groups == 1 else f", in {stack.groups} turns of each"
+    lies = "(experts, in, out)" if stack.turned else "(experts, out, in)"
+    return f"{stack.one} is {parts} of {len(stack.many[0])} experts{order}, {lies}"
+
+
+def _behind(names: tuple[str, ...], found: Found) -> Event | None:
+    """The first that is seen behind fused layers; None where nothing is."""
+    events = found.tried.events
+    last = max((e.call for e in events if e.unit in names), default=None)
+    if last is None:
+        return None
+    later = (e for e in events if e.unit not in names and (e.call > last or not e.unit))
+    return next((e for e in later if e.what == "in" or not e.unit), None)
 
 
 def _within(gap: float) -> str:

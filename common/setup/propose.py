@@ -54,9 +54,9 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
     trials   tries assignments in the Paddle side's process; None: names, shapes and order decide
     """
     models = Models(torch, paddle)
-    pairs, fused = align(torch, paddle)
+    pairs, fused, stacks = align(torch, paddle)
     matches = {name: models.match(name, other) for name, other in pairs.items()}
-    assignment = Assignment(matches, tuple(fused))
+    assignment = Assignment(matches, tuple(fused), tuple(stacks))
     found = Found(assignment, Tried(error="no pass"))
     if trials is not None:
         found = Search(trials, models).settle(assignment)
@@ -82,7 +82,7 @@ def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str
 
 
 def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:
-    """The names that RENAME has to map for one unit: its own, and its weights' where they differ."""
+    """The names that RENAME maps for one unit: its own, and its weights' where they differ."""
     names = {paddle.name: torch.name} if paddle.name and torch.name else {}
     for mine, its in match.locals.items():
         known = next((n for n in torch_locals(paddle.entries[mine]) if n in torch.entries), None)

@@ -6,10 +6,11 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from common.setup.align import Fused, fits
-from common.setup.assignment import Assignment, Match, Models, grouped, template
+from common.setup.align import Fused, Stack, fits
+from common.setup.assignment import Assignment, Match, Models, grouped, row_axis, template
 from common.setup.trials import CLOSE, Event, Trials, Tried, distance
 
+_NEAR = 8  # units between a choice and the event that fails because of it
 _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 
 
@@ -73,17 +74,24 @@ class Search:
             yield from choices[i]
 
     def _distance(self, names: list[str], tried: Tried) -> float:
-        """How many calls before the first failing event a choice's units were called."""
-        first = tried.failing[0]
-        calls = tried.calls.calls_of(first.unit)
-        at = calls[first.number].number if calls else len(tried.calls.calls)
-        before = [
-            at - call.number
-            for name in names
-            for call in tried.calls.calls_of(name)
-            if call.number <= at
-        ]
-        return min(before, default=np.inf)
+        """How many units are called between a choice's and the next failing event, at the least.
+
+        What is not called, or has units inside it, may show anywhere.
+        """
+        units = self.models.paddle.units
+        if not all(units[name].leaf and units[name].calls for name in names):
+            return 0
+        places: dict[str, list[int]] = {}
+        order = []  # of events, one a call
+        for event in tried.events:
+            if not order or order[-1][:2] != (event.unit, event.number):
+                order.append((event.unit, event.number))
+        place = {which: i for i, which in enumerate(order)}
+        for unit, number in order:
+            places.setdefault(unit, []).append(place[unit, number])
+        failing = {place[e.unit, e.number] for e in tried.failing}
+        gaps = [f - at for f in failing for n in names for at in places.get(n, ()) if f >= at]
+        return min(gaps, default=np.inf)
 
     def _by_arrival(self, assignment: Assignment, tried: Tried) -> Assignment:
         """Units that got what another torch unit was given become that one."""
@@ -148,7 +156,91 @@ class Search:
         for same in by_template.values():
             names = [name for each in same for name in each.paddle]
             choices.append((names, list(self._other_fusions(assignment, same))))
-        return choices
+        if assignment.stacks:
+            names = [name for name, unit in self.models.paddle.units.items() if not unit.calls]
+            choices.append((names, list(self._other_stacks(assignment))))
+        return choices + list(self._regroupings(assignment))
+
+    def _other_stacks(self, assignment: Assignment) -> Iterator[Assignment]:
+        """Experts' parts in another order, in other numbers of turns, or the other way."""
+        for kind in dict.fromkeys(template(stack.one) for stack in assignment.stacks):
+            same = [stack for stack in assignment.stacks if template(stack.one) == kind]
+            rows = same[0].sizes
+            most = int(np.gcd.reduce(rows))
+            for groups in [n for n in range(1, most + 1) if most % n == 0]:
+                for order in permutations(range(len(rows))):
+                    for flip in self._ways(same[0]):
+                        others = {
+                            stack: replace(
+                                stack,
+                                many=tuple(stack.many[i] for i in order),
+                                sizes=tuple(stack.sizes[i] for i in order),
+                                turned=stack.turned ^ flip,
+                                groups=groups,
+                            )
+                            for stack in same
+                        }
+                        if list(others.values()) != same:
+                            stacks = tuple(others.get(each, each) for each in assignment.stacks)
+                            yield replace(assignment, stacks=stacks)
+
+    def _ways(self, stack: Stack) -> tuple[bool, ...]:
+        """Whether a stack may lie the other way."""
+        side = self.models.paddle if stack.joined else self.models.torch
+        shape = side.owners[stack.one].shape
+        return (False, True) if len(shape) == 3 and shape[-1] == shape[-2] else (False,)
+
+    def _regroupings(self, assignment: Assignment) -> Iterator[tuple[list[str], list[Assignment]]]:
+        """Rows in another order: thirds or halves for turns, also within heads (rotary); of one
+        kind of layer, or of all that are given the same tensor and two of these."""
+        torch = self.models.torch
+        together: dict[object, list[str]] = {}
+        for name, match in assignment.matches.items():
+            unit = torch.units[match.torch]
+            if unit.calls and (
+                unit.is_linear or any(len(o.shape) == 3 for o in unit.entries.values())
+            ):
+                together.setdefault(torch.given(unit) or name, []).append(name)
+        kinds: dict[tuple, list[tuple[str, ...]]] = {}
+        for names in together.values():
+            sets = [(name,) for name in names] + list(combinations(names, 2))
+            for each in sets:
+                kinds.setdefault(tuple(map(template, each)), []).append(each)
+        for sets in sorted(kinds.values(), key=lambda sets: -len(sets[0])):
+            others = [
+                assignment.exchanged(
+                    {
+                        n: self._regrouped(assignment.matches[n], *how)
+                        for names in sets
+                        for n in names
+                    }
+                )
+                for how in self._orders(assignment, sets[0])
+            ]
+            yield [name for names in sets for name in names], others
+
+    def _orders(self, assignment: Assignment, names) -> list[tuple[int, int, bool]]:
+        """(parts, rows that belong together, the other way round) for layers of these sizes."""
+        rows = [self._rows(assignment.matches[name]) for name in names]
+        most = int(np.gcd.reduce(rows))
+        found = [
+            (parts, size, back)
+            for parts in (2, 3)
+            for size in range(most, 2 * parts - 1, -1)
+            if most % size == 0 and size % parts == 0 and (parts == 2 or size == most)
+            for back in (False, True)
+        ]
+        return found
+
+    def _rows(self, match: Match) -> int:
+        unit = self.models.torch.units[match.torch]
+        local = max(unit.entries, key=lambda n: len(unit.entries[n].shape))
+        return unit.entries[local].shape[row_axis(unit, local)]
+
+    def _regrouped(self, match: Match, parts: int, size: int, back: bool) -> Match:
+        rows = self._rows(match)
+        turns = (rows // size, rows // parts)
+        return replace(match, regrouped=(parts, *(turns[::-1] if back else turns)))
 
     def ties(self, assignment: Assignment) -> dict[tuple, list[tuple[str, ...]]]:
         """Templates -> Paddle units, of each layer, whose partners are equal but for their values.
@@ -239,15 +331,16 @@ class Search:
 
     def _shown(self, ties, tried: Tried, then: Tried) -> list[Event | None]:
         """For each layer's tie the first event behind it, and before the next's, that fails now."""
-        starts = [min(i for i, e in enumerate(then.events) if e.unit in tie) for tie in ties]
+        firsts = [min(then.calls.calls_of(n)[0].number for n in tie) for tie in ties]
         agreed = {(e.unit, e.number, e.what) for e in tried.events if e.agrees}
         shown = []
-        for start in starts:
-            end = min((s for s in starts if s > start), default=None)
+        for first in firsts:
+            last = min((other for other in firsts if other > first), default=np.inf)
             failing = (
                 e
-                for e in then.events[start:end]
-                if not e.agrees and (e.unit, e.number, e.what) in agreed
+                for e in then.failing
+                # The model's own output is its call's last word, and its call the first.
+                if (first <= e.call < last or not e.unit) and (e.unit, e.number, e.what) in agreed
             )
             shown.append(next(failing, None))
         return shown

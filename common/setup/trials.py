@@ -30,13 +30,16 @@ MOST_TRIALS = 200
 class Event:
     """One tensor that a call was given or gave, against torch's: by how much of its size it is off.
 
-    what   in or out
+    number   of the unit's call
+    what     in or out
+    call     the number of the call in the pass
     """
 
     unit: str
     number: int
     what: str
     gap: float
+    call: int
 
     @property
     def agrees(self) -> bool:
@@ -100,10 +103,18 @@ class Trials:
             for i, other in enumerate(self.models.torch.calls_of(match.torch)):
                 if paddle.units[name].leaf and other.given:
                     same[f"{name}/{i}/in/0"] = f"{other.number}/in/0"
-                for j in range(len(other.gave)):
+                for j in range(0 if match.regrouped else len(other.gave)):
                     same[f"{name}/{i}/out/{j}"] = f"{other.number}/out/{j}"
         for each in assignment.fused:
             arrays |= {f"given:{key}": values for key, values in self._of_fused(each)}
+        for name, match in assignment.matches.items():
+            if match.regrouped and self.models.torch.units[match.torch].is_linear:
+                count, before, after = match.regrouped
+                for i, call in enumerate(self.models.torch.calls_of(match.torch)):
+                    out = self.whole[f"{call.number}/out/0"]
+                    axis, sizes = out.ndim - 1, (out.shape[-1] // count,) * count
+                    made = join(cut(out, sizes, before, axis), after, axis)
+                    arrays[f"given:{name}/{i}/out/0"] = made
         save_state(self.folder / "trial.npz", arrays)
         write_json(self.folder / "trial.json", {"same": same})
         self.process.ask(self.request, self.folder / "request_try.json")
@@ -134,7 +145,7 @@ class Trials:
         """Every call that has a partner in torch, compared."""
         torch, counts = self.models.torch, {}
         fused = {name: each.torch[0] for each in assignment.fused for name in each.paddle}
-        for call in seen.calls:
+        for call in [*seen.calls[1:], *seen.calls[:1]]:  # the model itself, whose outputs come last
             i = counts[call.module] = counts.get(call.module, -1) + 1
             match = assignment.matches.get(call.module)
             partner = match.torch if match else fused.get(call.module, call.module)
@@ -154,14 +165,17 @@ class Trials:
                 if j < min(len(mine), len(its)):
                     values = seen.values[f"{call.number}/{what}/{j}"]
                     reference = torch.values[f"{others[i].number}/{what}/{j}"]
-                    gap = distance(values, reference, mine[j] == its[j])
-                    yield Event(call.module, i, what, gap)
+                    in_order = mine[j] == its[j] and not (
+                        what == "out" and match and match.regrouped
+                    )
+                    gap = distance(values, reference, in_order)
+                    yield Event(call.module, i, what, gap, call.number)
 
 
-def distance(values: np.ndarray, reference: np.ndarray, same_shape: bool) -> float:
+def distance(values: np.ndarray, reference: np.ndarray, in_order: bool) -> float:
     """How far two fingerprints are apart, as a part of the reference's largest value.
 
-    Of tensors of another shape the values count, in any order and number.
+    Of tensors that are not in one order the values count, in any order and number.
     """
     if values.shape != reference.shape:
         return np.inf
@@ -169,4 +183,4 @@ def distance(values: np.ndarray, reference: np.ndarray, same_shape: bool) -> flo
         return 0.0
     scale = np.abs(reference).max() or 1.0
     gaps = np.abs(values - reference).max(1) / scale
-    return float(gaps.max() if same_shape else gaps[1:].min())
+    return float(gaps.max() if in_order else gaps[1:].min())

@@ -79,7 +79,8 @@ class Carrier:
             loaded.problems += filter(None, found)
         else:
             loaded = Loaded({}, {})
-        loaded.problems += self._changed(case, state)
+        if not loaded.problems:
+            loaded.problems += self._changed(case, state)
         if loaded.problems:
             raise unloaded("torch", loaded.problems)
 
@@ -220,7 +221,10 @@ class Carrier:
         found: list[tuple[str, object]] = []
         for path, module in self.side.modules(model):
             inside = any(not outer or path.startswith(f"{outer}.") for outer, _ in found)
-            if not inside and callable(getattr(type(module), method, None)):
+            way = getattr(type(module), method, None)
+            # torch.nn.Embedding has a from_pretrained too, which makes one of a tensor.
+            own = str(getattr(way, "__module__", "")).split(".")[0] != self.side.NAME
+            if not inside and callable(way) and own:
                 found.append((path, module))
         if len(found) > 1:
             raise UserError(

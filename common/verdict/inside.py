@@ -357,6 +357,10 @@ def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[st
         kinds = Counter(row.excuse for row in inside)
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         end = "they name no origin"
+        shaped = next((row for row in inside if row.excuse == SHAPE), None)
+        if shaped is not None:  # nothing of another shape can be fed, so that none is judged alone
+            shapes = shaped.note.partition("; ")[0].removeprefix(f"{SHAPE}: ")
+            end += f", but it may be near the first of {SHAPE}, {printable(shaped.key)}: {shapes}"
         if aligned:
             end = "all that decides agrees (--strict makes these fail)"
         notes.append(

@@ -1,6 +1,6 @@
 """Check every published pair of the gallery, and write its page.
 
-    python -m examples.gallery [--only NAME] [--family FAMILY] [--jobs N] [--cache DIR]
+    python -m examples.gallery [--only NAME] [--family FAMILY] [--step N] [--jobs N] [--cache DIR]
     python -m examples.gallery --page      write the pages from the stored results alone
 
 Installs the pairs' packages into environments of their own, once; sets each pair up by its line in
@@ -30,12 +30,13 @@ from common.report import terminal
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.words import did_you_mean
-from examples.gallery import environments, page
+from examples.gallery import environments, page, run
 from examples.gallery.run import Gallery, Result, read_result, write_result
 from examples.gallery.table import HERE, Line, read_findings, read_lines
 
 CACHE = ROOT / ".gallery"
 RESULTS = HERE / "results"
+STEPS = tuple(step.number for step in run.STEPS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--only", action="append", default=[], metavar="NAME", help="this pair; may be repeated")
     add("--family", action="append", default=[], metavar="FAMILY", help="those of a file of pairs/")
     add("--jobs", type=positive, default=1, metavar="N", help="pairs at a time, 1 by default")
+    add("--step", action="append", type=int, choices=STEPS, help="run this one; may be repeated")
     add("--cache", type=Path, default=CACHE, metavar="DIR", help="by default .gallery")
     add("--page", action="store_true", help="run nothing, write the pages from what is stored")
     given = parser.take("debug").parse_args(arguments)
@@ -56,7 +58,8 @@ def _main(given) -> int:
     if not given.page:
         chosen = choose(lines, given.only, given.family)
         threads = max(1, (os.cpu_count() or 1) // given.jobs)
-        gallery = Gallery(given.cache.absolute(), tuple(findings), threads)
+        steps = tuple(given.step or STEPS)
+        gallery = Gallery(given.cache.absolute(), tuple(findings), threads, steps)
         for name in dict.fromkeys(name for line in chosen for name in line.environments):
             environments.install(name, gallery.cache)
         run_all(gallery, chosen, given.jobs)

@@ -27,6 +27,7 @@ from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256
 from common.system.processes import Child, environment
+from common.verdict.inside import SHAPE
 from common.verdict.row import SEVERITY, worst
 from examples.gallery import environments
 from examples.gallery.table import HERE, Edit, Finding, Line, sha256
@@ -35,8 +36,8 @@ from step3_loss.check_step3 import STEP as LOSS
 from step4_backward.check_step4 import STEP as BACKWARD
 
 STEPS = (FORWARD, LOSS, BACKWARD)
-IN_TRAIN_MODE = (FORWARD, BACKWARD)
 NEW = ("-m", "common.new")
+LONGEST = 300  # characters of a sentence that is kept
 END_OF_TABLE = "└"  # how the last line of a check's table begins
 
 
@@ -52,6 +53,8 @@ class Check:
     first: str = ""  # the first row that is not aligned
     said: str = ""  # the check's own sentence, where it is not aligned
     places: dict[str, str] = field(default_factory=dict)  # side -> file:line of that row
+    reshaped: str = ""  # the first value inside that has another shape, and
+    reshaped_places: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
@@ -96,11 +99,13 @@ class Gallery:
 
     cache    where environments, pairs, logs and results are
     threads  of each process
+    steps    those that are run
     """
 
     cache: Path
     findings: tuple[Finding, ...] = ()
     threads: int = 1
+    steps: tuple[int, ...] = tuple(step.number for step in STEPS)
     children: set = field(default_factory=set)  # processes that run now
 
     def of(self, line: Line) -> list[Finding]:
@@ -116,7 +121,7 @@ class Gallery:
         """A hash of all that a pair's result depends on."""
         pins = {name: environments.place(name, self.cache).name for name in line.environments}
         mends = [(finding.mends, finding.arguments) for finding in self.of(line)]
-        return sha256(line.words, line.by_hand, pins, mends, sources())
+        return sha256(line.words, line.by_hand, pins, mends, sorted(self.steps), sources())
 
     def run(self, line: Line) -> Result:
         """Run a pair, as published and with its mends, and keep what came of it."""
@@ -181,11 +186,13 @@ class Gallery:
             path.write_text(edit.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
         pythons = _pythons(words)
         for step in STEPS:
-            outcome.checks.append(self._check(step, pair, pythons, base))
-        if outcome.checks[0].status != 2:
+            if step.number in self.steps and all(check.status != 2 for check in outcome.checks):
+                outcome.checks.append(self._check(step, pair, pythons, base))
+        if all(check.status != 2 for check in outcome.checks):
             first = self._check(FORWARD, pair, pythons, base, train=True)
             outcome.checks.append(first)
-            if first.status == 2 or _differs_in_train_mode(base / "train"):
+            other = first.status == 2 or _differs_in_train_mode(base / "train")
+            if BACKWARD.number in self.steps and other:
                 outcome.checks.append(self._check(BACKWARD, pair, pythons, base, train=True))
         outcome.seconds += sum(check.seconds for check in outcome.checks)
         outcome.cpu_seconds += sum(check.cpu_seconds for check in outcome.checks)
@@ -211,6 +218,10 @@ class Gallery:
                 folder = ResultFolder(out / step.name / pair.name)
                 check.places = _places(folder, step, check.first)
                 check.said = headline(log.read_text())
+                shapes = (row["key"] for row in report["rows"] if row["excuse"] == SHAPE)
+                check.reshaped = next(shapes, "")
+                if check.reshaped:
+                    check.reshaped_places = _places(folder, step, check.reshaped)
         else:
             check.status, check.said = 2, _last_words(log)
         return check
@@ -219,7 +230,6 @@ class Gallery:
         """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds."""
         values = environment()
         values["OMP_NUM_THREADS"] = str(self.threads)
-        values["COLUMNS"] = "400"
         began = time.monotonic()
         with open(log, "w") as file:
             child = Child([sys.executable, *words], values, cwd=ROOT, stdout=file, stderr=file)
@@ -292,7 +302,8 @@ def _last_words(log: Path) -> str:
     """The sentence that a program ended with."""
     lines = [line.strip() for line in log.read_text().splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error: ")]
-    return (errors or lines or [""])[-1].removeprefix("error: ")
+    said = (errors or lines or [""])[-1].removeprefix("error: ")
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]} …"
 
 
 @cache

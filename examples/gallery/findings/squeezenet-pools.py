@@ -1,4 +1,4 @@
-"""The first pool of SqueezeNet 1.0: its output on 22 x 22 values in torchvision and paddle.vision."""
+"""SqueezeNet 1.0: what its first pool makes of 22 x 22 values in torchvision and paddle.vision."""
 
 import sys
 
