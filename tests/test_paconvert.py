@@ -46,7 +46,10 @@ class Net(nn.Module):
         pieces = halves(self.inner(x), self.size)
         return torch.cat([piece * (i + 1) for i, piece in enumerate(pieces)], dim=-1)
 '''
-PARTS = """def halves(x, size):
+PARTS = """import torch
+
+
+def halves(x, size):
     return x.split(size, dim=-1)
 """
 
@@ -271,7 +274,11 @@ def test_options_that_say_nothing_without_it(tmp_path, capsys):
 
 
 def test_a_model_file_that_fails_on_import_fails_again(tmp_path):
-    write(tmp_path, case="CONFIGS = {'default': {}}\n", paddle_model="import nothing_like_this\n")
+    write(
+        tmp_path,
+        case="CONFIGS = make_inputs = {'default': {}}\n",
+        paddle_model="import nothing_like_this\n",
+    )
     pair = load_pair(str(tmp_path))
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError):
@@ -347,7 +354,7 @@ def test_what_was_left_in_torch_is_an_error_with_its_lines(tmp_path, old, new_te
     checkout = Checkout(tmp_path)
     folder = write(checkout.elsewhere, net=NET.replace(old, new_text), parts=PARTS)
     api = "torch.compile" if "compile" in new_text else "torch.rsub"
-    line = (folder / "net.py").read_text()[: -len(PARTS)].split(api)[0].count("\n") + 1
+    line = (folder / "net.py").read_text().split(api)[0].count("\n") + 1
     words = ("--torch", "net.py:Net", "--paddle", "paconvert", "--input", "x=float32:2,8")
     done = new(checkout, *words, "--paconvert-python", str(PYTHON))
     assert done.returncode == 2, done.stdout + done.stderr
