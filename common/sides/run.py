@@ -110,6 +110,7 @@ class Run:
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
+        self._forward: Callable | None = None  # of the model that was called last
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.name or "main") in self.suited.noise:
             self.notes["noise"] = self.suited.noise[case.name or "main"]
@@ -185,7 +186,8 @@ class Run:
             same = tuple(given.shape) == self.side.shape(value)
             return self.side.with_values(value, given) if same else value
 
-        return tree_map(values, change, self.side.is_tensor)
+        with self.session.at(self._forward if whole else None):
+            return tree_map(values, change, self.side.is_tensor)
 
     def log_choice(self, key: str, scores: np.ndarray) -> np.ndarray:
         """Log which score is largest along the last axis, with its margin, as a discrete choice."""
@@ -402,6 +404,7 @@ class Run:
     def call(self, model, tensors: Mapping[str, object]):
         """The model's outputs; it gets the inputs that its forward names, not the labels."""
         self.session.running.clear()
+        self._forward = type(model).forward  # made the outputs
         with self.drawing():
             return model(**self.of_forward(model, tensors))
 
