@@ -21,6 +21,7 @@ from common.system.json_file import load_json, write_json
 PHASES = ("first", "full", "self")  # of step 5
 DEVICES = ("cpu", "gpu")
 KEEP = ("auto", "all", "rows")
+ROUND_TRIP = ("save", "read", "compare")
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
 
 
@@ -88,6 +89,8 @@ class RunRequest:
     certify: bool = False
     # Whether the model is only built, and the owners of its weights written.
     describe: bool = False
+    # Which part of a round trip through the libraries' own files to run, instead of the step.
+    round_trip: str | None = None
     # A file to write `weights` to in this framework's own format, without running any model.
     save: str | None = None
     # Whether the float64 run is made again, without optimizer steps, for a log of whole tensors.
@@ -130,6 +133,7 @@ _CHOICES = {
     "phase": PHASES,
     "data_weights": ("initial", "stirred"),
     "keep": KEEP,
+    "round_trip": ROUND_TRIP,
 }
 
 

@@ -41,6 +41,7 @@ from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
 from common.sides.compat import forbid_compat
+from common.sides.library_round_trip import round_trip
 from common.sides.places import of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
@@ -221,6 +222,10 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     request, side, files = job.request, job.side.NAME, ResultFolder(job.folder)
     if request.describe:
         describe(job)
+        return
+
+    if request.round_trip:
+        round_trip(job)
         return
 
     def write(run, *arguments, **options):
