@@ -45,7 +45,7 @@ from common.check.guard import guarded
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
-from common.pair.request import RunRequest
+from common.pair.request import ROUND_TRIP, RunRequest
 from common.pair.twin_process import Failure, TwinProcess
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -175,7 +175,8 @@ def certify(
             read = prepare(pair, run.weights, run.preset, False, pythons, work)
             pairs[i], checkpoints[pair.name] = read
         run = replace(run, published=str(work / FOLDER))
-    run = replace(run, certify=True, progress=True)
+    keep = "all" if round_trip else run.keep  # the folders of large models are read again
+    run = replace(run, certify=True, progress=True, keep=keep)
     with _started("torch", pythons, run, on_progress) as torch:
         errors = _ask(torch, pairs, run, work)
     certificates = []
@@ -229,14 +230,14 @@ def _go_both_ways(
 
 def _read_round_trip(certificate: Certificate, folder: Path) -> None:
     """Take over what the sides found on both ways."""
-    ways = 0
-    for side in SIDES:
-        found = load_json(ResultFolder(folder).round_trip(side))
+    whole = True
+    for part in ROUND_TRIP:
+        found = load_json(ResultFolder(folder).round_trip(part))
         certificate.problems += found["problems"]
         for note in found["notes"]:
             _add(certificate.notes, note)
-        ways += not found["problems"]
-    if ways == len(SIDES):
+        whole &= not found["problems"]
+    if whole:
         certificate.notes.append(
             "round trip: the Paddle side's folder gives the reference its own bits, and the "
             "reference's gives the Paddle side its own"

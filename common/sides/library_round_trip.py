@@ -37,7 +37,7 @@ def round_trip(job) -> None:
     for case in job.cases:
         getattr(trip, f"_{job.request.round_trip}")(case)
     found = {"problems": trip.problems, "notes": list(dict.fromkeys(trip.notes))}
-    write_json(ResultFolder(job.folder).round_trip(job.side.NAME), found)
+    write_json(ResultFolder(job.folder).round_trip(job.request.round_trip), found)
 
 
 class _RoundTrip:
