@@ -147,6 +147,10 @@ class ResultFolder:
         """Where the Paddle side's own loader puts each element of a case's weights."""
         return self.path / "loaded_paddle" / f"{case or 'main'}.npz"
 
+    def round_trip(self, part: str) -> Path:
+        """What a part of a round trip through the libraries' own files has found."""
+        return self.path / f"round_trip_{part}.json"
+
     def gradients(self, case: str) -> Path:
         """The gradients that the optimizers of a large model are given (step 4)."""
         return self.path / "gradients" / f"{case or 'main'}.npz"

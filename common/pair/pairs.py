@@ -39,6 +39,12 @@ case.py, NumPy only:
     IGNORED_KEYS {regular expression: why} of entries that a file may hold and the model does not
     publish      (configuration) -> entries of the config.json that common.converter writes
 
+    Where the libraries' own loaders carry the weights (common/sides/library_loader.py):
+
+    load         "from_pretrained", of the library's model in what `build` returns; or (model,
+                 folder) -> None, the model filled, or another model.  A model file's own `load`
+                 counts for its side, and torch_model.py's `save` (model, folder) writes the folder.
+
 torch_model.py and paddle_model.py:
 
     build        (config) -> nn.Module or nn.Layer; forward takes the inputs by keyword; outputs

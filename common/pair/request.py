@@ -23,6 +23,7 @@ PHASES = ("first", "full", "self")  # of step 5
 DEVICES = ("cpu", "gpu")
 KEEP = ("auto", "all", "rows")
 DTYPES = ("float32", *HALF)
+ROUND_TRIP = ("save", "read", "compare")
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
 
 
@@ -94,6 +95,8 @@ class RunRequest:
     describe: bool = False
     # What is asked of the model's structure, for a proposal of RENAME and convert: see or try.
     structure: str = ""
+    # Which part of a round trip through the libraries' own files to run, instead of the step.
+    round_trip: str | None = None
     # A file to write `weights` to in this framework's own format, without running any model.
     save: str | None = None
     # Whether the float64 run is made again, without optimizer steps, for a log of whole tensors.
@@ -138,6 +141,7 @@ _CHOICES = {
     "data_weights": ("initial", "stirred"),
     "keep": KEEP,
     "structure": ("", "see", "try"),
+    "round_trip": ROUND_TRIP,
 }
 
 

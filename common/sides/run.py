@@ -376,8 +376,7 @@ class Run:
         case = self.pair.case
         hooks = getattr(case, "RENAME", {}), getattr(case, "convert", None)
         if has_loader(self.pair):
-            loaded = load_loaded(ResultFolder(self.folder).loaded(self.case.name))
-            layout = LoadedLayout(*owners, *hooks, loaded)
+            layout = LoadedLayout(*owners, *hooks, load_loaded(self.folder, self.case))
         else:
             layout = Layout(*owners, *hooks)
         self.layouts.append(layout)

@@ -43,6 +43,7 @@ from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
 from common.sides.compat import forbid_compat
+from common.sides.library_round_trip import round_trip
 from common.sides.places import is_instrument, of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
@@ -228,6 +229,10 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         return
     if request.structure:
         importlib.import_module(f"common.sides.{side}_structure").answer(job)
+        return
+
+    if request.round_trip:
+        round_trip(job)
         return
 
     def write(run, *arguments, **options):
