@@ -18,6 +18,7 @@ from common.logs.sidecar import OWN
 from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
+from common.pair.nested import nested
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
 from common.pair.windows import part_of
@@ -383,7 +384,7 @@ class Run:
         return layout
 
     def tensors(self) -> dict[str, object]:
-        """The inputs as tensors of this side."""
+        """The inputs as tensors of this side, those that nest under a name each."""
         return {key: self.tensor(values) for key, values in self.inputs.items()}
 
     def tensor(self, values: np.ndarray):
@@ -398,14 +399,18 @@ class Run:
     def of_forward(self, model, tensors: Mapping[str, object]) -> dict[str, object]:
         """The inputs that the model's forward names: not the labels, which the loss alone takes."""
         accepted = inspect.signature(model.forward).parameters
-        return {key: value for key, value in tensors.items() if key in accepted}
+        return {key: value for key, value in tensors.items() if key.partition("/")[0] in accepted}
+
+    def as_given(self, tensors: Mapping[str, object]) -> Mapping[str, object]:
+        """The inputs as make_inputs nests them; samples of data do not nest."""
+        return tensors if self.request.data else nested(tensors)
 
     def call(self, model, tensors: Mapping[str, object]):
         """The model's outputs; it gets the inputs that its forward names, not the labels."""
         self.session.running.clear()
         self._forward = type(model).forward  # made the outputs
         with self.drawing():
-            return model(**self.of_forward(model, tensors))
+            return model(**self.as_given(self.of_forward(model, tensors)))
 
     @contextmanager
     def unclipped(self) -> Iterator[None]:
@@ -424,12 +429,12 @@ class Run:
                 "loss(outputs, inputs) -> scalar"
             )
         with self.drawing():
-            return self.module.loss(outputs, tensors)
+            return self.module.loss(outputs, self.as_given(tensors))
 
     def losses(self, outputs, tensors: Mapping[str, object]) -> Mapping[str, object]:
         """The pair's `losses` by name; none where the model's file has none."""
         with self.drawing():
-            return getattr(self.module, "losses", lambda *_: {})(outputs, tensors)
+            return getattr(self.module, "losses", lambda *_: {})(outputs, self.as_given(tensors))
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
