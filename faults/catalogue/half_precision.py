@@ -38,7 +38,7 @@ FAULTS = [
         "RMSNorm's factor rounded to bfloat16 before it is used",
         RMS,
         RMS.replace("+ self.eps)", "+ self.eps).astype(x.dtype)"),
-        "decoder/blocks.0.norm1",
+        "decoder/blocks.0.norm2",
         area="norms",
     ),
     bfloat16(
