@@ -198,6 +198,8 @@ def _asked(given: argparse.Namespace) -> Asked:
     specs: dict[str, Spec | None] = {"torch": parse_spec("--torch", given.torch), "paddle": None}
     if given.paddle != PACONVERT:
         specs["paddle"] = parse_spec("--paddle", given.paddle)
+        if given.paconvert_python:
+            raise UserError(f"--paconvert-python: of use with --paddle {PACONVERT} alone")
     elif given.paddle_config:
         raise UserError(
             "--paddle-config: PaConvert's translation has none of its own; leave it out"
