@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from common.setup.structure import Structure, Unit
-from common.weights.layers import Owner
+from common.weights.layers import COMPAT, Owner
 
 # Words that models use for the same thing.
 _WORDS = {
@@ -83,8 +83,8 @@ def words(name: str) -> list[str]:
 
 def kind_of(name: str) -> str:
     """A class as both frameworks may write it: Conv2d and Conv2D, BatchNorm2d and BatchNorm."""
-    plain = name.replace("NonDynamicallyQuantizable", "").lower().replace("transpose", "")
-    return re.sub(r"[123]d$", "", plain)
+    plain = name.lower().removeprefix(COMPAT).replace("nondynamicallyquantizable", "")
+    return re.sub(r"[123]d$", "", plain.replace("transpose", ""))
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:

@@ -58,7 +58,7 @@ def merge(
         else:
             text, lines = _three_way(before or "", mine, after)
             conflicts += [Conflict(folder / place, line) for line in lines]
-        if mine not in (None, before, after):
+        if before is not None and mine not in (None, before, after):
             kept.append(place)
         if text is not None:
             texts[place] = text

@@ -107,6 +107,8 @@ def find_paconvert(python: str | None = None) -> str:
             f"{path} has no PaConvert: {path} -m pip install paconvert=={VERSION}, or run "
             "`make paconvert`"
         )
+    if version != VERSION:
+        raise UserError(f"{path} has PaConvert {version}, not {VERSION}, which was tried here")
     return str(path)
 
 
@@ -198,7 +200,7 @@ def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str
     texts = {}
     for file in sorted(after.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
-        texts[file.relative_to(after).as_posix()] = _importable(text, str(after))
+        texts[file.relative_to(after).as_posix()] = _importable(text, str(after.absolute()))
     for place in sources.empty:
         texts[place.as_posix()] = "# Empty: nothing of it is used by what was translated.\n"
     return dict(sorted(texts.items()))
@@ -209,13 +211,11 @@ def _importable(text: str, folder: str) -> str:
 
     What it could not translate stays as it is in torch, and is an error where it is reached.
     """
-    lines = text.splitlines()
-    path = f'sys.path.append("{folder}'
-    added = [i for i, line in enumerate(lines) if line.startswith(path)]
-    for i in reversed(added):
-        del lines[i]
-    text = "\n".join(re.sub(rf"^(?:{_MARK})+", "", line) for line in lines).strip("\n") + "\n"
-    if added and not re.search(r"\bsys\.", text):
+    added = rf"sys\.path\.append\(\s*[\"']{re.escape(folder)}[^\"']*[\"'],?\s*\)\n"
+    text, count = re.subn(added, "", text)
+    marked = text.splitlines()
+    text = "\n".join(re.sub(rf"^(?:{_MARK})+", "", line) for line in marked).strip("\n") + "\n"
+    if count and not re.search(r"\bsys\.", text):
         text = re.sub(r"^import sys\n+", "", text, count=1, flags=re.M)
     return _with_its_imports(text)
 

@@ -147,6 +147,8 @@ def _base(node: ast.ImportFrom, module: Module) -> str:
     parts = module.name.split(".")
     up = node.level - (1 if module.is_package else 0)
     parts = parts[: len(parts) - up] if up else parts
+    if not parts:  # of no package
+        return ""
     return ".".join([*parts, *filter(None, [node.module])])
 
 
