@@ -44,7 +44,7 @@ from common.report import terminal as report
 from common.setup.inputs import parse_inputs
 from common.setup.own_files import replace_links
 from common.setup.pair import PACONVERT, Asked, make_pair
-from common.setup.record import read_record, words_of, write_pair
+from common.setup.record import RECORD, read_record, words_of, write_pair
 from common.setup.spec import Spec, parse_spec, read_arguments
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -269,7 +269,8 @@ def _free_place(name: str, folder: Path) -> Path:
         raise UserError(f"{name}: this name is taken (all, {known}) or starts with '-'")
     target = folder / name
     if target.exists() or target.is_symlink():
-        raise UserError(f"{target}: there already; take another name, or remove it yourself")
+        again = "set it up again with --update, " if (target / RECORD).is_file() else ""
+        raise UserError(f"{target}: there already; {again}take another name, or remove it yourself")
     return target
 
 

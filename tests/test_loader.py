@@ -106,8 +106,14 @@ PADDLE = (
 """,
         READ,
     )
+    .replace(
+        "        save_file(state",
+        """        # before it is saved
+        state = {k: v.T.copy() if k[0] in "qkogud" and v.ndim == 2 else v for k, v in state.items()}
+        save_file(state""",
+    )
 )
-assert READ in PADDLE
+assert READ in PADDLE and "# before it is saved" in PADDLE
 # q and k in one layer, which the loader joins.
 FUSED = (
     PADDLE.replace("self.q = nn.Linear(channels, channels)", "self.qk = nn.Linear(channels, 8)")
@@ -388,3 +394,47 @@ def test_the_lines_that_are_written_for_a_pair():
         assert line in lines["paddle_model.py"]
         compile(lines["paddle_model.py"], "paddle_model.py", "exec")
         compile(lines["case.py"], "case.py", "exec")
+
+
+# name: what is planted where the Paddle library saves, and what must be said of it
+SAVED = {
+    "saved": ("before it is saved: ", []),
+    "saved transposed": (
+        'before it is saved: state["o.weight"] = state["o.weight"].T',
+        [
+            "on the way torch, Paddle, torch: network.o.weight of the loaded model is network.o.w",
+            "on the way Paddle, torch, Paddle: network.o.weight of the loaded model is network.o.w",
+        ],
+    ),
+    "saved swapped": (
+        'before it is saved: state["up.bias"], state["gate.bias"] = state["gate.bias"], state["up.b'
+        'ias"]',
+        ["torch, Paddle, torch: network.gate.bias of the loaded model: all 6 elements come from"],
+    ),
+    "saved by paddle": (
+        "before it is saved: return paddle.save(self.state_dict(), folder + '/model.pdparams')",
+        [],
+    ),
+}
+
+
+def test_round_trips_through_the_libraries_own_files(checkout):
+    pairs = checkout.elsewhere / "round trips"
+    folders = [
+        write(pairs / name.replace(" ", "_"), planted(PADDLE, fault))
+        for name, (fault, _) in SAVED.items()
+    ]
+    done, found = certificates(checkout, folders, "--round-trip")
+    assert done.returncode == 1, done.stdout + done.stderr
+    for name, (_, words) in SAVED.items():
+        told = found[name.replace(" ", "_")]
+        assert bool(told["problems"]) == bool(words), told
+        assert any("its own bits" in note for note in told["notes"]) != bool(words)
+        for word in words:
+            assert word in " | ".join(told["problems"])
+    stands_in = [n for n, told in found.items() if "stands in for it" in " ".join(told["notes"])]
+    assert stands_in == ["saved_by_paddle"]
+    none = write(pairs / "no_hook", PADDLE, CASE.replace('load = "from_pretrained"', ""))
+    done, _ = certificates(checkout, [none], "--round-trip")
+    assert done.returncode == 2
+    assert "has no load: without a library's own loader the certificate itself" in done.stderr

@@ -138,6 +138,7 @@ def described(side, kind, leaves, **other):
     outputs = Outputs(kind, True, [(tuple(path), tuple(shape), True) for path, shape in leaves])
     told = {
         **{"is_class": True, "config": None, "set_for_cpu": {}, "settings": {}, "stand_in": None},
+        "unknown": [],
         **{"call": {"x": "x"}, "takes": ["x"], "call_options": {}},
     }
     return Described(side, Spec("net", "Net"), outputs=outputs, **told | other)
@@ -330,7 +331,7 @@ def test_files_are_linked_with_what_they_import(tmp_path):
 
 NET = """
 class Config:
-    def __init__(self, width=4, eps=1e-5):
+    def __init__(self, width=4, eps=1e-5, **more):
         self.width, self.eps = width, eps
     def to_dict(self):
         return {"width": self.width, "eps": self.eps, "own": self}
@@ -393,10 +394,17 @@ def test_a_class_is_looked_at(ask, side):
     assert told["config"] == [told["config"][0], "Config"]
     assert told["call_options"] == {"return_dict": True}
     assert told["outputs"]["kind"] == "named"
-    assert told["outputs"]["leaves"] == [(["logits"], [2, 3], True), (["hidden", 0], [2, 3], True)]
-    assert told["settings"] == {"width": 4, "eps": 1e-5}
+    assert told["outputs"]["leaves"] == [[["logits"], [2, 3], True], [["hidden", 0], [2, 3], True]]
+    assert told["settings"] == {"width": 4, "eps": 1e-5} and told["unknown"] == []
+    told = ask(side, "Net", {"widht": 4})
+    assert told["unknown"] == ["Config has no widht; did you mean width?"]
     told = ask(side, "make", {"width": 4}, ["inputs=float32:2,4"])
-    assert told["outputs"]["leaves"] == [([], [2, 3], True)] and told["config"] is None
+    assert told["outputs"]["leaves"] == [[[], [2, 3], True]] and told["config"] is None
+    assert told["alike_in_training"]
+    other = NET.replace(
+        "return self.inner(inputs)", "y = self.inner(inputs); return (y, y) if self.training else y"
+    )
+    assert not ask(side, "Plain", words=["inputs=float32:2,4"], text=other)["alike_in_training"]
 
 
 def test_paddle_s_other_name_of_an_input_is_found(ask):
@@ -411,9 +419,10 @@ def test_paddle_s_other_name_of_an_input_is_found(ask):
     "name, asked, told",
     [
         ("Nett", {}, "did you mean Net"),
+        ("Net", {"config": "make"}, "is no class: name that of the configuration"),
+        ("Plain", {"words": ["inputs=float32:2,5"]}, "running it on inputs [2, 5] fails: "),
         ("number", {}, "neither a class nor a function"),
         ("make", {"shared": {"widht": 4}}, "unexpected keyword argument 'widht'"),
-        ("Net", {"shared": {"depth": 4}}, "unexpected keyword argument 'depth'"),
         ("Net", {"words": ["x=float32:2,4", "y=float32:2,4", "z=bool:3"]}, "takes no y and no z"),
         ("Net", {"words": ["scale=float32:2,4"]}, "needs x too"),
         ("Net", {"text": "import nowhere_to_be_found\n"}, "needs nowhere_to_be_found, which "),
@@ -426,7 +435,7 @@ def test_what_cannot_be_looked_at_is_told_in_one_sentence(ask, side, name, asked
     with pytest.raises(UserError) as error:
         ask(side, name, **asked)
     assert told in str(error.value) and "\n" not in str(error.value)
-    assert str(error.value).startswith(f"--{side} ")
+    assert str(error.value).startswith(f"--{side}")
 
 
 def test_a_package_that_is_not_there_names_the_python(tmp_path):

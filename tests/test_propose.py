@@ -11,9 +11,11 @@ import pytest
 from checkout import Checkout
 
 from common.setup.propose import Proposal, of_pair
+from common.setup.propose import propose as propose_of
 from common.setup.rename import shortest
 from common.setup.source import convert_source, rename_source
-from common.weights.layers import make_rename
+from common.setup.structure import Structure
+from common.weights.layers import Owner, make_rename
 
 CASE = """
 import numpy as np
@@ -71,9 +73,7 @@ def per_group(fused, groups, sizes):  # each group's queries, then its key, then
 
 def net(init, forward, more=""):
     """The source of a model: lines of its __init__ and of its forward."""
-    init, forward = (
-        textwrap.indent(textwrap.dedent(text).strip(), " " * 8) for text in (init, forward)
-    )
+    init, forward = (textwrap.indent(textwrap.dedent(t).strip(), " " * 8) for t in (init, forward))
     return f"""
 {ATTENTION}{more}
 class Net(Base):
@@ -150,10 +150,7 @@ QKV = """
 """
 
 
-@pytest.mark.parametrize(
-    ("q", "k", "v"),
-    [("key", "query", "value"), ("value", "query", "key"), ("query", "key", "value")],
-)
+@pytest.mark.parametrize(("q", "k", "v"), [("key", "query", "value"), ("value", "query", "key")])
 def test_q_k_and_v_whose_names_mislead(propose, q, k, v):
     torch = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
     paddle = f"return self.out(attend(self.{q}(x), self.{k}(x), self.{v}(x), 2))"
@@ -164,8 +161,7 @@ def test_q_k_and_v_whose_names_mislead(propose, q, k, v):
     assert sum("not the other way round" in proof for proof in proposal.proofs) == 3
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("order", ["qkv", "vqk"])
+@pytest.mark.parametrize(("groups", "order"), [(1, "vqk"), (2, "qkv")])
 def test_q_k_and_v_in_one(propose, groups, order):
     """In thirds, or per key-value head, of grouped queries; in any order."""
     torch = """
@@ -195,8 +191,7 @@ def test_q_k_and_v_in_one(propose, groups, order):
     assert np.array_equal(made["fused.bias"], np.concatenate(parts, 1).reshape(16))
 
 
-@pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("up_first", [False, True])
+@pytest.mark.parametrize(("interleaved", "up_first"), [(False, True), (True, False)])
 def test_gate_and_up_in_one(propose, interleaved, up_first):
     torch = """
         self.gate = nn.Linear(8, 6)
@@ -407,7 +402,7 @@ class Expert(Base):
 """
 
 
-@pytest.mark.parametrize("kind", ["halves", "interleaved", "turned"])
+@pytest.mark.parametrize("kind", ["interleaved", "turned"])
 def test_experts_in_one(propose, kind):
     """Stacked, gate and up in one: as halves, in turn, or (experts, out, in)."""
     cut = {"interleaved": "y[:, :, 0::2], y[:, :, 1::2]"}.get(kind, "y[:, :, :6], y[:, :, 6:]")
@@ -424,7 +419,8 @@ def test_experts_in_one(propose, kind):
         for i in range(3):
             y = x @ {up.format("gate_up")} + self.gate_up_bias[i]
             gate, up = {cut}
-            total = total + (F.silu(gate) * up) @ {down.format("down")} * (i + 1) + self.down_bias[i]
+            y = (F.silu(gate) * up) @ {down.format("down")} * (i + 1)
+            total = total + y + self.down_bias[i]
         return total
     """
     torch = """
@@ -532,27 +528,128 @@ def test_rotary_halves_for_neighbours(propose):
     assert "v.weight" not in made
 
 
-FAULTS = {
-    "two equal weights exchanged": 'RENAME = {"first": "second", "second": "first"}',
-    "a square weight as it is": """
-def convert(state):
-    return {"first.weight": state["first.weight"]}
-""",
-    "a bias taken from another layer": """
-def convert(state):
-    return {"first.bias": state["second.bias"], "second.bias": state["first.bias"]}
-""",
+def structure(side, error="", **linears):
+    """A model of Linear layers that was not run."""
+    owners = {}
+    for name, shape in linears.items():
+        key = f"{name}.weight"
+        owners[key] = Owner("Linear", "weight", shape, True, key)
+    modules = [("", "Net", "model"), *((n, "Linear", f"{side}.nn") for n in linears)]
+    return Structure(side, modules, owners, error=error)
+
+
+def test_without_a_pass_names_and_shapes_decide_and_guesses_are_left_open():
+    torch = structure("torch", error="ValueError: no", query=(8, 8), wide=(16, 8), value=(8, 8))
+    paddle = structure("paddle", value=(8, 8), broad=(8, 16), q=(8, 8))
+    proposal = propose_of(torch, paddle)
+    assert proposal.rename == {"broad": "wide", "q": "query"}
+    assert (
+        "the torch pass failed: names, shapes and order alone decided (ValueError: no)"
+        in (proposal.open[0])
+    )
+    assert "guessed" in proposal.open[1] and "q for query" in proposal.open[1]
+    assert "value for" not in proposal.open[1]
+
+
+def test_a_side_that_cannot_run_is_told(propose):
+    failing = "raise ValueError('no forward here')"
+    proposal = propose(net(LINEARS, "return self.second(self.first(x))"), net(LINEARS, failing))
+    assert proposal.rename == {} and not proposal.convert
+    assert "the Paddle pass failed" in proposal.open[0] and "no forward here" in proposal.open[0]
+
+
+# A pair with all that a convert says; then the same with one word of it wrong.
+MANY = {
+    "torch": net(
+        """
+        self.q = nn.Linear(8, 8)
+        self.k = nn.Linear(8, 4)
+        self.v = nn.Linear(8, 4)
+        self.out = nn.Linear(8, 8)
+        self.gate = nn.Linear(8, 6)
+        self.up = nn.Linear(8, 6)
+        self.down = nn.Linear(6, 8)
+        self.experts = nn.ModuleList([nn.Linear(8, 8, bias=False) for _ in range(2)])
+        self.norm = nn.BatchNorm1d(5)
+        """,
+        """
+        x = x + self.out(attend(self.q(x), self.k(x), self.v(x), 4, 2))
+        x = x + self.down(F.silu(self.gate(x)) * self.up(x))
+        x = self.experts[0](x) + 2 * self.experts[1](x)
+        return {"y": self.norm(x)}
+        """,
+    ),
+    "paddle": net(
+        """
+        self.qkv = nn.Linear(8, 16)
+        self.out = nn.Linear(8, 8)
+        self.gate_up = nn.Linear(8, 12)
+        self.down = nn.Linear(6, 8)
+        self.experts = parameter(self, 2, 8, 8)
+        self.norm = nn.BatchNorm1D(5)
+        """,
+        """
+        x = x + self.out(attend(*per_group(self.qkv(x), 2, [8, 4, 4]), 4, 2))
+        y = self.gate_up(x)
+        x = x + self.down(F.silu(y[:, :, :6]) * y[:, :, 6:])
+        x = x @ self.experts[0] + 2 * (x @ self.experts[1])
+        return {"y": self.norm(x)}
+        """,
+    ),
+}
+# name: what the proposal says, what is written instead, what the first red row is about
+FORCED = {
+    "q for k": ('["q.weight"], state["k.weight"]', '["k.weight"], state["q.weight"]', "out"),
+    "key-value heads in thirds": ("], 2, 0)", "], 1, 0)", "out"),
+    "gate for up": (
+        'state["gate.weight"], state["up.weight"]',
+        'state["up.weight"], state["gate.weight"]',
+        "down",
+    ),
+    "interleaved for halves": (
+        'np.concatenate([state["gate.weight"], state["up.weight"]])',
+        'join([state["gate.weight"], state["up.weight"]], 6, 0)',
+        "down",
+    ),
+    "expert 0 for expert 1": ("for e in range(2)", "for e in (1, 0)", "norm"),
+    "an expert as it is": (".swapaxes(1, 2)", "", "norm"),
+    "a square weight as it is": (
+        "    return made\n",
+        '    made["out.weight"] = state["out.weight"]\n    return made\n',
+        "out",
+    ),
+    "a mean for a variance": (
+        "RENAME = {}",
+        'RENAME = {"norm._mean": "norm.running_var", "norm._variance": "norm.running_mean"}',
+        "norm",
+    ),
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_wrong_proposal_is_red(pair, name, tmp_path):
-    """What a proposal must not say, written into case.py: step 1 is red."""
-    twin = net(LINEARS, 'return {"y": self.second(F.relu(self.first(x)))}')
-    folder = pair(twin, twin, CASE + FAULTS[name])
-    done, report = Checkout(tmp_path / "checkout").rows(1, "--model", str(folder), "--no-report")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "first" in report["first_diverged"] or "second" in report["first_diverged"]
+@pytest.fixture(scope="module")
+def proposed(request, tmp_path_factory):
+    """What is proposed for that pair: the lines of case.py."""
+    folder = tmp_path_factory.mktemp("many")
+    (folder / "case.py").write_text(CASE)
+    for side, source in MANY.items():
+        (folder / f"{side}_model.py").write_text(HEAD[side] + source)
+    python = request.config.warm_python
+    proposal = of_pair(folder, python, python)
+    assert not proposal.open, proposal.open
+    return rename_source(proposal.rename) + "\n\n" + proposal.convert
+
+
+@pytest.mark.parametrize("name", ["right", *FORCED])
+def test_a_wrong_proposal_is_red_and_named(pair, proposed, name, tmp_path):
+    """One word of what is proposed is written otherwise into case.py: step 1 names the place."""
+    old, new, where = FORCED.get(name, ("", "", ""))
+    text = proposed.replace(old, new) if old else proposed
+    assert name == "right" or (old in proposed and text != proposed)
+    folder = pair(MANY["torch"], MANY["paddle"], CASE + text)
+    options = ("--model", str(folder), "--no-report", "--case", "stirred")
+    done, report = Checkout(tmp_path / "checkout").rows(1, *options)
+    assert done.returncode == (0 if name == "right" else 1), done.stdout + done.stderr
+    assert name == "right" or f"/{where}" in report["first_diverged"], report["first_diverged"]
 
 
 # ---- how it is written --------------------------------------------------------------------------

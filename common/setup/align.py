@@ -83,7 +83,8 @@ def words(name: str) -> list[str]:
 
 def kind_of(name: str) -> str:
     """A class as both frameworks may write it: Conv2d and Conv2D, BatchNorm2d and BatchNorm."""
-    return re.sub(r"[123]d$", "", name.lower().removeprefix(COMPAT).replace("transpose", ""))
+    plain = name.lower().removeprefix(COMPAT).replace("nondynamicallyquantizable", "")
+    return re.sub(r"[123]d$", "", plain.replace("transpose", ""))
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:
@@ -125,7 +126,7 @@ def _stacks(ones: Sequence[Unit], others: Sequence[Unit], joined: bool) -> list[
     """Weights of units whose first axis is that of experts that the other side has apart."""
     families: dict[str, dict[str, list[Unit]]] = {}  # where the experts are -> their layers
     for unit in others:
-        found = re.fullmatch(r"(.*\.)(\d+)(\..*)", unit.name)
+        found = re.fullmatch(r"(.*\.)(\d+)((?:\..*)?)", unit.name)
         if found and unit.is_linear:
             where = families.setdefault(found[1], {})
             where.setdefault(found[3], []).append(unit)

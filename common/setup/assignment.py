@@ -4,7 +4,7 @@ NumPy only.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from common.setup.align import Fused, Stack, kind_of, similarity, words
@@ -76,7 +76,7 @@ class Models:
             return False
         swapped = (*other.shape[:-2], other.shape[-1], other.shape[-2])
         if owner.shape == other.shape and swapped == owner.shape:
-            return is_turned_by_class(owner) and other.kind == "Linear"
+            return is_turned_by_class(owner) and kind_of(other.kind) == "linear"
         return owner.shape != other.shape and swapped == owner.shape
 
     def turnable(self, name: str, match: Match) -> list[str]:
@@ -112,6 +112,8 @@ class Models:
         shape = partner.entries[its].shape
         axis = row_axis(partner, its)
         count, before, after = match.regrouped
+        if shape[axis] != count * max(before, after):
+            return recipe  # another weight of that layer
         sizes = (shape[axis] // count,) * count
         parts = (Cut(recipe, sizes, i, before, axis) for i in range(count))
         return Joined(tuple(parts), after, axis)
@@ -210,7 +212,7 @@ def _lies_in_out(unit: Unit, local: str) -> bool:
     owner = unit.entries[local]
     if len(owner.shape) != 2:
         return False
-    if unit.calls and owner.shape[0] != owner.shape[1]:
+    if unit.calls and unit.calls[0].given and owner.shape[0] != owner.shape[1]:
         return owner.shape == (unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1])
     return is_turned_by_class(owner) and unit.side == "paddle"
 
@@ -224,13 +226,21 @@ def row_axis(unit: Unit, local: str) -> int:
 
 
 def template(name: str) -> str:
-    """A name with its numbers left out: what all layers of a kind share."""
+    """A name without the numbers of layers: what all layers of a kind share.
+
+    fc1 and fc2 are two kinds; so a choice for one of them is not one for the other.
+    """
+    return re.sub(r"(?<![^.])\d+(?![^.])", "#", name)
+
+
+def alike(name: str) -> str:
+    """A name without any number, for what is said of many at once."""
     return re.sub(r"\d+", "#", name)
 
 
-def grouped(names: Iterator[str]) -> dict[str, list[str]]:
-    """Template -> the names that it stands for."""
+def grouped(names: Iterable[str], kind: Callable[[str], str] = template) -> dict[str, list[str]]:
+    """Kind of name -> the names that it stands for."""
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(template(name), []).append(name)
+        found.setdefault(kind(name), []).append(name)
     return found

@@ -39,6 +39,8 @@ class Described:
     set_for_cpu: dict
     # What it is built with, its own defaults included: plain values alone.
     settings: dict
+    # Words on entries that its configuration does not know.
+    unknown: list[str]
     # The module that must be put in the place of one that cannot be imported.
     stand_in: str | None
     # Input -> the parameter of forward that takes it.
@@ -48,6 +50,8 @@ class Described:
     # Further keywords of the call, such as return_dict=True.
     call_options: dict
     outputs: Outputs
+    # Whether it returns the same tensors in train mode.
+    alike_in_training: bool = True
 
 
 def describe(

@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator
 
 from common.setup.align import Fused, Stack
-from common.setup.assignment import Models, grouped, is_turned_by_class, template
+from common.setup.assignment import Models, alike, grouped, is_turned_by_class
 from common.setup.search import Found
 from common.setup.trials import CLOSE, Event
 
+# A layer's result that is off by less of its size has the right weights, but another setting.
+_COMPUTES_OTHERWISE = 0.1
 _ALONE = "nothing in this pass tells them apart"
 
 
@@ -19,7 +21,7 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
     matches = found.assignment.matches
     by_partner: dict[tuple[str, str], list[str]] = {}
     for name, match in matches.items():
-        by_partner.setdefault((template(name), template(match.torch)), []).append(name)
+        by_partner.setdefault((alike(name), alike(match.torch)), []).append(name)
     for names in by_partner.values():
         yield f"{_named(names, [matches[n].torch for n in names])}: {_why(names, found, models)}"
     for same in _kinds(found):
@@ -28,33 +30,57 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
             what = f"{_place(event)} is torch's ({_within(event.gap)})"
             yield f"{_as_one(same)}; so what {what}"
     for stack in found.assignment.stacks:
-        yield f"{_as_stack(stack)}"
+        event = _behind(_modules_of(stack), found)
+        if event is not None and event.agrees:
+            yield f"{_as_stack(stack)}; so what {_place(event)} is torch's ({_within(event.gap)})"
     seen = set()
     for pair, event in found.told_apart.items():
-        kind = tuple(map(template, pair))
+        kind = tuple(map(alike, pair))
         if kind not in seen:
             seen.add(kind)
             yield (
                 f"{pair[0]} and {pair[1]}: not the other way round, for then what "
                 f"{_place(event)} is off by {event.gap:.0e} of its size"
             )
-    kinds = set()
-    for event in found.tried.failing:
-        if event.what == "in" or not event.unit:
-            if template(event.unit) not in kinds:
-                kinds.add(template(event.unit))
-                yield (
-                    f"DIFFERS: what {_place(event)} is off by {event.gap:.0e} of its size, however "
-                    "weights were assigned: the sides compute otherwise before it"
-                )
+    yield from _differences(found)
+
+
+def _differences(found: Found) -> Iterator[str]:
+    """Where the sides compute otherwise, whatever the weights."""
+    arrived = [e for e in found.tried.failing if e.what == "in" or not e.unit]
+    for events in _by_kind(arrived):
+        yield (
+            f"DIFFERS: what {_place(events[0])} is off by {events[0].gap:.0e} of its size, however "
+            "weights were assigned: the sides compute otherwise before it"
+        )
+    near = [e for e in found.tried.failing if e.what == "out" and e.unit]
+    for events in _by_kind([e for e in near if e.gap <= _COMPUTES_OTHERWISE]):
+        yield (
+            f"DIFFERS: {events[0].unit}{_more([e.unit for e in events])}: given what torch's is "
+            f"given, it gives another result, off by {events[0].gap:.0e} of its size: it computes "
+            "otherwise, such as with another epsilon"
+        )
+
+
+def _by_kind(events: list[Event]) -> list[list[Event]]:
+    kinds: dict[str, list[Event]] = {}
+    for event in events:
+        kinds.setdefault(alike(event.unit), []).append(event)
+    return list(kinds.values())
 
 
 def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
     """What is not decided, and what to write; `told` says already what is tied or left over."""
     matches = found.assignment.matches
+    if not found.tried.events:
+        guessed = [n for n, match in matches.items() if _last(n) != _last(match.torch)]
+        kinds = [names[0] for names in grouped(guessed, alike).values()]
+        if kinds:
+            pairs = (f"{name} for {matches[name].torch}" for name in kinds)
+            yield f"guessed by shapes, order and likeness of names alone: {', '.join(pairs)}"
     seen = set()
     for pair in found.alike:
-        kind = tuple(map(template, pair))
+        kind = tuple(map(alike, pair))
         names = [name for name in pair if name in matches]
         if kind in seen or len(names) < 2:
             continue
@@ -66,26 +92,32 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
             f"{_joined(pair)}: {_ALONE}; they are taken for {_joined(others)}. If it is the other "
             f"way round, write RENAME = {{{pair[0]!r}: {others[1]!r}, {pair[1]!r}: {others[0]!r}}}"
         )
-    for same in _kinds(found):
-        event = _behind(same[0].paddle, found)
+    several = [(_as_one(same), same[0].paddle) for same in _kinds(found)]
+    several += [(_as_stack(stack), _modules_of(stack)) for stack in found.assignment.stacks]
+    for said, names in several:
+        event = _behind(names, found)
         if event is None or not event.agrees:
-            seen_ = (
-                f"what {_place(event)} is off by {event.gap:.0e}" if event else "nothing shows it"
+            shown = (
+                f"what {_place(event)} is off by {event.gap:.0e}" if event else "nothing is seen"
             )
             yield (
-                f"{_as_one(same)}: that is the usual, but {seen_}, in this order and every other "
-                "that was tried: look how both sides cut it, and mend case.py's convert"
+                f"{said}: of all orders that were tried it comes nearest, but {shown}: look how "
+                "both sides cut it, and mend case.py's convert if it is another"
             )
-    for same in grouped(n for n in matches if (found.tried.gap(n, "out") or 0) > CLOSE).values():
+    far = [n for n in matches if (found.tried.gap(n, "out") or 0) > _COMPUTES_OTHERWISE]
+    for same in grouped(far, alike).values():
         name, gap = same[0], found.tried.gap(same[0], "out")
         if any(models.paddle.units[name].key(local) in told for local in matches[name].locals):
             continue
-        many = f" (and {len(same) - 1} more of its kind)" if len(same) > 1 else ""
         yield (
-            f"{name}{many}: given what torch's {matches[name].torch} is given, it gives another "
-            f"result, off by {gap:.0e} of its size, whichever way its weights lie: it is another "
-            "layer, or computes otherwise; the check says how"
+            f"{name}{_more(same)}: given what torch's {matches[name].torch} is given, it gives "
+            f"another result, off by {gap:.0e} of its size, whichever way its weights lie: it is "
+            "another layer, or its weights are others"
         )
+
+
+def _more(same: list[str]) -> str:
+    return f" (and {len(same) - 1} more of its kind)" if len(same) > 1 else ""
 
 
 def _why(names: list[str], found: Found, models: Models) -> str:
@@ -109,9 +141,7 @@ def _why(names: list[str], found: Found, models: Models) -> str:
             reasons.append("no call reaches it in this pass")
     if match.regrouped:
         parts, before, after = match.regrouped
-        reasons.append(
-            f"its rows, {parts} parts in {before} turns, stand in {after} turns in Paddle"
-        )
+        reasons.append(f"its rows are {parts} parts in {before} turns in torch, {after} in Paddle")
     for local in sorted(match.locals):
         owner = unit.entries[local]
         if len(owner.shape) > 1 and (local in match.turned) != is_turned_by_class(owner):
@@ -127,7 +157,7 @@ def _kinds(found: Found) -> list[list[Fused]]:
     """What is fused or split, all layers of a kind together."""
     kinds: dict[tuple, list[Fused]] = {}
     for each in found.assignment.fused:
-        kind = (*map(template, (*each.paddle, *each.torch)), each.groups)
+        kind = (*map(alike, (*each.paddle, *each.torch)), each.groups)
         kinds.setdefault(kind, []).append(each)
     return list(kinds.values())
 
@@ -148,14 +178,23 @@ def _as_stack(stack: Stack) -> str:
     return f"{stack.one} is {parts} of {len(stack.many[0])} experts{order}, {lies}"
 
 
+def _modules_of(stack: Stack) -> tuple[str, ...]:
+    """The modules of Paddle's that hold a stack, or its parts."""
+    keys = [stack.one] if stack.joined else [key for keys in stack.many for key in keys]
+    return tuple(key.rpartition(".")[0] for key in keys)
+
+
 def _behind(names: tuple[str, ...], found: Found) -> Event | None:
-    """The first that is seen behind fused layers; None where nothing is."""
-    events = found.tried.events
-    last = max((e.call for e in events if e.unit in names), default=None)
-    if last is None:
+    """The first that is seen behind modules that have run; None where nothing is."""
+    calls = found.tried.calls
+    if calls is None:
         return None
-    later = (e for e in events if e.unit not in names and (e.call > last or not e.unit))
-    return next((e for e in later if e.what == "in" or not e.unit), None)
+    last = max((call.number for name in names for call in calls.calls_of(name)), default=None)
+    for event in found.tried.events:
+        behind = last is not None and event.call > last and event.unit not in names
+        if not event.unit or (behind and event.what == "in" and "" not in names):
+            return event
+    return None
 
 
 def _within(gap: float) -> str:

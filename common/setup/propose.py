@@ -17,19 +17,22 @@ import numpy as np
 from common.pair.pairs import load_pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
-from common.setup.align import align
+from common.setup.align import align, similarity, words
 from common.setup.assignment import Assignment, Match, Models
 from common.setup.proofs import open_questions, proofs
 from common.setup.rename import shortest
 from common.setup.search import Found, Search
 from common.setup.source import convert_source
 from common.setup.structure import Structure, Unit, read_structure
-from common.setup.trials import Trials, Tried
+from common.setup.trials import CLOSE, Trials, Tried, distance
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
 from common.weights.layers import torch_locals
 from common.weights.layout import Layout
+
+# Names of whole layers, which no weight needs, are worth so many more lines.
+_LONGER = 1.25
 
 
 @dataclass
@@ -57,16 +60,29 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
     pairs, fused, stacks = align(torch, paddle)
     matches = {name: models.match(name, other) for name, other in pairs.items()}
     assignment = Assignment(matches, tuple(fused), tuple(stacks))
-    found = Found(assignment, Tried(error="no pass"))
+    found = Found(assignment, Tried())
     if trials is not None:
         found = Search(trials, models).settle(assignment)
     names: dict[str, str] = {}
     for name, match in found.assignment.matches.items():
         names |= names_of(paddle.units[name], torch.units[match.torch], match)
-    convert = convert_source(models.to_convert(found.assignment))
     rename = shortest(names)
+    longer = shortest(names | modules_of_equal_value(models, found))
+    if len(longer) <= _LONGER * len(rename) + 1:
+        rename = longer
+    convert = convert_source(models.to_convert(found.assignment))
     told = _not_carried(models, rename, convert)
-    questions = [*open_questions(found, models, told), *filter(None, [told])]
+    errors = {
+        "torch": torch.error,
+        "Paddle": paddle.error,
+        "with torch's weights Paddle": found.tried.error,
+    }
+    failed = [
+        f"the {side} pass failed: names, shapes and order alone decided ({error})"
+        for side, error in errors.items()
+        if error
+    ]
+    questions = [*failed, *open_questions(found, models, told), *filter(None, [told])]
     return Proposal(rename, convert, list(proofs(found, models)), questions)
 
 
@@ -79,6 +95,39 @@ def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str
     except UserError as error:
         return str(error)
     return ""
+
+
+def modules_of_equal_value(models: Models, found: Found) -> dict[str, str]:
+    """Modules around units, such as whole layers, that hold the same units and give the same.
+
+    The check then compares what they give; no weight needs their names.
+    """
+    torch, paddle, tried = models.torch, models.paddle, found.tried.calls
+    if tried is None:
+        return {}
+    partners = {name: {match.torch} for name, match in found.assignment.matches.items()}
+    partners |= {name: set(each.torch) for each in found.assignment.fused for name in each.paddle}
+    around: dict[frozenset, list[str]] = {}
+    for name, _, _ in torch.modules:
+        around.setdefault(torch.units_in(name), []).append(name)
+    names = {}
+    for name, _, _ in paddle.modules:
+        inside = paddle.units_in(name)
+        calls = tried.calls_of(name)
+        if not name or name in paddle.units or not inside or not calls or not calls[0].gave:
+            continue
+        wanted = frozenset().union(*(partners.get(unit, {None}) for unit in inside))
+        value = tried.values[f"{calls[0].number}/out/0"]
+        fit = []
+        for other in around.get(wanted, ()):
+            for call in torch.calls_of(other)[:1] if other else ():
+                same = call.gave[:1] == calls[0].gave[:1]
+                if same and distance(value, torch.values[f"{call.number}/out/0"], True) <= CLOSE:
+                    fit.append(other)
+        if fit:
+            likeness = {o: (o == name, similarity(words(name), words(o))) for o in fit}
+            names[name] = max(fit, key=likeness.get)
+    return names
 
 
 def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:

@@ -3,8 +3,9 @@
 NumPy only.  A recipe is a small tree; `value(state)` computes it, `code` writes it.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +65,9 @@ class Joined:
     @property
     def code(self) -> str:
         """The source."""
+        first = self.parts[0]
+        if isinstance(first, Cut) and first.groups > 1 and self.parts == first.all_parts:
+            return f"join({first.code_of_all}, {self.groups}, {self.axis})"
         parts = ", ".join(part.code for part in self.parts)
         if self.groups == 1:
             return f"np.concatenate([{parts}]{f', {self.axis}' if self.axis else ''})"
@@ -91,7 +95,17 @@ class Cut:
             start = sum(self.sizes[: self.part])
             rows = f"{start or ''}:{start + self.sizes[self.part]}"
             return f"{self.of.code}[{':, ' * self.axis}{rows}]"
-        return f"cut({self.of.code}, {list(self.sizes)}, {self.groups}, {self.axis})[{self.part}]"
+        return f"{self.code_of_all}[{self.part}]"
+
+    @property
+    def code_of_all(self) -> str:
+        """The source of the list of all parts."""
+        return f"cut({self.of.code}, {list(self.sizes)}, {self.groups}, {self.axis})"
+
+    @property
+    def all_parts(self) -> tuple["Cut", ...]:
+        """All of them."""
+        return tuple(replace(self, part=i) for i in range(len(self.sizes)))
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,11 @@ class Stacked:
     @property
     def code(self) -> str:
         """The source."""
+        names = [part.name for part in self.parts if isinstance(part, Key)]
+        for found in re.finditer(r"\d+", names[0]) if names else ():
+            head, tail = names[0][: found.start()], names[0][found.end() :]
+            if names == [f"{head}{e}{tail}" for e in range(len(self.parts))]:
+                return f'np.stack([state[f"{head}{{e}}{tail}"] for e in range({len(names)})])'
         return f"np.stack([{', '.join(part.code for part in self.parts)}])"
 
 

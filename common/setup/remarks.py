@@ -22,10 +22,16 @@ def remarks(plan: Plan) -> Iterator[str]:
         for name, place in one.call.items():
             if name != place:
                 yield f"{one.side}: {name} is its {place}"
+        yield from (f"{one.side}: {words}" for words in one.unknown)
         for key, value in one.set_for_cpu.items():
             yield f"{one.side}: {key} = {value}, since the kernel that it switches on is for GPUs"
         if one.stand_in:
             yield f"{one.side}: its torchvision is built for CUDA; {one.stand_in} is left out"
+        if not one.alike_in_training:
+            yield (
+                f"{one.side}: it returns something else in train mode; see to it in "
+                f"{one.side}_model.py's forward before you add --train to a check"
+            )
     for side, names in plan.matched.left_out.items():
         if names:
             yield f"{', '.join(names)}: returned by {side} alone, not compared"

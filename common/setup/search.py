@@ -10,6 +10,8 @@ from common.setup.align import Fused, Stack, fits
 from common.setup.assignment import Assignment, Match, Models, grouped, row_axis, template
 from common.setup.trials import CLOSE, Event, Trials, Tried, distance
 
+# Where the sides compute otherwise nothing agrees, but what is right is by far the nearest.
+_NEARER = 0.3
 _NEAR = 8  # units between a choice and the event that fails because of it
 _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 
@@ -50,13 +52,16 @@ class Search:
         """The first change after which more agrees; None where there is none."""
         if not tried.error and not tried.failing:
             return None
+        nearest = assignment, tried
         for other in self._changes(assignment, tried):
             if self.trials.spent:
-                return None
+                break
             then = self.trials.run(other)
             if then.score > tried.score:
                 return other, then
-        return None
+            if then.score == tried.score and then.off < nearest[1].off:
+                nearest = other, then
+        return nearest if nearest[1].off < _NEARER * tried.off else None
 
     def _changes(self, assignment: Assignment, tried: Tried) -> Iterator[Assignment]:
         """Other assignments to try, the likeliest first."""
@@ -79,7 +84,7 @@ class Search:
         What is not called, or has units inside it, may show anywhere.
         """
         units = self.models.paddle.units
-        if not all(units[name].leaf and units[name].calls for name in names):
+        if not names or not all(units[n].leaf and units[n].calls for n in names):
             return 0
         places: dict[str, list[int]] = {}
         order = []  # of events, one a call
@@ -157,25 +162,27 @@ class Search:
             names = [name for each in same for name in each.paddle]
             choices.append((names, list(self._other_fusions(assignment, same))))
         if assignment.stacks:
-            names = [name for name, unit in self.models.paddle.units.items() if not unit.calls]
-            choices.append((names, list(self._other_stacks(assignment))))
+            choices.append(([], list(self._other_stacks(assignment))))
         return choices + list(self._regroupings(assignment))
 
     def _other_stacks(self, assignment: Assignment) -> Iterator[Assignment]:
         """Experts' parts in another order, in other numbers of turns, or the other way."""
-        for kind in dict.fromkeys(template(stack.one) for stack in assignment.stacks):
-            same = [stack for stack in assignment.stacks if template(stack.one) == kind]
-            rows = same[0].sizes
-            most = int(np.gcd.reduce(rows))
+        kinds: dict[tuple, list[Stack]] = {}  # a bias goes with its weight
+        for stack in assignment.stacks:
+            kind = template(stack.one.rpartition(".")[0]), stack.sizes
+            kinds.setdefault(kind, []).append(stack)
+        for (_, rows), same in kinds.items():
+            square = {stack for stack in same if self._is_square(stack)}
+            most = int(np.gcd.reduce(rows)) if len(rows) > 1 else 1
             for groups in [n for n in range(1, most + 1) if most % n == 0]:
                 for order in permutations(range(len(rows))):
-                    for flip in self._ways(same[0]):
+                    for flipped in (set(), square) if square else (set(),):
                         others = {
                             stack: replace(
                                 stack,
                                 many=tuple(stack.many[i] for i in order),
                                 sizes=tuple(stack.sizes[i] for i in order),
-                                turned=stack.turned ^ flip,
+                                turned=stack.turned ^ (stack in flipped),
                                 groups=groups,
                             )
                             for stack in same
@@ -184,11 +191,11 @@ class Search:
                             stacks = tuple(others.get(each, each) for each in assignment.stacks)
                             yield replace(assignment, stacks=stacks)
 
-    def _ways(self, stack: Stack) -> tuple[bool, ...]:
+    def _is_square(self, stack: Stack) -> bool:
         """Whether a stack may lie the other way."""
         side = self.models.paddle if stack.joined else self.models.torch
         shape = side.owners[stack.one].shape
-        return (False, True) if len(shape) == 3 and shape[-1] == shape[-2] else (False,)
+        return len(shape) == 3 and shape[-1] == shape[-2]
 
     def _regroupings(self, assignment: Assignment) -> Iterator[tuple[list[str], list[Assignment]]]:
         """Rows in another order: thirds or halves for turns, also within heads (rotary); of one

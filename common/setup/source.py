@@ -6,7 +6,8 @@ from itertools import product
 
 from common.setup.recipes import HELPERS, Recipe
 
-_TEXT = re.compile(r'"([^"]*)"')
+# A text, or the number of one of a stack: what layers and experts of a kind differ in.
+_TEXT = re.compile(r'(f?)"([^"]*)"|(?<=\])\[(\d+)\]')
 _WIDTH = 96
 _DOCSTRING = "Weights that lie otherwise in Paddle, under Paddle's names."
 
@@ -46,8 +47,12 @@ def rename_source(rename: Mapping[str, str]) -> str:
         return "RENAME = {}\n"
     lines = ["RENAME = {"]
     for loops, body in folded([f'"{mine}": "{its}"' for mine, its in rename.items()]):
-        every = "".join(f" for {name} in {numbers}" for name, numbers in loops)
-        lines.append(f"    **{{{body}{every}}}," if loops else f"    {body},")
+        every = [f"for {name} in {numbers}" for name, numbers in loops]
+        line = f"    **{{{' '.join([body, *every])}}}," if loops else f"    {body},"
+        if len(line) <= _WIDTH or not loops:
+            lines.append(line)
+        else:
+            lines += ["    **{", *(f"        {part}" for part in [body, *every]), "    },"]
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -61,19 +66,35 @@ def folded(statements: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]
         kind = _TEXT.sub(lambda text: re.sub(r"\d+", "#", text[0]), statement)
         groups.setdefault(kind, []).append(statement)
     for same in groups.values():
-        found = _loops(same) if len(same) > 1 else None
-        if found is None:
-            yield from (([], statement) for statement in same)
+        yield from _folded(same)
+
+
+def _folded(same: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]:
+    """The same of one kind: one loop where there is one, else one for each first number."""
+    found = _loops(same) if len(same) > 1 else None
+    if found is not None:
+        yield found
+        return
+    rows = [_numbers(statement) for statement in same]
+    first = next((i for i, column in enumerate(zip(*rows, strict=True)) if len(set(column)) > 1), 0)
+    parts: dict[int, list[str]] = {}
+    for row, statement in zip(rows, same, strict=True):
+        parts.setdefault(row[first] if row else 0, []).append(statement)
+    for part in parts.values():
+        if 1 < len(part) < len(same):
+            yield from _folded(part)
         else:
-            yield found
+            yield from (([], statement) for statement in part)
+
+
+def _numbers(statement: str) -> list[int]:
+    """The numbers inside its texts."""
+    return [int(n) for text in _TEXT.finditer(statement) for n in re.findall(r"\d+", text[0])]
 
 
 def _loops(same: list[str]) -> tuple[list[tuple[str, str]], str] | None:
     """Loops that give just these statements; None where there are none so plain."""
-    rows = [
-        [int(n) for text in _TEXT.findall(statement) for n in re.findall(r"\d+", text)]
-        for statement in same
-    ]
+    rows = [_numbers(statement) for statement in same]
     columns = list(zip(*rows, strict=True))
     variables: list[tuple[int, ...]] = []
     written: list[str | None] = []
@@ -105,17 +126,26 @@ def _loops(same: list[str]) -> tuple[list[tuple[str, str]], str] | None:
     place = iter(written)
 
     def text(found):
-        changed = re.sub(r"\d+", lambda n: f"{{{w}}}" if (w := next(place)) else n[0], found[1])
-        return f'f"{changed}"' if changed != found[1] else found[0]
+        if found[3]:
+            return f"[{next(place) or found[3]}]"
+        changed = re.sub(r"\d+", lambda n: f"{{{w}}}" if (w := next(place)) else n[0], found[2])
+        return f'f"{changed}"' if changed != found[2] else found[0]
 
     return loops, _TEXT.sub(text, same[0])
 
 
 def _wrapped(code: str, indent: str) -> list[str]:
-    """A long expression, one part of a list a line."""
-    found = re.match(r"(.*?\[)(state.*)(\][^\]]*)$", code)
-    if len(indent + code) <= _WIDTH or not found or ", state" not in code:
+    """A long expression, one part of its first list a line."""
+    start = code.find("([") + 1
+    if len(indent + code) <= _WIDTH or not start:
         return [indent + code]
-    head, parts, tail = found.groups()
-    inner = [f"{indent}    {part}," for part in re.split(r", (?=state\[)", parts)]
-    return [indent + head, *inner, indent + tail]
+    parts, depth, begun = [], 0, start + 1
+    for i, sign in enumerate(code[start:], start):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth == 0 or (depth == 1 and sign == ","):
+            parts.append(code[begun:i].strip())
+            begun = i + 1
+        if depth == 0:
+            break
+    inner = [f"{indent}    {part}," for part in parts]
+    return [indent + code[: start + 1], *inner, indent + code[i:]]

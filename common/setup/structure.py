@@ -82,9 +82,8 @@ class Structure:
                     unit = found.setdefault(
                         place, Unit(place, "Linear", {}, virtual=name, side=self.side)
                     )
-                    unit.entries[local] = owner._replace(
-                        local=local, shape=(size, *owner.shape[1:])
-                    )
+                    shape = (size, *owner.shape[1:])
+                    unit.entries[local] = owner._replace(kind="Linear", local=local, shape=shape)
                 continue
             unit = found.setdefault(name, Unit(name, kinds[name], {}, side=self.side))
             unit.entries[owner.local] = owner
@@ -107,9 +106,22 @@ class Structure:
 
     def first_call(self, unit: Unit) -> int | None:
         """The number of a unit's first call; None where it has none."""
-        if unit.virtual:
-            return next((call.number for call in self.calls if call.module == unit.virtual), None)
-        return unit.calls[0].number if unit.calls else None
+        if unit.calls:
+            return unit.calls[0].number
+        # The framework's own layers use what is inside them without calling it.
+        outer = [name for name in self._framework if unit.name.startswith(f"{name}.")]
+        numbers = (call.number for name in outer for call in self.calls_of(name)[:1])
+        return max(numbers, default=None)
+
+    @cached_property
+    def _framework(self) -> set[str]:
+        """Names of the framework's own layers."""
+        ours = f"{self.side}.nn"
+        return {name for name, _, where in self.modules if name and where.startswith(ours)}
+
+    def units_in(self, name: str) -> frozenset[str]:
+        """The units in a module, itself among them."""
+        return frozenset(u for u in self.units if u == name or u.startswith(f"{name}.") or not name)
 
     def calls_of(self, name: str) -> list[Call]:
         """The calls of a module, in order."""

@@ -65,18 +65,15 @@ class Carrier:
         self.files.loaded(case.name).unlink(missing_ok=True)
         known = any(config == case.config for config, _ in self._known)
         marks = Marks(owners, state)
-        given = {} if known else {f"marks_{i}": marks.state(i) for i in range(PASSES)}
+        given = {} if known else {marked(i): marks.state(i) for i in range(PASSES)}
         for name, values in (given | {_WEIGHTS: state}).items():
-            model = self._built(case)
+            model = self.built(case)
             self.side.load_state(model, values)
-            (folder / name).mkdir(parents=True)
-            self._save(model, case, folder / name)
+            self.save(model, case, folder / name)
         if not known:
-            loaded = self._traced(case, marks, owners)
+            loaded = self.traced(case, marks, owners)
             self._known.append((case.config, loaded))
-            numbers = marks.numbers()
-            found = (loaded.departure(key, numbers[key], numbers) for key in loaded.sources)
-            loaded.problems += filter(None, found)
+            loaded.problems += loaded.departures(marks)
         else:
             loaded = Loaded({}, {})
         if not loaded.problems:
@@ -84,10 +81,12 @@ class Carrier:
         if loaded.problems:
             raise unloaded("torch", loaded.problems)
 
-    def _save(self, model, case: Case, folder: Path) -> None:
+    def save(self, model, case: Case, folder: Path) -> None:
+        """Write a model's weights as the folder of this side's library, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
         own = getattr(self.module, "save", None)
         if own is not None:
-            own(model, folder)
+            own(model, str(folder))
             return
         found = self._library_model(model, SAVE_PRETRAINED)
         if found is not None:
@@ -124,7 +123,7 @@ class Carrier:
         marks = Marks(torch_owners, state)
         loaded = next((found for config, found in self._known if config == case.config), None)
         if loaded is None:
-            loaded = self._traced(case, marks, self.side.owners(self._built(case)))
+            loaded = self.traced(case, marks, self.side.owners(self.built(case)))
             self._known.append((case.config, loaded))
         loaded = replace(
             loaded, problems=loaded.problems + self._changed(case, arranged(loaded, state))
@@ -135,11 +134,11 @@ class Carrier:
 
     # ---- both -----------------------------------------------------------------------------------
 
-    def _traced(self, case: Case, marks: Marks, owners: dict[str, Owner]) -> Loaded:
-        """What the loader makes of the marked folders."""
+    def traced(self, case: Case, marks: Marks, owners: dict[str, Owner], within="") -> Loaded:
+        """What the loader makes of the marked folders, those of a round trip `within` another."""
         passes = []
         for i in range(PASSES):
-            model = self._loaded(case, f"marks_{i}")
+            model = self.loaded(case, Path(within, marked(i)))
             passes.append(self.side.state(model))
         loaded = read_marks(marks, passes, owners)
         loaded.problems += tie_problems(owners, self.side.owners(model))
@@ -149,7 +148,7 @@ class Carrier:
     def _settings_notes(self, case: Case, model) -> list[str]:
         """What the loaded model's configuration has otherwise than that of `build`'s model."""
         configs = []
-        for one in (model, self._built(case)):
+        for one in (model, self.built(case)):
             parts = (getattr(part, "config", None) for _, part in self.side.modules(one))
             config = next((part for part in parts if hasattr(part, "to_dict")), None)
             if config is None:
@@ -165,7 +164,7 @@ class Carrier:
 
     def _changed(self, case: Case, wanted: dict[str, np.ndarray]) -> list[str]:
         """What of a case's own weights does not arrive as the marks did, in words."""
-        found = self.side.state(self._loaded(case, _WEIGHTS))
+        found = self.side.state(self.loaded(case, _WEIGHTS))
         return [
             f"{key} of the loaded model: case {case.name or 'main'} gives it other bits than where "
             "its marks come from: the loader computes with them"
@@ -173,15 +172,16 @@ class Carrier:
             if key in found and not same_bits(found[key], values)
         ]
 
-    def _built(self, case: Case):
+    def built(self, case: Case):
+        """The case's model in float32, as its file builds it."""
         request = self.job.request
         self.side.set_up("float32", request.device, request.seed + case.seed)
         return self.module.build(dict(case.config))
 
-    def _loaded(self, case: Case, name: str):
+    def loaded(self, case: Case, name: str | Path):
         """The model that a loader has filled from a folder, under the names of `build`'s."""
         folder = self.files.to_load(case.name) / name
-        model = self._built(case)
+        model = self.built(case)
         load = getattr(self.module, "load", None) or self.job.pair.case.load
         try:
             if load == FROM_PRETRAINED:
@@ -235,6 +235,11 @@ class Carrier:
         return found[0] if found else None
 
 
+def marked(which: int) -> str:
+    """The folder with the marks of a pass."""
+    return f"marks_{which}"
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -258,8 +263,8 @@ def save_loaded(path: Path, loaded: Loaded) -> None:
     write_json(path.with_suffix(".json"), entries)
 
 
-def load_loaded(path: Path) -> Loaded:
-    """What `save_loaded` has left."""
-    return Loaded(
-        sources=weights.load_state(path, may_be_empty=True), **load_json(path.with_suffix(".json"))
-    )
+def load_loaded(folder: Path, case: Case) -> Loaded:
+    """What `save_loaded` has left of a case in a result folder."""
+    path = ResultFolder(folder).loaded(case.name)
+    sources = weights.load_state(path, may_be_empty=True)
+    return Loaded(sources=sources, **load_json(path.with_suffix(".json")))

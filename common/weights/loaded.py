@@ -142,6 +142,12 @@ class Loaded:
             f"is {named[0]}, not {named[1]}"
         )
 
+    def departures(self, marks: Marks) -> list[str]:
+        """What is not where it was, of a side's entries that have come back to it."""
+        numbers = marks.numbers()
+        found = [self.departure(key, numbers[key], numbers) for key in self.sources]
+        return list(filter(None, found))
+
     def _place(self, number: int, numbers: State) -> str:
         key = next(iter(grouped(np.array([number]), self.starts)))
         index = np.unravel_index(number - self.starts[key], numbers[key].shape)

@@ -34,7 +34,7 @@ from examples.gallery import environments, page, run
 from examples.gallery.run import Gallery, Result, read_result, write_result
 from examples.gallery.table import HERE, Line, read_findings, read_lines
 
-CACHE = ROOT / ".gallery"
+CACHE = ROOT / ".environments" / "gallery"
 RESULTS = HERE / "results"
 STEPS = tuple(step.number for step in run.STEPS)
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--family", action="append", default=[], metavar="FAMILY", help="those of a file of pairs/")
     add("--jobs", type=positive, default=1, metavar="N", help="pairs at a time, 1 by default")
     add("--step", action="append", type=int, choices=STEPS, help="run this one; may be repeated")
-    add("--cache", type=Path, default=CACHE, metavar="DIR", help="by default .gallery")
+    add("--cache", type=Path, default=CACHE, metavar="DIR", help="of environments and logs")
     add("--page", action="store_true", help="run nothing, write the pages from what is stored")
     given = parser.take("debug").parse_args(arguments)
     return guarded(given.debug, lambda: _main(given))

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,15 +108,22 @@ class Gallery:
     threads: int = 1
     steps: tuple[int, ...] = tuple(step.number for step in STEPS)
     children: set = field(default_factory=set)  # processes that run now
+    stopping: threading.Event = field(default_factory=threading.Event)
 
     def of(self, line: Line) -> list[Finding]:
         """The findings about a pair."""
         return [finding for finding in self.findings if line.name in finding.pairs]
 
     def kept(self, line: Line) -> Result | None:
-        """What came of a pair, if nothing that it depends on has changed since."""
+        """What came of a pair, if nothing that it depends on has changed since.
+
+        What could not be compared is tried again: memory may have run out.
+        """
         result = read_result(self.cache / "results" / f"{line.name}.json")
-        return result if result is not None and result.key == self.key(line) else None
+        if result is None or result.key != self.key(line):
+            return None
+        outcomes = (result.as_published, result.mended or result.as_published)
+        return None if 2 in [outcome.status for outcome in outcomes] else result
 
     def key(self, line: Line) -> str:
         """A hash of all that a pair's result depends on."""
@@ -138,7 +146,7 @@ class Gallery:
         found = self.of(line)
         mends = [mend for finding in found for mend in finding.mends]
         more = [word for finding in found for word in shlex.split(finding.arguments)]
-        if result.as_published.status == 1 and (mends or more):
+        if result.as_published.status != 0 and (mends or more):
             words = self._with_mends(line, [*words, *more], mends)
             own = [mend for mend in mends if mend.side == "pair"]
             result.mended = self._outcome(line, words, (*line.by_hand.edits, *own), "mended")
@@ -146,7 +154,8 @@ class Gallery:
         return result
 
     def stop(self) -> None:
-        """End what runs now."""
+        """End what runs now, and start nothing more."""
+        self.stopping.set()
         for child in list(self.children):
             child.stop()
 
@@ -228,6 +237,8 @@ class Gallery:
 
     def _python(self, words: Sequence[str], log: Path) -> tuple[int, float, float]:
         """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds."""
+        if self.stopping.is_set():
+            raise InterruptedError("the gallery was stopped")
         values = environment()
         values["OMP_NUM_THREADS"] = str(self.threads)
         began = time.monotonic()
@@ -240,6 +251,8 @@ class Gallery:
             finally:
                 self.children.discard(child)
                 child.let_go()
+        if self.stopping.is_set():  # it did not end by itself
+            raise InterruptedError("the gallery was stopped")
         seconds = time.monotonic() - began
         return child.returncode, seconds, usage.ru_utime + usage.ru_stime
 

@@ -104,6 +104,11 @@ class Finding:
     mends: tuple[Edit, ...] = ()
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The files that its mends change."""
+        return tuple(dict.fromkeys(mend.file for mend in self.mends))
+
+    @property
     def script(self) -> Path:
         """The program that shows it."""
         return HERE / "findings" / f"{self.name}.py"

@@ -36,6 +36,14 @@ FAULTS = [
         area="attention",
     ),
     forward(
+        "given-samples-passed-over",
+        "the tape's sampled keys where the inputs give others",
+        "            layer.given = [tensor(index) if isinstance(index, np.ndarray) else index]",
+        "            layer.given = []",
+        "near_ties/encoder.attn_layers.0.attention.inner_attention.index_sample",
+        area="attention",
+    ),
+    forward(
         "samples-of-queries",
         "keys sampled among as many as there are queries",
         "index = self.sample(rows, columns)",

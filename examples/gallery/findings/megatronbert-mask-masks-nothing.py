@@ -1,4 +1,4 @@
-"""MegatronBERT and RemBERT of PaddleNLP: what the attention mask says is padding is attended to."""
+"""MegatronBERT of PaddleNLP: what the attention mask says is padding is attended to."""
 
 import numpy as np
 import paddle
