@@ -4,10 +4,11 @@ SHELL := /bin/sh
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test faults faults-everywhere environments lint clean distclean
+.PHONY: help install paconvert check test faults faults-everywhere environments lint clean distclean
 
 help:
 	@echo "make install    make .venv with the pinned CPU packages, where that is still to be done"
+	@echo "make paconvert  make .paconvert with PaConvert, which translates torch files to Paddle"
 	@echo "make check      the five steps for every built-in model, and one table of verdicts"
 	@echo "make test       the whole test suite"
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
@@ -35,6 +36,13 @@ install:
 		"Ubuntu python3-venv too), or name it: make install PYTHON=/path/to/python3.12" >&2; \
 	exit 2
 
+# Its packages, such as an old black, do not belong into .venv. 32 MB, some seconds.
+paconvert: install
+	@if ! .paconvert/bin/python -I -m pip freeze 2>/dev/null | grep -qx paconvert==3.3.1; then \
+		rm -rf .paconvert && $(VENV_PYTHON) -m venv .paconvert && \
+		.paconvert/bin/python -I -m pip install -q --disable-pip-version-check -r tools/paconvert.txt; \
+	fi
+
 check: install
 	@$(VENV_PYTHON) -m common.check_all
 
@@ -60,7 +68,7 @@ lint: install
 
 clean:
 	@rm -rf log step*/log .pytest_cache .ruff_cache
-	@find . -name .venv -prune -o -name .environments -prune -o -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
+	@find . -name .venv -prune -o -name .environments -prune -o -name .paconvert -prune -o -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean
-	@rm -rf .venv .venv.lock .environments
+	@rm -rf .venv .venv.lock .environments .paconvert

@@ -34,6 +34,7 @@ FOLDERS: dict[str, set[str]] = {
     "pair": {"system"},
     "verdict": {"logs", "system"},
     "weights": {"pair", "logs", "system"},
+    "setup": {"weights", "verdict", "pair", "logs", "system"},
     "transplant": {"verdict", "logs", "pair", "system"},
     "publish": {"weights", "pair", "logs", "system"},
     "report": {"verdict", "logs", "pair", "system"},

@@ -3,7 +3,8 @@
 case.py, NumPy only:
 
     CONFIGS      {preset: configuration}, both dicts; "default" must be there
-    make_inputs  (config, seed) -> {name: array}; integers stay, floats follow the run's dtype
+    make_inputs  (config, seed) -> {name: array}; integers stay, floats follow the run's dtype;
+                 where forward takes them so, lists and dicts of arrays (common/pair/nested.py)
     RENAME       {Paddle name: torch name} of modules or parameters, where they differ; optional
     PADDING_ROWS {torch name of a parameter: row} that the loss may depend on but that gets no
                  gradient by intent, where no layer's padding_idx says so; optional
@@ -64,6 +65,7 @@ from types import ModuleType
 
 import numpy as np
 
+from common.pair.nested import flat
 from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from common.system.errors import UserError
 from common.system.words import did_you_mean
@@ -156,7 +158,7 @@ class Pair:
         )
 
     def inputs(self, case: Case, preset: str, seed: int) -> dict[str, np.ndarray]:
-        """The case's inputs: from fake_data/ where they are stored there, else case.py's."""
+        """The case's inputs, flat: from fake_data/ where they are stored there, else case.py's."""
         stored = FAKE_DATA / f"{self.name}.npz"
         from_file = self.built_in and preset == "default" and seed == FAKE_DATA_SEED
         if from_file and case.stored and stored.is_file():
@@ -168,11 +170,14 @@ class Pair:
         return self.make_inputs(case, seed)
 
     def make_inputs(self, case: Case, seed: int) -> dict[str, np.ndarray]:
-        """The inputs that case.py makes; raises UserError where they are no dict of arrays."""
+        """The inputs that case.py makes, flat; UserError where they are no arrays by name."""
         inputs = self.case.make_inputs(case.config, seed, **case.inputs)
         if not isinstance(inputs, dict) or not inputs:
             raise UserError(f"{self.folder / 'case.py'}: make_inputs must return a dict of arrays")
-        inputs = {key: np.asarray(values) for key, values in inputs.items()}
+        try:
+            inputs = flat(inputs)
+        except ValueError as error:
+            raise UserError(f"{self.folder / 'case.py'}: make_inputs: {error}") from None
         for key, values in inputs.items():
             if values.dtype.kind not in "biufc":
                 raise UserError(
@@ -257,5 +262,9 @@ def _load(pair: Pair, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:  # else who asks again gets the half of it
+        del sys.modules[name]
+        raise
     return module

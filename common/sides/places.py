@@ -10,7 +10,8 @@ _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
 _EXACT = f"{_COMMON}transplant/exact.py"  # it stands before Paddle's own functions
 
-_FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle|numpy)/")
+# Paddle's published models are models, though they come with the framework.
+_FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle(?!/vision/models/)|numpy)/")
 
 _PACKAGES = re.compile(r".*/(site|dist)-packages/")
 

@@ -107,16 +107,25 @@ def _observe_nested(session, site, values, class_name, replace=True):
     return tree_map(values, change, is_tensor)
 
 
+LAYERS = ("torch.nn",)  # twin: where the framework's layers are
+
+
 def of_framework(module):
     """True for the framework's own layers, which are probed as a whole and not descended into."""
-    return type(module).__module__.startswith("torch.nn")
+    return type(module).__module__.startswith(LAYERS)
 
 
 _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList)
 _CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
 _RECURRENT = nn.RNNBase  # twin: where it is
 _CELLS = ()  # twin: these give their output and their states
-_ATTENTION = nn.MultiheadAttention  # twin: another name
+_ATTENTION = "multiheadattention"  # in small letters: each framework has its own
+
+
+def _is_attention(module):
+    """True for the framework's attention, or a class that derives from it."""
+    kinds = (k for k in type(module).__mro__ if k.__module__.startswith(LAYERS))
+    return any(kind.__name__.lower() == _ATTENTION for kind in kinds)
 
 
 def probed_modules(model):
@@ -155,7 +164,7 @@ def _observe_inputs(session, name, kind, module, inputs, keywords):
 
     placed = []
     for i, value in enumerate(inputs):
-        same = _index(value, inputs[:i]) if isinstance(module, _ATTENTION) else None
+        same = _index(value, inputs[:i]) if _is_attention(module) else None
         placed.append(seen(i, value) if same is None else placed[same])
     logged = {
         key: seen(key, value)
@@ -210,7 +219,7 @@ def probing(model):
 
 def _results(module, outputs):
     """What a probe shows of a module's outputs, and how that is put back among them."""
-    if isinstance(module, _ATTENTION) and isinstance(outputs, tuple):
+    if _is_attention(module) and isinstance(outputs, tuple):
         return outputs[0], lambda seen: (seen, *outputs[1:])
     if isinstance(module, _CELLS):
         states = outputs[1]  # the output is the first of them

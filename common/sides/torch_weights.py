@@ -10,16 +10,16 @@ import torch
 from torch import nn
 
 from common.sides.torch_batch_norm import VARIANCE, keeps_unbiased
-from common.sides.torch_probes import probed_modules
+from common.sides.torch_probes import LAYERS, probed_modules
 from common.sides.torch_tensors import NAME, array, is_float, like, shape, to_load
-from common.weights.layers import Owner, why_no_partner
+from common.weights.layers import Owner, layer_kind, why_no_partner
 
 
 def framework_class(module):
     """The framework's class that a module is or derives from; "" for the model's own."""
     for kind in type(module).__mro__:
-        if kind.__module__.startswith("torch.nn") and kind is not nn.Module:
-            return kind.__name__
+        if kind.__module__.startswith(LAYERS) and kind is not nn.Module:
+            return layer_kind(kind)
     return ""
 
 

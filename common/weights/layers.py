@@ -27,6 +27,10 @@ class Owner(NamedTuple):
     unbiased: bool = False  # a running variance that is kept with n / (n - 1), as torch does
 
 
+# What begins the kind of a layer of paddle.compat.nn: these keep torch's names and layouts, so that
+# no table below has them.  Their Linear is (out, in), and is never transposed.
+COMPAT = "compat."
+
 # Paddle's local name -> torch's, by Paddle's layer class.
 LOCAL_NAMES = {
     **{
@@ -57,6 +61,18 @@ NO_PARTNER = {
     "_dropout_state": "cuDNN's random state",
     **dict.fromkeys(("weight_u", "weight_v", "_u", "_v"), "a spectral norm's estimate"),
 }
+# Buffers that say nothing which the configuration does not: one side may keep them, and the other
+# make them when it needs them.
+CONSTANTS = {
+    "position_ids": "positions, counted from 0",
+    "token_type_ids": "zeros",
+    "inv_freq": "a rotary embedding's frequencies",
+}
+
+
+def layer_kind(kind: type) -> str:
+    """What a framework's class of layers is called here."""
+    return f"{COMPAT if '.compat.' in kind.__module__ + '.' else ''}{kind.__name__}"
 
 
 def own_parameters(owners: Mapping[str, Owner], modules: Iterable[str]) -> dict[str, int]:
@@ -76,6 +92,12 @@ def why_no_partner(owner: Owner) -> str:
     if not owner.kind or len(owner.shape) > 1:  # weight_norm's weight_v is a matrix and a parameter
         return ""
     return NO_PARTNER.get(owner.local, "")
+
+
+def why_alone(owner: Owner) -> str:
+    """Why one side alone may have an entry; empty where that is a fault."""
+    constant = "" if owner.parameter else CONSTANTS.get(owner.local, "")
+    return why_no_partner(owner) or constant
 
 
 def torch_locals(owner: Owner) -> list[str]:

@@ -23,15 +23,26 @@ from pathlib import Path
 from common.system.processes import environment
 
 HERE = Path(__file__).resolve().parent
-# What a server imports before it forks; the twins' is what every twin imports first.
+# What a server imports before it forks; the twins' is what every twin imports first, and what torch
+# imports when its first optimizer is made: as much again as torch itself.
+_TORCH = ("torch", "torch._dynamo")
+_CHECK = (
+    *("numpy", "numpy.ma", "numpy.random"),
+    *("rich.console", "rich.table", "rich.progress", "rich._emoji_codes"),
+    # Of Python's own what every check imports.
+    *("argparse", "concurrent.futures.thread", "csv", "difflib", "email.parser", "gettext", "gzip"),
+    *("hashlib", "importlib.metadata", "importlib.resources", "importlib.util", "json", "logging"),
+    *("pathlib", "pickletools", "shlex", "shutil", "subprocess", "tempfile", "traceback"),
+    *("urllib.parse", "zipfile"),
+)
 IMPORTS = {
-    "torch": ("numpy", "torch"),
+    "torch": ("numpy", *_TORCH),
     "paddle": ("numpy", "paddle"),
-    "transplant": ("numpy", "paddle", "torch"),  # a Paddle twin that torch computes parts of
-    "check": ("numpy", "rich.console", "rich.table", "rich.progress"),
+    "transplant": ("numpy", "paddle", *_TORCH),  # a Paddle twin that torch computes parts of
+    "check": _CHECK,
     # Steps 2 and 5; a training's curves are drawn.
-    "scores": ("numpy", "rich.console", "rich.table", "rich.progress", "scipy.stats")
-    + ("matplotlib.pyplot",)
+    "scores": _CHECK
+    + ("scipy.stats", "matplotlib.pyplot", "matplotlib.backends.backend_agg")
     + ("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection"),
     # The program that tests hold the Reformer against.
     "reference": ("numpy", "torch", "transformers.models.reformer.modeling_reformer"),

@@ -1,0 +1,106 @@
+"""What `--input NAME=KIND:SHAPE[:LIMIT]` says, and the lines of make_inputs that draw it.
+
+    x=float32:2,3,64,64         normal numbers
+    input_ids=int64:2,12:50     integers from 0 to below 50
+    flags=bool:2,12             True and False
+    attention_mask=mask:2,12    1 = keep; rows of unequal length, the first of them full
+    labels=labels:2:10          integers below 10, for the loss alone
+
+NAME is what torch's forward calls it; NAME/OTHER, what Paddle's calls it too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from common.system.errors import UserError
+
+FLOATS = ("float32", "float64")
+MASK, LABELS = "mask", "labels"
+KINDS = (*FLOATS, "int64", "bool", MASK, LABELS)
+_LIMITED = ("int64", LABELS)
+
+
+@dataclass(frozen=True)
+class Input:
+    """One array that make_inputs returns."""
+
+    name: str  # torch's
+    kind: str
+    shape: tuple[int, ...]
+    limit: int | None = None  # integers are below it
+    paddle_name: str = ""  # where it was given
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it follows the run's precision."""
+        return self.kind in FLOATS
+
+    def draw(self, limit: str = "", mask: str | None = None) -> str:
+        """The expression that draws it with `rng`.
+
+        limit   how the text names what integers are below
+        mask    the name of the mask of its shape, where there is one
+        """
+        shape = repr(self.shape if len(self.shape) > 1 else self.shape[0])
+        if self.is_float:
+            return f"rng.standard_normal({shape})"
+        if self.kind == "bool":
+            return f"rng.random({shape}) < 0.5"
+        if self.kind == MASK:
+            rows = f"np.array({_lengths(self.shape)})[:, None]"
+            return f"(np.arange({self.shape[1]}) < {rows}).astype(np.int64)"
+        drawn = f"rng.integers(0, {limit}, {shape})"
+        if mask is None:
+            return drawn
+        return (
+            f"np.where({mask} == 1, {drawn}, -100)" if self.kind == LABELS else f"{drawn} * {mask}"
+        )
+
+
+def _lengths(shape: tuple[int, ...]) -> list[int]:
+    """How many tokens each row keeps: the first all of them, the last one."""
+    rows, tokens = shape
+    if rows == 1:
+        return [tokens - tokens // 3]
+    return [tokens - i * (tokens - 1) // (rows - 1) for i in range(rows)]
+
+
+def parse_inputs(words: Sequence[str]) -> list[Input]:
+    """The inputs that the command line gave; raises UserError for a word that says none."""
+    inputs = [_parse(word) for word in words]
+    names = [one.name for one in inputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"--input {name}: given twice")
+    return inputs
+
+
+def _parse(word: str) -> Input:
+    names, is_given, told = word.partition("=")
+    name, _, paddle_name = names.partition("/")
+    kind, *rest = told.split(":")
+    if not is_given or not name.isidentifier() or (paddle_name or name).isidentifier() is False:
+        raise UserError(f"--input {word}: write NAME=KIND:SHAPE, such as x=float32:2,3,64,64")
+    if kind not in KINDS:
+        raise UserError(f"--input {word}: {kind} is no kind; there are {', '.join(KINDS)}")
+    limited = kind in _LIMITED
+    if len(rest) != 1 + limited:
+        wanted = "int64:2,12:50: a shape and what they are below" if limited else f"{kind}:2,12"
+        raise UserError(f"--input {word}: write {name}={wanted.replace('int64', kind)}")
+    try:
+        shape = tuple(int(part) for part in rest[0].split(","))
+        limit = int(rest[1]) if limited else None
+    except ValueError:
+        raise UserError(f"--input {word}: a shape and a limit are whole numbers") from None
+    if min(shape) < 1 or (limit is not None and limit < 1):
+        raise UserError(f"--input {word}: a shape and a limit are numbers from 1")
+    if kind == MASK and len(shape) != 2:
+        raise UserError(f"--input {word}: a mask has two axes, rows and tokens: mask:2,12")
+    return Input(name, kind, shape, limit, paddle_name)
+
+
+def mask_of(one: Input, inputs: Sequence[Input]) -> Input | None:
+    """The mask that says which of an input's integers count; None where there is none."""
+    if one.kind not in _LIMITED:
+        return None
+    return next((m for m in inputs if m.kind == MASK and m.shape == one.shape), None)

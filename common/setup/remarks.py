@@ -1,0 +1,55 @@
+"""What is to be said of a new pair beside its files, a line each."""
+
+from collections.abc import Iterator
+
+from common.setup.paconvert import Translation
+from common.setup.thin import Plan
+from common.system.frameworks import SIDES
+
+# Settings that say nothing of what is computed.
+_IDLE = {
+    *("architectures", "model_type", "name_or_path", "_name_or_path", "transformers_version"),
+    *("dtype", "torch_dtype", "return_dict", "use_return_dict", "use_cache", "paddlenlp_version"),
+    *("paddleformers_version", "is_encoder_decoder", "progress", "pretrained"),
+}
+_MOST = 8  # settings in one line
+
+
+def remarks(plan: Plan) -> Iterator[str]:
+    """Lines on what was decided, and on what may make a check red."""
+    torch, paddle = (plan.sides[side] for side in SIDES)
+    for one in (torch, paddle):
+        for name, place in one.call.items():
+            if name != place:
+                yield f"{one.side}: {name} is its {place}"
+        yield from (f"{one.side}: {words}" for words in one.unknown)
+        for key, value in one.set_for_cpu.items():
+            yield f"{one.side}: {key} = {value}, since the kernel that it switches on is for GPUs"
+        if one.stand_in:
+            yield f"{one.side}: its torchvision is built for CUDA; {one.stand_in} is left out"
+        if not one.alike_in_training:
+            yield (
+                f"{one.side}: it returns something else in train mode; see to it in "
+                f"{one.side}_model.py's forward before you add --train to a check"
+            )
+    for side, names in plan.matched.left_out.items():
+        if names:
+            yield f"{', '.join(names)}: returned by {side} alone, not compared"
+    told = [
+        f"{key} {value!r} / {paddle.settings[key]!r}"
+        for key, value in torch.settings.items()
+        if key in paddle.settings and key not in _IDLE and value != paddle.settings[key]
+    ]
+    if told:
+        more = f" and {len(told) - _MOST} more" if len(told) > _MOST else ""
+        names = f"{', '.join(told[:_MOST])}{more}"
+        yield f"differs by default (torch / paddle): {names}; --set KEY=VALUE makes it alike"
+
+
+def remarks_on_translation(translation: Translation) -> Iterator[str]:
+    """Lines on what PaConvert left untranslated, and on whose edits an update has kept."""
+    if translation.untranslated:
+        yield f"PaConvert left {len(translation.untranslated)} in torch:"
+        yield from (f"  {place}" for place in translation.untranslated)
+    for name in translation.kept:
+        yield f"{translation.folder / name}: your edits are kept"

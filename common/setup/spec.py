@@ -1,0 +1,96 @@
+"""What `--torch` and `--paddle` name, and what it is built with.
+
+torchvision.models:resnet18      a function or a class of an installed package
+path/mine.py:Net                 one of a file of yours
+transformers:BertModel           a class whose configuration has a class of its own
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.system.errors import UserError
+from common.system.json_file import load_json
+
+_WORDS = {"True": True, "False": False, "None": None}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A class, or a function that builds, of a package or of a file."""
+
+    module: str  # dotted, as it is imported
+    name: str  # of the class or function; dotted where it is an attribute of a class
+    file: Path | None = None  # absolute
+    root: Path | None = None  # of a file: the folder that imports look into
+    first: bool = False  # they look into it before all else, as into a translation of a package
+
+    def __str__(self) -> str:
+        return f"{self.file or self.module}:{self.name}"
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What both sides are built with, and what one side is beside it."""
+
+    shared: dict = field(default_factory=dict)
+    own: dict[str, dict] = field(default_factory=dict)  # side -> its own
+
+
+def parse_spec(option: str, text: str) -> Spec:
+    """A Spec from a word of the command line; raises UserError for one that names nothing.
+
+    option   how the word was given, such as --torch
+    """
+    module, _, name = text.rpartition(":")
+    is_name = all(part.isidentifier() for part in name.split("."))
+    if not module or not is_name:
+        raise UserError(
+            f"{option} {text}: write package.module:Class or path/file.py:Class, such as "
+            "torchvision.models:resnet18"
+        )
+    if module.endswith(".py"):
+        path = Path(module).expanduser().absolute()
+        if not path.is_file():
+            raise UserError(f"{option} {text}: there is no file {path}")
+        root, parts = path.parent, [path.stem]
+        while (root / "__init__.py").is_file():  # it is a package's, and may import relatively
+            root, parts = root.parent, [root.name, *parts]
+        if not all(part.isidentifier() for part in parts):
+            raise UserError(f"{option} {text}: Python cannot import a file of this name: {path}")
+        return Spec(".".join(parts), name, path, root)
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise UserError(f"{option} {text}: {module} is no package's name; a file's ends in .py")
+    return Spec(module, name)
+
+
+def parse_settings(option: str, words: Sequence[str]) -> dict:
+    """key=value words as a dict: a value is JSON, True, False or None, and any other is text."""
+    settings = {}
+    for word in words:
+        key, is_set, value = word.partition("=")
+        if not is_set or not key.isidentifier():
+            raise UserError(f"{option} {word}: write key=value, such as num_classes=10")
+        settings[key] = _value(value)
+    return settings
+
+
+def _value(text: str) -> object:
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def read_arguments(config: Path | None, words: dict[str, Sequence[str]]) -> Arguments:
+    """The arguments of --config, --set, --torch-set and --paddle-set.
+
+    words   "" (of both sides), torch and paddle -> the key=value words given
+    """
+    shared = dict(load_json(config)) if config else {}
+    shared |= parse_settings("--set", words[""])
+    own = {side: parse_settings(f"--{side}-set", given) for side, given in words.items() if side}
+    return Arguments(shared, own)

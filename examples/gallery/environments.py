@@ -1,0 +1,123 @@
+"""The gallery's environments: pinned whole, installed once into the cache; and copies with mends.
+
+An environment's folder has its constraints' hash in its name, and a stamp once it is complete.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.system.errors import UserError
+from common.system.folders import lock_folder
+from examples.gallery.table import HERE, Edit, sha256
+from tools.install import TORCH_INDEX, InstallError, torch_index
+
+STAMP = "complete"
+
+
+def versions(name: str, folder: Path = HERE) -> dict[str, str]:
+    """Package -> version of an environment, as its file pins them."""
+    path = folder / "environments" / f"{name}.txt"
+    if not path.is_file():
+        raise UserError(f"there is no environment {name}: {path} is missing")
+    pins = [line.partition("#")[0].strip() for line in path.read_text().splitlines()]
+    loose = [pin for pin in pins if pin and "==" not in pin]
+    if loose:
+        raise UserError(f"{path}: {loose[0]} is not pinned: every package has a =="[:300])
+    return dict(pin.split("==") for pin in pins if pin)
+
+
+def place(name: str, cache: Path) -> Path:
+    """Where an environment is, or will be."""
+    setup = HERE / "environments" / f"{name}.py"
+    told = versions(name), setup.read_text() if setup.is_file() else ""
+    return cache / "environments" / f"{name}-{sha256(*told, sys.version_info[:2])[:12]}"
+
+
+def python(folder: Path) -> str:
+    """An environment's Python."""
+    return str(folder / "bin" / "python")
+
+
+def install(name: str, cache: Path) -> None:
+    """Make an environment, unless it is complete; raises UserError where pip cannot."""
+    folder = place(name, cache)
+    if (folder / STAMP).is_file():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = lock_folder(folder)
+    if lock is None:
+        raise UserError(f"{folder}: another process installs it: wait for that one to end")
+    try:
+        _install(name, folder)
+    finally:
+        os.close(lock)
+
+
+def _install(name: str, folder: Path) -> None:
+    print(f"installing the environment {name} into {folder}: some minutes, 1 to 2 GB", flush=True)
+    for former in folder.iterdir():
+        shutil.rmtree(former) if former.is_dir() and not former.is_symlink() else former.unlink()
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
+    pip = [sys.executable, "-m", "pip", "--python", python(folder), "install"]
+    pip += ["--disable-pip-version-check", "--quiet", "--no-deps"]
+    try:
+        index = torch_index()  # where it answers, torch's build for the CPU comes from there
+    except InstallError as error:
+        raise UserError(str(error)) from None
+    pip += ["--extra-index-url", index] if index else []
+    _run([*pip, "-r", str(HERE / "environments" / f"{name}.txt")], f"{name}: pip failed")
+    setup = HERE / "environments" / f"{name}.py"
+    if setup.is_file():
+        hint = f"; a torch that is built for CUDA will not do: name an index by {TORCH_INDEX}"
+        _run([python(folder), "-P", "-W", "ignore", str(setup)], f"{setup.name} failed{hint}")
+    (folder / STAMP).touch()
+
+
+def _run(command: Sequence[str], problem: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
+        raise UserError(f"{problem}: {last}")
+
+
+def mended(folder: Path, edits: Sequence[Edit], target: Path) -> Path:
+    """A copy of an environment with edits of its packages, made of links; returns `target`."""
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "bin").mkdir(parents=True)
+    shutil.copy(folder / "pyvenv.cfg", target)
+    (target / "bin" / "python").symlink_to((folder / "bin" / "python").resolve())
+    packages = next(folder.glob("lib/python*/site-packages"))
+    own = target / packages.relative_to(folder)
+    own.mkdir(parents=True)
+    _link_entries(packages, own)
+    for edit in edits:
+        parts = Path(edit.file).parts
+        for depth in range(1, len(parts)):
+            _open_up(own.joinpath(*parts[:depth]))
+        file = own / edit.file
+        if not file.is_file():
+            raise UserError(f"{edit.file}: there is no such file in {packages}")
+        text = edit.apply(file.read_text(encoding="utf-8"))
+        file.unlink()
+        file.write_text(text, encoding="utf-8")
+    return target
+
+
+def _link_entries(source: Path, target: Path) -> None:
+    for entry in source.iterdir():
+        if entry.name != "__pycache__":  # a mended file's would be written through the link
+            (target / entry.name).symlink_to(entry)
+
+
+def _open_up(folder: Path) -> None:
+    """Make a linked folder one of its own, of links to the entries."""
+    if folder.is_symlink():
+        source = folder.resolve()
+        folder.unlink()
+        folder.mkdir()
+        _link_entries(source, folder)

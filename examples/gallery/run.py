@@ -1,0 +1,347 @@
+"""One pair from its line to its verdicts: common.new, edits by hand, the checks, and the mends.
+
+What came of it is kept in the cache under a key of all that it depends on, so that a gallery that
+was stopped goes on where it was.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from common.check.steps import Step
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.report.terminal import place_of
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.files import write_text
+from common.system.frameworks import SIDES
+from common.system.hashes import file_sha256
+from common.system.processes import Child, environment
+from common.verdict.inside import SHAPE
+from common.verdict.row import SEVERITY, worst
+from examples.gallery import environments
+from examples.gallery.table import HERE, Edit, Finding, Line, sha256
+from step1_forward.check_step1 import STEP as FORWARD
+from step3_loss.check_step3 import STEP as LOSS
+from step4_backward.check_step4 import STEP as BACKWARD
+
+STEPS = (FORWARD, LOSS, BACKWARD)
+NEW = ("-m", "common.new")
+LONGEST = 300  # characters of a sentence that is kept
+END_OF_TABLE = "└"  # how the last line of a check's table begins
+
+
+@dataclass
+class Check:
+    """What one check of a pair came to."""
+
+    step: int
+    train: bool
+    status: int  # 0 aligned, 1 not, 2 could not be compared
+    verdict: str = "INVALID"
+    counts: dict[str, int] = field(default_factory=dict)
+    first: str = ""  # the first row that is not aligned
+    said: str = ""  # the check's own sentence, where it is not aligned
+    places: dict[str, str] = field(default_factory=dict)  # side -> file:line of that row
+    reshaped: str = ""  # the first value inside that has another shape, and
+    reshaped_places: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+@dataclass
+class Outcome:
+    """What one run of a pair came to, with its mends or without."""
+
+    said: str = ""  # why common.new ended badly
+    checks: list[Check] = field(default_factory=list)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    @property
+    def status(self) -> int:
+        """The worst exit status; 2 where there is no pair."""
+        return 2 if self.said else max((check.status for check in self.checks), default=2)
+
+    @property
+    def verdict(self) -> str:
+        """The worst verdict of all checks."""
+        return "INVALID" if self.said else worst(check.verdict for check in self.checks)
+
+
+@dataclass
+class Result:
+    """All that is kept of a pair."""
+
+    name: str
+    key: str
+    line: str
+    versions: dict[str, str]  # side -> package and version
+    by_hand: list[str]
+    why: str
+    as_published: Outcome
+    mended: Outcome | None = None  # None: nothing was to be mended
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """What every pair's run needs to know.
+
+    cache    where environments, pairs, logs and results are
+    threads  of each process
+    steps    those that are run
+    """
+
+    cache: Path
+    findings: tuple[Finding, ...] = ()
+    threads: int = 1
+    steps: tuple[int, ...] = tuple(step.number for step in STEPS)
+    children: set = field(default_factory=set)  # processes that run now
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def of(self, line: Line) -> list[Finding]:
+        """The findings about a pair."""
+        return [finding for finding in self.findings if line.name in finding.pairs]
+
+    def kept(self, line: Line) -> Result | None:
+        """What came of a pair, if nothing that it depends on has changed since.
+
+        What could not be compared is tried again: memory may have run out.
+        """
+        result = read_result(self.cache / "results" / f"{line.name}.json")
+        if result is None or result.key != self.key(line):
+            return None
+        outcomes = (result.as_published, result.mended or result.as_published)
+        return None if 2 in [outcome.status for outcome in outcomes] else result
+
+    def key(self, line: Line) -> str:
+        """A hash of all that a pair's result depends on."""
+        pins = {name: environments.place(name, self.cache).name for name in line.environments}
+        mends = [(finding.mends, finding.arguments) for finding in self.of(line)]
+        return sha256(line.words, line.by_hand, pins, mends, sorted(self.steps), sources())
+
+    def run(self, line: Line) -> Result:
+        """Run a pair, as published and with its mends, and keep what came of it."""
+        words = line.command(self.python_of)
+        result = Result(
+            name=line.name,
+            key=self.key(line),
+            line=shlex.join([line.name, *line.words]),
+            versions={side: _version(line, side) for side in SIDES},
+            by_hand=list(line.by_hand.kinds),
+            why=line.by_hand.why,
+            as_published=self._outcome(line, words, line.by_hand.edits, "as_published"),
+        )
+        found = self.of(line)
+        mends = [mend for finding in found for mend in finding.mends]
+        more = [word for finding in found for word in shlex.split(finding.arguments)]
+        if result.as_published.status != 0 and (mends or more):
+            words = self._with_mends(line, [*words, *more], mends)
+            own = [mend for mend in mends if mend.side == "pair"]
+            result.mended = self._outcome(line, words, (*line.by_hand.edits, *own), "mended")
+        write_result(self.cache / "results" / f"{line.name}.json", result)
+        return result
+
+    def stop(self) -> None:
+        """End what runs now, and start nothing more."""
+        self.stopping.set()
+        for child in list(self.children):
+            child.stop()
+
+    def python_of(self, name: str) -> str:
+        """The Python of an environment."""
+        return environments.python(environments.place(name, self.cache))
+
+    def _with_mends(self, line: Line, words: list[str], mends: Sequence[Edit]) -> list[str]:
+        """The words with Pythons whose packages are mended."""
+        for side in SIDES:
+            edits = [mend for mend in mends if mend.side == side]
+            if edits:
+                given = line.option(f"--{side}-python").strip("{}")
+                target = self.cache / "mended" / f"{line.name}-{side}"
+                folder = environments.mended(environments.place(given, self.cache), edits, target)
+                words = [*words, f"--{side}-python", environments.python(folder)]
+        return words
+
+    def _outcome(
+        self, line: Line, words: Sequence[str], edits: Sequence[Edit], label: str
+    ) -> Outcome:
+        """Set a pair up and check it; its files and logs stay in the cache."""
+        base = self.cache / "pairs" / line.name / label
+        shutil.rmtree(base, ignore_errors=True)
+        base.mkdir(parents=True)
+        outcome, pair = Outcome(), base / line.name
+        new = [*NEW, line.name, *words, "--no-check", "--folder", str(base)]
+        status, seconds, cpu_seconds = self._python(new, base / "new.log")
+        outcome.seconds, outcome.cpu_seconds = seconds, cpu_seconds
+        if not (pair / "case.py").is_file() or (status != 0 and not edits):
+            outcome.said = _last_words(base / "new.log") or f"common.new: status {status}"
+            return outcome
+        for edit in edits:
+            path = pair / edit.file
+            if not path.is_file():
+                raise UserError(f"{line.name}: an edit is of {edit.file}, which is not there")
+            path.write_text(edit.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
+        pythons = _pythons(words)
+        for step in STEPS:
+            if step.number in self.steps and all(check.status != 2 for check in outcome.checks):
+                outcome.checks.append(self._check(step, pair, pythons, base))
+        if all(check.status != 2 for check in outcome.checks):
+            first = self._check(FORWARD, pair, pythons, base, train=True)
+            outcome.checks.append(first)
+            other = first.status == 2 or _differs_in_train_mode(base / "train")
+            if BACKWARD.number in self.steps and other:
+                outcome.checks.append(self._check(BACKWARD, pair, pythons, base, train=True))
+        outcome.seconds += sum(check.seconds for check in outcome.checks)
+        outcome.cpu_seconds += sum(check.cpu_seconds for check in outcome.checks)
+        return outcome
+
+    def _check(
+        self, step: Step, pair: Path, pythons: Sequence[str], base: Path, train: bool = False
+    ) -> Check:
+        out = base / ("train" if train else "eval")
+        rows, log = out / f"step{step.number}.json", out / f"step{step.number}.log"
+        out.mkdir(exist_ok=True)
+        command = [step.check, "--model", str(pair), "--out", str(out), "--json", str(rows)]
+        command += ["--no-report", *pythons, *(["--train"] if train else [])]
+        status, seconds, cpu_seconds = self._python(command, log)
+        check = Check(step.number, train, status, seconds=seconds, cpu_seconds=cpu_seconds)
+        if status in (0, 1) and rows.is_file():
+            report = json.loads(rows.read_text())
+            verdicts = [row["verdict"] for row in report["rows"]]
+            check.verdict = report["verdict"]
+            check.counts = {name: verdicts.count(name) for name in SEVERITY if name in verdicts}
+            check.first = report["first_diverged"] or ""
+            if check.first:
+                folder = ResultFolder(out / step.name / pair.name)
+                check.places = _places(folder, step, check.first)
+                check.said = headline(log.read_text())
+                shapes = (row["key"] for row in report["rows"] if row["excuse"] == SHAPE)
+                check.reshaped = next(shapes, "")
+                if check.reshaped:
+                    check.reshaped_places = _places(folder, step, check.reshaped)
+        else:
+            check.status, check.said = 2, _last_words(log)
+        return check
+
+    def _python(self, words: Sequence[str], log: Path) -> tuple[int, float, float]:
+        """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds."""
+        if self.stopping.is_set():
+            raise InterruptedError("the gallery was stopped")
+        values = environment()
+        values["OMP_NUM_THREADS"] = str(self.threads)
+        began = time.monotonic()
+        with open(log, "w") as file:
+            child = Child([sys.executable, *words], values, cwd=ROOT, stdout=file, stderr=file)
+            self.children.add(child)
+            try:
+                _, status, usage = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
+            finally:
+                self.children.discard(child)
+                child.let_go()
+        if self.stopping.is_set():  # it did not end by itself
+            raise InterruptedError("the gallery was stopped")
+        seconds = time.monotonic() - began
+        return child.returncode, seconds, usage.ru_utime + usage.ru_stime
+
+
+def _pythons(words: Sequence[str]) -> list[str]:
+    """--torch-python and --paddle-python with the last value of each."""
+    found = dict(zip(words, words[1:], strict=False))
+    names = [f"--{side}-python" for side in SIDES]
+    return [word for name in names if name in found for word in (name, found[name])]
+
+
+def _version(line: Line, side: str) -> str:
+    """The package that a side's model is from, and its version."""
+    spec = line.option(f"--{side}")
+    name = line.option(f"--{side}-python").strip("{}")
+    pins = environments.versions(name) if name else {}
+    package = spec.partition(":")[0].partition(".")[0]
+    if spec == "paconvert":
+        package = "paconvert"
+    framework = {"torch": "torch", "paddle": "paddlepaddle"}[side]
+    same = {pin.lower().replace("-", "_"): pin for pin in pins}
+    names = [same.get(package.lower(), ""), framework]
+    told = [f"{pin} {pins[pin]}" for pin in dict.fromkeys(names) if pin in pins]
+    return ", ".join(told) or package
+
+
+def _differs_in_train_mode(folder: Path) -> bool:
+    """Whether train mode of step 1 was another function: it drew numbers, or has BatchNorms."""
+    sidecars = _sidecars(ResultFolder(next((folder / FORWARD.name).iterdir())), FORWARD)
+    drew = any(any(sidecar.draws.values()) for sidecar in sidecars.values())
+    classes = {name for sidecar in sidecars.values() for name in sidecar.classes.values()}
+    return drew or any(re.search("Dropout|BatchNorm", name) for name in classes)
+
+
+def _sidecars(folder: ResultFolder, step: Step) -> dict[str, Sidecar]:
+    return {side: read_sidecar(folder.log(step.judged[0], side)) or Sidecar() for side in SIDES}
+
+
+def _places(folder: ResultFolder, step: Step, key: str) -> dict[str, str]:
+    """Side -> the line that computed a row, from where the packages or the pair are."""
+    sidecars = _sidecars(folder, step)
+    return {side: _short(place_of(sidecars[side].places, key)) for side in SIDES}
+
+
+def _short(place: str) -> str:
+    """A place without the environment's or the cache's folder."""
+    place = place.rpartition("site-packages/")[2]
+    return re.sub(r".*/pairs/[^/]+/[^/]+/", "", place)
+
+
+def headline(printed: str) -> str:
+    """The first sentence that a red check prints behind its table, without step and name."""
+    lines = [line.strip() for line in printed.splitlines()]
+    last = max((i for i, line in enumerate(lines) if line.startswith(END_OF_TABLE)), default=-1)
+    told = next(filter(None, lines[last + 1 :]), "")
+    return re.sub(r"^step \d[^:]*: ", "", told)
+
+
+def _last_words(log: Path) -> str:
+    """The sentence that a program ended with."""
+    lines = [line.strip() for line in log.read_text().splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error: ")]
+    said = (errors or lines or [""])[-1].removeprefix("error: ")
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]} …"
+
+
+@cache
+def sources() -> str:
+    """A hash of the checkout's programs, but for what only writes pages."""
+    paths = [*ROOT.glob("common/**/*.py"), *ROOT.glob("step*/**/*.py"), *HERE.glob("*.py")]
+    names = sorted(str(path.relative_to(ROOT)) for path in paths if path != HERE / "page.py")
+    return sha256([(name, file_sha256(ROOT / name)) for name in names])
+
+
+def write_result(path: Path, result: Result) -> None:
+    """Keep a result, whole or not at all."""
+    write_text(path, json.dumps(dataclasses.asdict(result), indent=1) + "\n")
+
+
+def read_result(path: Path) -> Result | None:
+    """A result that was kept; None where there is none that this version can read."""
+    try:
+        content = json.loads(path.read_text())
+        content["as_published"] = _read_outcome(content["as_published"])
+        content["mended"] = content["mended"] and _read_outcome(content["mended"])
+        return Result(**content)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _read_outcome(content: Mapping) -> Outcome:
+    return Outcome(**{**content, "checks": [Check(**check) for check in content["checks"]]})

@@ -1,0 +1,241 @@
+"""examples/gallery: its files, its stored results against the findings, its pages, resuming."""
+
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from examples.gallery import __main__ as gallery
+from examples.gallery import environments, page, run
+from examples.gallery.run import Check, Gallery, Outcome, Result
+from examples.gallery.table import HERE, Edit, Finding, read_findings, read_lines
+
+LINES, FINDINGS = read_lines(), read_findings()
+RESULTS = [run.read_result(gallery.RESULTS / f"{line.name}.json") for line in LINES]
+STORED = [result for result in RESULTS if result is not None]
+
+
+def folder_with(tmp_path, **files):
+    for name, text in files.items():
+        path = tmp_path / name.replace("__", "/")
+        path = path.with_suffix(".toml" if "pairs" not in name else ".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def outcome(status, **more):
+    verdict = ("ROUNDING", "DIVERGED", "INVALID")[status]
+    first = {"first": "fc", "said": "it starts at fc", "reshaped": "pool"} if status == 1 else {}
+    return Outcome("", [Check(1, False, status, verdict, {verdict: 1}, **first)], 2.0, 3.0, **more)
+
+
+def result(name, status=0, **more):
+    return Result(name, "key", name, {"torch": "torch 1", "paddle": "p 1"}, [], "", outcome(status))
+
+
+# ---- the files -----------------------------------------------------------------------------------
+
+
+def test_a_line_has_what_the_last_star_says_behind_its_own(tmp_path):
+    folder = folder_with(
+        tmp_path,
+        pairs__vision="# x\n* --torch-python {tv} --input x=float32:2,3\na --torch t:A\n\n"
+        "* --seed 1\nb --torch t:B  # a comment\n",
+        by_hand__b='why = "names"\n[[edit]]\nfile = "case.py"\nnew = "RENAME = {}"\n',
+    )
+    first, second = read_lines(folder)
+    assert (first.name, first.family, first.environments) == ("a", "vision", ("tv",))
+    assert first.command(lambda name: f"/{name}/python")[:4] == [
+        *("--torch", "t:A", "--torch-python", "/tv/python")
+    ]
+    assert second.words == ("--torch", "t:B", "--seed", "1")
+    assert (first.by_hand.kinds, second.by_hand.kinds) == ((), ("RENAME",))
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"pairs__a": "n --torch x\nn --torch y\n"}, "a.txt:2: n is in a.txt already"),
+        ({"pairs__a": "../n --torch x\n"}, "a.txt:1: ../n: a name has letters"),
+        ({"pairs__a": "n 'x\n"}, "a.txt:1: No closing quotation"),
+        ({"pairs__a": "n x\n", "by_hand__m": 'why = "x"\n'}, "there is no pair m"),
+    ],
+)
+def test_a_bad_line_is_one_sentence(tmp_path, files, said):
+    with pytest.raises(UserError, match=said):
+        read_lines(folder_with(tmp_path, **files))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('kind = "theirs"\ncause = "x"', "has no pairs"),
+        ('pairs = ["a"]\nkind = "theirs"', "has no cause"),
+        ('pairs = ["a"]\nkind = "odd"\ncause = "x"', "kind is odd, not one of theirs"),
+        ('pairs = ["a"]\nkind = "ours"\ncase = "x"', "case is not known"),
+        ("pairs = [", "findings/f.toml: "),
+    ],
+)
+def test_a_finding_that_says_too_little_is_refused(tmp_path, text, said):
+    with pytest.raises(UserError, match=said):
+        read_findings(folder_with(tmp_path, findings__f=text))
+
+
+def test_an_environment_whose_packages_may_move_is_refused(tmp_path):
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "e.txt").write_text("numpy==2.0  # x\npillow>=3\n")
+    with pytest.raises(UserError, match="pillow>=3 is not pinned"):
+        environments.versions("e", tmp_path)
+
+
+def test_every_environment_that_is_named_is_pinned_whole():
+    for name in {name for line in LINES for name in line.environments}:
+        pins = environments.versions(name)
+        assert "numpy" in pins and {"torch", "paddlepaddle"} & set(pins), name
+
+
+# ---- what is stored ------------------------------------------------------------------------------
+
+
+def test_every_red_pair_has_a_finding_and_every_finding_a_pair():
+    assert page.without_a_cause(STORED, FINDINGS) == []
+    names = {line.name for line in LINES}
+    assert [f.name for f in FINDINGS if not set(f.pairs) <= names] == []
+
+
+def test_a_red_pair_without_a_finding_is_named():
+    found = [result("green"), result("red", 1), result("broken", 2), result("known", 1)]
+    finding = Finding("f", ("known",), "theirs", "x")
+    assert page.without_a_cause(found, [finding]) == ["red", "broken"]
+
+
+def test_what_was_mended_is_green():
+    mended = [one for one in STORED if one.mended is not None]
+    assert [(one.name, one.mended.verdict) for one in mended if one.mended.status != 0] == []
+
+
+def test_findings_say_where_and_have_their_program():
+    for finding in FINDINGS:
+        assert finding.cause.endswith("."), finding.name
+        if finding.kind == "theirs":
+            assert finding.torch and finding.paddle and finding.script.is_file(), finding.name
+        if finding.kind == "default":
+            assert finding.arguments or finding.mends, finding.name
+        if finding.kind == "ours":
+            file, _, name = finding.test.partition("::")
+            assert finding.commit and f"def {name}" in (ROOT / file).read_text(), finding.name
+
+
+@pytest.mark.parametrize("name", [f.name for f in FINDINGS if f.kind == "theirs" and not f.program])
+def test_a_program_shows_what_its_finding_says(name):
+    """Those that need the two frameworks alone."""
+    script = HERE / "findings" / f"{name}.py"
+    command = [sys.executable, "-P", "-W", "ignore", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stdout and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("template", list(page.PAGES))
+def test_the_pages_are_those_of_the_stored_results(template):
+    """`python -m examples.gallery --page` writes them."""
+    written = page.PAGES[template].read_text(encoding="utf-8")
+    assert written == page.render(template, LINES, STORED, FINDINGS)
+
+
+def test_a_page_counts_and_names_what_came_of_the_pairs(tmp_path):
+    text = "* --x 1\ngreen --torch a\nred --torch a\nbroken --torch a\n"
+    lines = read_lines(folder_with(tmp_path, pairs__family=text))
+    broken = replace(result("broken"), as_published=Outcome("no such class"), by_hand=["convert"])
+    red = replace(result("red", 1), mended=outcome(0))
+    mend = Edit("a/b.py", "x = 2", "x = 1", "paddle")
+    finding = Finding("f", ("red",), "theirs", "A <b>.", "t: 1", "p: 2", mends=(mend,))
+    told = page.render("page.md.j2", lines, [result("green"), red, broken], [finding])
+    assert "3 pairs: 1 aligned, 1 not aligned, 1 that could not be compared" in told
+    assert "2 of 3 needed nothing by hand" in told and "broken needed convert" in told
+    assert "| `red` | **DIVERGED** |" in told and "**A <b>.**" in told
+    assert "value of another shape: `pool`" in told
+    assert "With this change: step 1 ROUNDING." in told and "Not looked into yet" in told
+    html = page.render("page.html.j2", lines, [result("green"), red, broken], [finding])
+    assert "A &lt;b&gt;." in html and "- x = 1" in html and "+ x = 2" in html
+
+
+# ---- running -------------------------------------------------------------------------------------
+
+
+def test_a_gallery_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    lines = read_lines(folder_with(tmp_path, pairs__f="a --torch x\nb --torch x\nc --torch x\n"))
+    monkeypatch.setattr(gallery, "RESULTS", tmp_path / "stored")
+    ran = []
+
+    def outcome_of(self, line, *_):
+        ran.append(line.name)
+        if line.name == "b" and len(ran) < 3:
+            raise KeyboardInterrupt
+        return outcome(0)
+
+    monkeypatch.setattr(Gallery, "_outcome", outcome_of)
+    with pytest.raises(KeyboardInterrupt):
+        gallery.run_all(Gallery(tmp_path / "cache"), lines, 1)
+    gallery.run_all(Gallery(tmp_path / "cache"), lines, 1)
+    assert sorted(ran) == ["a", "b", "b", "c"] and len(gallery.stored(lines)) == 3
+    changed = [replace(lines[0], words=("--torch", "y")), *lines[1:]]
+    gallery.run_all(Gallery(tmp_path / "cache"), changed, 1)
+    assert ran[4:] == ["a"]
+
+
+def test_a_gallery_that_is_stopped_starts_nothing_more(tmp_path):
+    one = Gallery(tmp_path)
+    late = threading.Timer(0.5, one.stop)
+    late.start()
+    with pytest.raises(InterruptedError):
+        one._python(["-c", "import time; time.sleep(60)"], tmp_path / "log")
+    with pytest.raises(InterruptedError):
+        one._python(["-c", ""], tmp_path / "log")
+    assert not one.children
+
+
+def test_a_mend_is_tried_where_its_pair_is_red_and_nowhere_else(tmp_path, monkeypatch):
+    lines = read_lines(folder_with(tmp_path, pairs__f="a --torch x\nb --torch x\n"))
+    finding = Finding("f", ("a", "b"), "default", "x", arguments="--paddle-set e=1")
+
+    def outcome_of(self, line, words, edits, label):
+        return outcome(1 if line.name == "a" and "e=1" not in words else 0)
+
+    monkeypatch.setattr(Gallery, "_outcome", outcome_of)
+    a, b = (Gallery(tmp_path, (finding,)).run(line) for line in lines)
+    assert (a.as_published.status, a.mended.status, b.mended) == (1, 0, None)
+    assert run.read_result(tmp_path / "results" / "a.json") == a
+
+
+def test_a_mended_environment_is_a_copy(tmp_path):
+    import venv
+
+    venv.EnvBuilder(with_pip=False).create(tmp_path / "env")
+    package = next((tmp_path / "env").glob("lib/python*/site-packages")) / "peer" / "models"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("from peer.models import net, other")
+    (package / "net.py").write_text("WIDTH = 1\n")
+    (package / "other.py").write_text("WIDTH = 5\n")
+    edit = Edit("peer/models/net.py", "WIDTH = 2", "WIDTH = 1", "paddle")
+    environments.mended(tmp_path / "env", [edit], tmp_path / "mended")
+    code = "from peer.models import net, other; print(net.WIDTH, other.WIDTH)"
+
+    def said(folder):
+        command = [environments.python(tmp_path / folder), "-c", code]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+    assert [said("env"), said("mended"), said("env")] == ["1 5", "2 5", "1 5"]
+    with pytest.raises(UserError, match="peer/models/net.py: the text to be changed is not there"):
+        edit = replace(edit, old="HEIGHT = 1")
+        environments.mended(tmp_path / "env", [edit], tmp_path / "mended")
+
+
+def test_the_command_refuses_a_pair_that_it_does_not_have(capsys):
+    assert gallery.main(["--only", "resnet_18"]) == 2
+    assert "the gallery has no resnet_18; did you mean resnet18" in capsys.readouterr().err
