@@ -1,6 +1,7 @@
 """The certificate of conversion: the Paddle model holds the torch model's weights, all of them.
 
     python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
+        [--round-trip]
 
 Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
 what is done to the values (transposed, rows of a fused weight, convert), further names of the same
@@ -13,6 +14,10 @@ tensor, and what was found:
 Below it stands what one side alone has, or ties alone.  Weights are `stirred` unless --weights says
 otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and swapped ones
 would not show.
+
+--round-trip: where the libraries' own loaders carry the weights (case.py's `load`), what the Paddle
+library has read it saves too, in the reference's format, and the reference must read its own bits
+out of that; and the other way round, Paddle, torch, Paddle.  Both ways are proven by marks.
 
 Exit status: 0 certified, 1 not, 2 it could not be found out.
 """
@@ -40,13 +45,14 @@ from common.check.guard import guarded
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
-from common.pair.request import RunRequest
+from common.pair.request import ROUND_TRIP, RunRequest
 from common.pair.twin_process import Failure, TwinProcess
 from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
+from common.system.json_file import load_json
 from common.verdict.folder import judge_folder
 from common.verdict.row import HARMLESS, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
@@ -80,7 +86,7 @@ class Certificate:
     @property
     def exit_code(self) -> int:
         """0 certified, 1 not; no entry at all is 2."""
-        if not self.rows and not self.only_torch and not self.only_paddle:
+        if not (self.rows or self.only_torch or self.only_paddle or self.problems):
             return 2
         return 1 if self.problems or self.only_torch or self.only_paddle else 0
 
@@ -109,12 +115,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default="stirred",
         help="stirred (default), trained-like or a checkpoint: --weights checkpoints/reformer",
     )
+    parser.add_argument(
+        "--round-trip",
+        action="store_true",
+        help="both ways through the libraries' own files: --round-trip",
+    )
     options = parser.take("torch-python", "paddle-python", "json", "debug").parse_args(arguments)
     run = RunRequest(
         preset=options.preset, device=options.device, seed=options.seed, weights=options.weights
     )
     pythons = {"torch": options.torch_python, "paddle": options.paddle_python}
-    return guarded(options.debug, lambda: _certify(options.model, run, pythons, options.json))
+    return guarded(
+        options.debug,
+        lambda: _certify(options.model, run, pythons, options.json, options.round_trip),
+    )
 
 
 def _certify(
@@ -122,13 +136,14 @@ def _certify(
     run: RunRequest,
     pythons: Mapping[str, str | None],
     json_path: Path | None,
+    round_trip: bool,
 ) -> int:
     pairs = load_pairs(models or ["all"])
     for pair in pairs:
         pair.config(run.preset)
     folder = tempfile.TemporaryDirectory(prefix="certificate-")
     with folder as name, report.progress() as on_progress:
-        certificates = certify(pairs, run, pythons, Path(name), on_progress)
+        certificates = certify(pairs, run, pythons, Path(name), on_progress, round_trip)
     for certificate in certificates:
         show(certificate)
     if json_path:
@@ -138,13 +153,19 @@ def _certify(
 
 
 def certify(
-    pairs: list[Pair], run: RunRequest, pythons: Mapping[str, str | None], work: Path, on_progress
+    pairs: list[Pair],
+    run: RunRequest,
+    pythons: Mapping[str, str | None],
+    work: Path,
+    on_progress,
+    round_trip: bool = False,
 ) -> list[Certificate]:
     """Run step 1 of both sides for the pairs, into `work`, and certify each.
 
     run          the request to both sides, but for the model
     pythons      side -> the Python that the user named for it, or None
     on_progress  called with what is running
+    round_trip   also go both ways through the libraries' own files
     Raises UserError where a side fails for another reason than that the weights do not match.
     """
     pythons = {side: interpreter(side, pythons[side]) for side in SIDES}
@@ -154,7 +175,8 @@ def certify(
             read = prepare(pair, run.weights, run.preset, False, pythons, work)
             pairs[i], checkpoints[pair.name] = read
         run = replace(run, published=str(work / FOLDER))
-    run = replace(run, certify=True, progress=True)
+    keep = "all" if round_trip else run.keep  # the folders of large models are read again
+    run = replace(run, certify=True, progress=True, keep=keep)
     with _started("torch", pythons, run, on_progress) as torch:
         errors = _ask(torch, pairs, run, work)
     certificates = []
@@ -175,10 +197,51 @@ def certify(
                 off.append(pair)
         for exact in (False, True):  # without these, less is explained
             _ask(paddle, off, replace(run, single_step=True, exact=exact), work)
+        if round_trip:
+            loaded = [pair for pair in pairs if pair.name not in errors]
+            _go_both_ways(paddle, loaded, pythons, run, work, on_progress)
     for pair, certificate in zip(pairs, certificates, strict=True):
         if pair.name not in errors:
             _read_logs(certificate, work / pair.name)
+            if round_trip:
+                _read_round_trip(certificate, work / pair.name)
     return certificates
+
+
+def _go_both_ways(
+    paddle: TwinProcess,
+    pairs: list[Pair],
+    pythons: Mapping[str, str],
+    run: RunRequest,
+    work: Path,
+    on_progress,
+) -> None:
+    """Let the sides save and read by turns; raises UserError where one cannot."""
+
+    def ask(twin: TwinProcess, part: str) -> None:
+        for name, failure in _ask(twin, pairs, replace(run, round_trip=part), work).items():
+            raise UserError(f"{name}: {failure.sentence}")
+
+    ask(paddle, "save")
+    with _started("torch", pythons, run, on_progress) as torch:
+        ask(torch, "read")
+    ask(paddle, "compare")
+
+
+def _read_round_trip(certificate: Certificate, folder: Path) -> None:
+    """Take over what the sides found on both ways."""
+    whole = True
+    for part in ROUND_TRIP:
+        found = load_json(ResultFolder(folder).round_trip(part))
+        certificate.problems += found["problems"]
+        for note in found["notes"]:
+            _add(certificate.notes, note)
+        whole &= not found["problems"]
+    if whole:
+        certificate.notes.append(
+            "round trip: the Paddle side's folder gives the reference its own bits, and the "
+            "reference's gives the Paddle side its own"
+        )
 
 
 def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:

@@ -34,8 +34,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from common.check.command_line import check
 from common.check.flags import Parser
 from common.check.guard import guarded
@@ -43,16 +41,11 @@ from common.check.options import CheckOptions
 from common.pair.pairs import built_in_models
 from common.pair.request import RunRequest
 from common.report import terminal as report
-from common.setup.described import describe
-from common.setup.inputs import Input, parse_inputs
-from common.setup.loss import choose_loss
-from common.setup.outputs import match_outputs
-from common.setup.own_files import linked, make_links, places_of, replace_links
-from common.setup.propose import of_pair
-from common.setup.record import read_record, words_of, write_pair
-from common.setup.remarks import remarks, shown_proofs
-from common.setup.spec import Arguments, Spec, parse_spec, read_arguments
-from common.setup.thin import Plan, case_text, inputs_text, model_text
+from common.setup.inputs import parse_inputs
+from common.setup.own_files import replace_links
+from common.setup.pair import PACONVERT, Asked, make_pair
+from common.setup.record import RECORD, read_record, words_of, write_pair
+from common.setup.spec import Spec, parse_spec, read_arguments
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -75,10 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(__doc__, "python -m common.new")
     parser.add_argument("name", metavar="NAME", help="of the folder, and of the model in the logs")
     several = {"action": "extend", "nargs": "+", "default": []}
-    for side, said in zip(SIDES, ("the reference", "the port"), strict=True):
-        parser.add_argument(
-            f"--{side}", metavar="SPEC", help=f"{said}: --{side} package.module:Class"
-        )
+    parser.add_argument(
+        "--torch", metavar="SPEC", help="the reference: --torch torchvision.models:resnet18"
+    )
+    parser.add_argument(
+        "--paddle",
+        metavar="SPEC|paconvert",
+        help="the port, or PaConvert's translation of the reference: --paddle port.py:Net",
+    )
     parser.add_argument(
         "--input",
         metavar="NAME=KIND:SHAPE[:LIMIT]",
@@ -111,6 +108,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--loader",
         action="store_true",
         help="each side reads its weights with its library's own from_pretrained: --loader",
+    )
+    parser.add_argument(
+        "--paconvert-python",
+        metavar="PATH",
+        help="the Python that has PaConvert, by default what `make paconvert` installs",
     )
     parser.take("seed", "torch-python", "paddle-python")
     parser.add_argument(
@@ -161,10 +163,47 @@ def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespac
 
 def _of_two(given: argparse.Namespace) -> int:
     """Set up a pair of two models; returns the exit status of its check."""
+    asked = _asked(given)
+    words = words_of(given)
+    target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
+    former = read_record(target)["texts"] if given.update else None
+    with _work_beside(target) as work, report.progress() as on_progress:
+        made = make_pair(asked, work, target, given.update, on_progress)
+        if given.update:
+            replace_links(work, target)
+        kept = write_pair(target if given.update else work, made.texts, words, former)
+        if not given.update:
+            _put(work, target)
+    report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(made.texts)}")
+    for line in [*(f"{target / name}: kept as you have edited it" for name in kept), *made.lines]:
+        report.say("  " + line.replace(str(work), str(target)))
+    options = "".join(f" --{s}-python {shlex.quote(p)}" for s, p in asked.chosen.items() if p)
+    model = shlex.quote(str(target))
+    if made.problem:
+        raise UserError(
+            f"{made.problem.replace(str(work), str(target))}: python -m common.new {given.name} "
+            f"--update{_in(given.folder)}"
+        )
+    if given.no_check:
+        report.say(f"  python step1_forward/check_step1.py --model {model}{options}")
+        return 0
+    return _check(target, given, asked.chosen)
+
+
+def _asked(given: argparse.Namespace) -> Asked:
+    """What the command line asks for; raises UserError where that is not clear."""
     for side in SIDES:
         if not getattr(given, side):
             raise UserError(f"--{side} is missing: name the model of both sides")
-    specs = {side: parse_spec(f"--{side}", getattr(given, side)) for side in SIDES}
+    specs: dict[str, Spec | None] = {"torch": parse_spec("--torch", given.torch), "paddle": None}
+    if given.paddle != PACONVERT:
+        specs["paddle"] = parse_spec("--paddle", given.paddle)
+        if given.paconvert_python:
+            raise UserError(f"--paconvert-python: of use with --paddle {PACONVERT} alone")
+    elif given.paddle_config:
+        raise UserError(
+            "--paddle-config: PaConvert's translation has none of its own; leave it out"
+        )
     configs = {}
     for side in SIDES:
         text = getattr(given, f"{side}_config")
@@ -173,71 +212,22 @@ def _of_two(given: argparse.Namespace) -> int:
     if not inputs:
         raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
     sets = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
-    asked = read_arguments(given.config, sets)
-    target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
-    words = words_of(given)
-    former = read_record(target)["texts"] if given.update else {}
     chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
-    pythons = {side: interpreter(side, chosen[side]) for side in SIDES}
-    with _work_beside(target) as work:
-        plan = _planned(specs, configs, asked, inputs, pythons, given.seed)
-        for side in SIDES:
-            place = plan.places[side]
-            make_links(linked(specs[side]), work / place, target / place)
-        texts = {"case.py": case_text(plan, {}, "")}
-        texts |= {f"{side}_model.py": model_text(plan, side) for side in SIDES}
-        write_pair(work, texts, words, {})
-        proposal = of_pair(work, *chosen.values(), given.seed)
-        unnamed = dict(texts)
-        texts["case.py"] = case_text(plan, proposal.rename, proposal.convert, given.loader)
-        if given.update:
-            replace_links(work, target)
-            kept = write_pair(target, texts, words, former)
-        else:
-            kept = write_pair(work, texts, words, unnamed)
-            _put(work, target)
-    report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(texts)}")
-    for line in [
-        *(f"{target / name}: kept as you have edited it" for name in kept),
-        *remarks(plan),
-        *shown_proofs(proposal.proofs),
-        *proposal.open,
-    ]:
-        report.say(f"  {line}")
-    if given.no_check:
-        model = shlex.quote(str(target))
-        report.say(f"  python step1_forward/check_step1.py --model {model}{_options(chosen)}")
-        return 0
-    return _check(target, given, chosen)
+    return Asked(
+        specs,
+        configs,
+        read_arguments(given.config, sets),
+        inputs,
+        chosen,
+        {side: interpreter(side, chosen[side]) for side in SIDES},
+        given.seed,
+        given.loader,
+        given.paconvert_python,
+    )
 
 
-def _planned(
-    specs: Mapping[str, Spec],
-    configs: Mapping[str, Spec | None],
-    asked: Arguments,
-    inputs: Sequence[Input],
-    pythons: Mapping[str, str],
-    seed: int,
-) -> Plan:
-    """What the pair's files are to say."""
-    arrays = _drawn(inputs, asked.shared, seed)
-    with (
-        tempfile.TemporaryDirectory(prefix="new-") as work,
-        report.progress() as on_progress,
-    ):
-        sides = describe(
-            specs, configs, asked, inputs, arrays, pythons, Path(work), seed, on_progress
-        )
-    matched = match_outputs(sides["torch"], sides["paddle"])
-    loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
-    return Plan(asked.shared, asked.own, inputs, sides, matched, loss, places_of(specs))
-
-
-def _drawn(inputs: Sequence[Input], config: Mapping, seed: int) -> dict[str, np.ndarray]:
-    """The inputs' values, drawn by the very text that case.py gets."""
-    names: dict[str, object] = {"np": np}
-    exec(inputs_text(None, inputs, config), names)
-    return names["make_inputs"](config, seed)
+def _in(folder: Path) -> str:
+    return "" if folder == Path() else f" --folder {shlex.quote(str(folder))}"
 
 
 def _check(target: Path, given: argparse.Namespace, chosen: Mapping[str, str | None]) -> int:
@@ -254,10 +244,6 @@ def _check(target: Path, given: argparse.Namespace, chosen: Mapping[str, str | N
         typed=tuple(typed),
     )
     return check(step, options, None, [word for _, words in typed for word in words])
-
-
-def _options(chosen: Mapping[str, str | None]) -> str:
-    return "".join(f" --{s}-python {shlex.quote(p)}" for s, p in chosen.items() if p)
 
 
 def lay_out(name: str, folder: Path) -> Path:
@@ -283,7 +269,8 @@ def _free_place(name: str, folder: Path) -> Path:
         raise UserError(f"{name}: this name is taken (all, {known}) or starts with '-'")
     target = folder / name
     if target.exists() or target.is_symlink():
-        raise UserError(f"{target}: there already; take another name, or remove it yourself")
+        again = "set it up again with --update, " if (target / RECORD).is_file() else ""
+        raise UserError(f"{target}: there already; {again}take another name, or remove it yourself")
     return target
 
 

@@ -16,8 +16,10 @@ MODELS = "common/models"
 SMALL_CNN = "tests/pairs/small_cnn"
 TEXT_CLASSIFIER = "examples/text_classifier"
 USERS = "faults/users/pairs"
+CASTS = "faults/pairs/casts"
 
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
+UNNAMED = "main"  # what --case calls a case whose keys begin with no name
 
 # What faults are about, in the order of the table and the picture.
 AREAS = (
@@ -56,7 +58,8 @@ class Fault:
                check's sentence
     refused    the check must say that it cannot compare (exit status 2) instead of 1
     arguments  further options of the check
-    passes     earlier steps that cannot see the fault, and so must stay green
+    passes     earlier steps that cannot see the fault, and so must stay green in its case, or in
+               the model's first where it is in none
     after      (log folder, another run's log folder) -> None: what is done to the logs of a correct
                run before they are judged again with --compare-only; the patch is applied then too
     area       one of AREAS
@@ -86,9 +89,12 @@ class Fault:
     @property
     def case(self) -> str:
         """The case that its origin is in, which is all that has to run; "" where more has to."""
-        case = self.origin.partition("/")[0]
-        one_will_do = self.step in STEPS_WITH_CASES and not self.refused
-        return case if one_will_do and case in _cases(self.model) else ""
+        if self.step not in STEPS_WITH_CASES or self.refused or "--case" in self.arguments:
+            return ""
+        case, cases = self.origin.partition("/")[0], cases_of(self.model)
+        if case in cases:
+            return case
+        return UNNAMED if UNNAMED in cases else ""
 
     def planted(self, text: str) -> str:
         """The file's text with the fault; raises ValueError unless `old` occurs exactly once."""
@@ -104,10 +110,10 @@ class Fault:
 
 
 @cache
-def _cases(model: str) -> frozenset[str]:
-    """The names of a model's cases."""
+def cases_of(model: str) -> tuple[str, ...]:
+    """The names of a model's cases, as --case takes them."""
     pair = load_pair(str(ROOT / model) if "/" in model else model)
-    return frozenset(case.name for case in pair.cases("default")) - {""}
+    return tuple(case.name or UNNAMED for case in pair.cases("default"))
 
 
 def in_model(model: str, step: int = 1):

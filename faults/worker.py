@@ -11,7 +11,7 @@ from common.logs.sidecar import read_sidecar
 from faults import peers
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
-from faults.fault import SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault
+from faults.fault import CASTS, SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault, cases_of
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
@@ -20,7 +20,7 @@ JUDGED = STEMS | {5: "train_first"}
 LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
 # Torch's logs of the correct run are used again; reprod_log is asked by faults.peers.
 QUICK = ("--reuse", "torch", "--no-report")
-PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS)
+PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS, CASTS)
 SHOWN_ORIGINS = 8
 # One fault a step is always judged by processes that nothing was forked from.
 COLD = {
@@ -105,7 +105,8 @@ class Worker:
             folder = self.logs(check)
             with _Planted(self.checkout, fault):
                 for step in fault.passes:
-                    done, _ = self.run(Check(step, fault.model))
+                    case = fault.case or cases_of(fault.model)[0]
+                    done, _ = self.run(Check(step, fault.model, ("--case", case)))
                     earlier[str(step)] = done.returncode
                 done, told = self.run(check)
             # A check that could not compare leaves the former logs, which say nothing of this one.

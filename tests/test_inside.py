@@ -89,6 +89,21 @@ def test_strict_makes_it_fail_and_the_workbench_s_own_pairs_always_are(logs, how
     assert rows["attention"].verdict == "DIVERGED" and judgement.exit_code == 1
 
 
+@pytest.mark.parametrize("off", [False, True])
+def test_the_same_integers_in_another_type_are_no_origin(tmp_path, off):
+    """A mask of int64 here and of int8 there, whether or not something else is off."""
+    logs, mask = Logs(tmp_path), np.array([[1, 1, 0], [1, 0, 0]])
+    logs.inside("attention:in/mask", VALUES)
+    logs.rows["attention:in/mask"] = (mask, mask.astype(np.int8)) * 2
+    logs.inside("attention", VALUES, VALUES * (1.1 if off else 1.0))
+    logs.decides("logits", VALUES[:, 0], VALUES[:, 0] * (1.1 if off else 1.0))
+    rows, judgement = logs.judge()
+    assert rows["attention:in/mask"].verdict == "INSIDE"
+    assert judgement.exit_code == off
+    logs.rows["attention:in/mask"] = (mask, (1 - mask).astype(np.int8)) * 2
+    assert logs.judge()[0]["attention:in/mask"].verdict == ("INVALID" if off else "INSIDE")
+
+
 def test_where_an_output_is_off_a_value_inside_names_the_origin(logs):
     logs.rows = {}
     logs.inside("mask:in/0", VALUES, VALUES[:, :2])

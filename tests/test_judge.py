@@ -8,6 +8,7 @@ import pytest
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.verdict.judge import judge_logs
+from common.verdict.row import exit_code
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.standard_normal((4, 6))
@@ -260,6 +261,30 @@ def test_what_a_port_adds_to_an_operators_constant_fails(logs, left):
     logs.entries = {**GAT, "inexact": {"conv": {"selu": 3e-8}}}
     logs.add("conv", pair(VALUES, 5e-8), VALUES * (1 + 5e-8), VALUES * (1 + left))
     assert logs.judge()["conv"].verdict == "DIVERGED"
+
+
+def test_a_constant_brings_no_nan(logs):
+    """DeBERTa-v2 of PaddleNLP 2.8.1: a softmax of nothing but -inf, behind it a norm's constant."""
+    logs.entries = {
+        "classes": {"softmax:in/0": "Dropout", "softmax": "Dropout", "norm": "LayerNorm"},
+        "inexact": {"norm": {"layer_norm": 3e-7}},
+    }
+
+    def with_nan(values):
+        return np.where(np.arange(len(values))[:, None] == 0, np.nan, values)
+
+    def spoilt(values):
+        ref32, cand32, ref64, cand64 = pair(values, 5e-7)
+        return ref32, with_nan(cand32), ref64, with_nan(cand64)
+
+    logs.add("softmax:in/0", spoilt(VALUES), with_nan(VALUES), with_nan(VALUES))
+    logs.add("softmax", spoilt(VALUES))
+    logs.add("norm", spoilt(VALUES), VALUES * (1 + 5e-7))
+    logs.add("logits", spoilt(VALUES))
+    rows = logs.judge()
+    assert rows["norm"].verdict == "CONSTANT" and rows["logits"].verdict == "CARRIED"
+    assert rows["softmax:in/0"].verdict == "INVALID" and rows["softmax:in/0"].origin
+    assert exit_code(row.verdict for row in rows.values()) == 1
 
 
 def test_the_clip_at_64_is_the_frameworks_however_large(logs):

@@ -97,3 +97,77 @@ def test_a_planted_fault_is_named(checkout, tmp_path, name):
     assert report["first_diverged"] in origins
     sidecar = next(checkout.root.rglob("llama/forward_all_paddle.json"))
     assert file in json.loads(sidecar.read_text())["places"][report["first_diverged"]]
+
+
+LOADER = """
+
+load = "from_pretrained"
+"""
+# What PaddleFormers' table of a loader says, what is planted, and the words that name it.  A weight
+# that is taken for two loses its own place.
+LOADER_FAULTS = {
+    "o_proj not transposed": (
+        "o_proj.weight^T",
+        "o_proj.weight",
+        "o_proj.weight as torch has it, not transposed",
+    ),
+    "k for v": (
+        "v_proj.weight^T",
+        "k_proj.weight^T",
+        "k_proj.weight of the loaded model: all 512 elements are left at their initial values",
+    ),
+    "gate for up": (
+        "mlp.up_proj.weight^T",
+        "mlp.gate_proj.weight^T",
+        "gate_proj.weight of the loaded model: all 1,536 elements are left at their initial values",
+    ),
+    "half": (
+        "model.norm.weight -> model.norm.weight",
+        "model.norm.weight -> model.norm.weight, dtype='float16'",
+        "are rounded to float16 on the way",
+    ),
+}
+PLANTED = """
+
+from paddleformers.transformers import LlamaForCausalLM
+
+table = LlamaForCausalLM._gen_aoa_config.__func__
+
+
+@classmethod
+def wrong(cls, config):
+    statements = table(cls, config)["aoa_statements"]
+    changed = [text.replace({old!r}, {new!r}, 1) for text in statements]
+    assert changed != statements
+    return {{"aoa_statements": changed}}
+
+
+LlamaForCausalLM._gen_aoa_config = wrong
+"""
+
+
+def loaded_pair(folder, planted=""):
+    """The example with its libraries' own loaders as the carrier."""
+    shutil.copytree(EXAMPLE, folder)
+    for name, text in (("case.py", LOADER), ("paddle_model.py", planted)):
+        path = folder / name
+        path.write_text(path.read_text() + text)
+    return folder
+
+
+@pytest.mark.parametrize("preset", ["default", "tied", "phi3"])
+def test_their_own_loaders_carry_the_weights(checkout, tmp_path, preset):
+    folder = loaded_pair(tmp_path / "llama")
+    done, report = judged(checkout, 1, folder, "--preset", preset)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "every marked element where it belongs" in done.stdout
+    assert any(row["key"].startswith("stirred/") for row in report["rows"])
+
+
+@pytest.mark.parametrize("name", LOADER_FAULTS)
+def test_a_fault_planted_in_their_loader_is_named(checkout, tmp_path, name):
+    old, new, words = LOADER_FAULTS[name]
+    folder = loaded_pair(tmp_path / "llama", PLANTED.format(old=old, new=new))
+    done, _ = judged(checkout, 1, folder)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in done.stderr

@@ -67,6 +67,7 @@ SAMPLES = {
     "rates": {"main": {"sgd": {"factor": 0.1, "because": "the loss goes from 2 to inf"}}},
     "given_gradients": {"main": {"values": 2000000, "setups": ["adam"]}},
     "steps_per_epoch": {"main": 11},
+    "computed": {"block": {"rsqrt float32": 2}},
     "inexact": {"": {"selu": 3e-8}},
     "sums": {"network.fc": [2, 8192]},
     "outputs": {"main": ["logits", "states/0"]},

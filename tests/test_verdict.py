@@ -404,6 +404,20 @@ def test_a_tail_of_which_nothing_is_left():
     assert judge_tensor("k", zero, zero, t64, t64 + 1e-14, fed_scale=8.0).verdict == "DIVERGED"
 
 
+def zero_in_exact_arithmetic(gap, **known):
+    """A batch norm's running mean behind another: float32's noise is small, float64's is not."""
+    t64 = 8e-17 * normal(30)
+    t32, p32 = (1e-9 * normal(30, seed=seed).astype(np.float32) for seed in (2, 3))
+    return judge_tensor("k", t32, p32, t64, t64 + gap * normal(30, seed=1), **known)
+
+
+def test_a_forward_tensor_that_is_zero_in_exact_arithmetic():
+    """It may have float64's rounding of what it was computed from, and no more."""
+    assert zero_in_exact_arithmetic(3e-16).verdict == "DIVERGED"
+    assert zero_in_exact_arithmetic(3e-16, fed_scale=1.0).verdict == "ROUNDING"
+    assert zero_in_exact_arithmetic(1e-14, fed_scale=1.0).verdict == "DIVERGED"
+
+
 def test_a_margin_is_judged_by_the_size_of_the_scores():
     t64 = 1e-9 * np.abs(normal(30))
     arrays = [t64.astype(np.float32), (t64 + 6e-8).astype(np.float32), t64, t64 + 2e-16]
@@ -492,6 +506,7 @@ EXCUSED = {
     "kind floor": lambda: zero_on_one_side(noise32=0.0),
     "kind floor, zero gradient": zero_on_one_side,
     "fed floor": lambda: tail(8.0),
+    "zero": lambda: zero_in_exact_arithmetic(3e-16, fed_scale=1.0),
     "long sum": lambda: noisy(3e-5, longest_sum=200_000),
     "optimizer": lambda: noisy(4e-6, optimizer="weight"),
     "optimizer, moment2": lambda: noisy(4.5e-5, optimizer="moment2"),

@@ -143,7 +143,7 @@ def has_ended(pid):
 def test_a_twin_sees_what_it_would_see_in_a_process_of_its_own(
     interpreters, program, tmp_path, side
 ):
-    module = program(side, PROBE.replace("SIDE", side))
+    module = program(side, PROBE.replace("SIDE", ", ".join(warm.IMPORTS[side])))
     cold, forked = (seen(p, module, tmp_path) for p in (sys.executable, interpreters.python))
     assert cold.pop("parent") == os.getpid() != forked.pop("parent")
     assert set(forked.pop("modules")) <= set(cold.pop("modules"))

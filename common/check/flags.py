@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from common.logs.pickle_machine import printable
-from common.pair.request import KEEP, RunRequest
+from common.pair.request import DTYPES, KEEP, RunRequest
 from common.system.words import did_you_mean
 
 
@@ -59,6 +59,11 @@ _FLAGS = {
     ),
     "device": _flag(
         "where both sides compute: --device gpu", choices=("cpu", "gpu"), default="cpu"
+    ),
+    "dtype": _flag(
+        "the precision to judge; half precision by the reference's own error: --dtype bfloat16",
+        choices=DTYPES,
+        default=RunRequest.dtype,
     ),
     "seed": _flag("of inputs, weights and dropout: --seed 1", type=natural, default=0, metavar="N"),
     "weights": _flag(
@@ -159,6 +164,7 @@ OF_EVERY_CHECK = (
 )
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")
 OF_CASES = ("case", "train", "probe")  # steps 1, 3 and 4
+OF_HALF = ("dtype",)  # steps 1, 3 and 4
 OF_PROBES = ("no-probe",)  # steps 1 and 4, which look inside unless told otherwise
 OF_DATA = ("data", "tokenizer")  # steps 2 and 5
 OF_OPTIMIZERS = ("given-gradients-above",)  # step 4
@@ -171,7 +177,7 @@ OF_JUDGING = (
     *("json", "no-report", "debug"),
 )
 HELP = "help"  # as a value: lists what the option takes
-LISTED = ("model", "preset", "case", "device", "transplant", "reuse", "keep", "allow")
+LISTED = ("model", "preset", "case", "device", "dtype", "transplant", "reuse", "keep", "allow")
 
 
 class Parser(argparse.ArgumentParser):

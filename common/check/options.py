@@ -8,6 +8,7 @@ from pathlib import Path
 
 from common.check.flags import (
     OF_CASES,
+    OF_HALF,
     OF_JUDGING,
     OF_OPTIMIZERS,
     OF_PROBES,
@@ -61,7 +62,7 @@ class CheckOptions:
 
     def taken_by(self, flags: Sequence[str]) -> "CheckOptions":
         """The same for a step that takes these options: what it does not take is as by default."""
-        own = (*OF_CASES, *OF_PROBES, *OF_TRAINING, *OF_OPTIMIZERS)
+        own = (*OF_CASES, *OF_HALF, *OF_PROBES, *OF_TRAINING, *OF_OPTIMIZERS)
         fields = {f.name: f.default for f in dataclasses.fields(RunRequest)}
         plural = {"case": "cases", "probe": "probes"}
         names = [plural.get(name, name) for name in own if name not in flags]

@@ -7,6 +7,7 @@ where that is what is wrong.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,8 @@ WORSE = 1.5  # where it is none: its values mean something else on the other sid
 def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: Judgement) -> None:
     """Make INSIDE the origins that show to be none, till the first that shows to be one.
 
-    One that makes it neither better nor worse may be one of several.  Where feeding one makes all
+    One that makes it neither better nor worse may be one of several.  What is wrong in every layer
+    need not get better by one of them: those are fed together too.  Where feeding one makes all
     agree, those after it have no part in it.  One case is tried; in the others the same places are
     none.
     """
@@ -54,15 +56,21 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
     for number, (place, rows) in enumerate(list(places.items())[:MOST]):
         if not rows[0].inside:
             break  # it decides: nothing has to be shown
-        effect = trial.effect([row.key for row in rows])
+        effect, alike = trial.effect([row.key for row in rows]), [place]
+        layers = [other for other in places if _in_any_layer(other) == _in_any_layer(place)]
+        if effect.left > BETTER and len(layers) > 1 and place == layers[0]:
+            together = trial.effect([row.key for other in layers for row in places[other]])
+            if together.left <= BETTER:
+                effect, alike = together, layers
         if effect.left > WORSE:
             innocent.add(place)
         if effect.left > BETTER:
             continue
         agree = effect.before - effect.after
-        rows[0].add_note(f"with torch's values here alone {agree} of {effect.before} rows agree")
+        here = "here alone" if len(alike) == 1 else f"here and at {len(alike) - 1} like it"
+        rows[0].add_note(f"with torch's values {here} {agree} of {effect.before} rows agree")
         if effect.after == 0:
-            innocent |= set(list(places)[number + 1 :])
+            innocent |= set(list(places)[number + 1 :]) - set(alike)
         break
     for row, key in (each for rows in origins.values() for each in rows):
         if row.inside and _place(key) in innocent:
@@ -72,6 +80,11 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
 def _place(key: Key) -> str:
     """What all calls of a module, in all cases, have in common."""
     return str(replace(key, case="", call=""))
+
+
+def _in_any_layer(place: str) -> str:
+    """What the same place in all layers of a model has in common."""
+    return re.sub(r"(?<=\.)\d+(?=[.:/]|$)", "N", place)
 
 
 @dataclass(frozen=True)

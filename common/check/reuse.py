@@ -29,7 +29,7 @@ from common.weights.read import parts
 
 _FIELDS = (
     *("preset", "seed", "train", "cases", "probes", "no_probe", "epochs", "steps", "seeds"),
-    *("device", "keep", "given_gradients_above"),
+    *("dtype", "device", "keep", "given_gradients_above"),
 )
 _VERSIONS = (
     "import platform; from importlib.metadata import version; "

@@ -8,6 +8,7 @@ from common.check.flags import (
     OF_CASES,
     OF_DATA,
     OF_EVERY_CHECK,
+    OF_HALF,
     OF_OPTIMIZERS,
     OF_PROBES,
     OF_TRAINING,
@@ -80,7 +81,7 @@ class Step:
     @property
     def takes(self) -> tuple[str, ...]:
         """The options that its check takes."""
-        more = OF_DATA if self.data else OF_CASES
+        more = OF_DATA if self.data else (*OF_CASES, *OF_HALF)
         more += OF_PROBES if self.probes else ()
         more += OF_TRAINING if self.trains else ()
         more += OF_OPTIMIZERS if self.optimizers else ()

@@ -277,7 +277,7 @@ class Twins:
         if self.step.data or any(each.processes > 1 for each in self.step.launches):
             return
         run = self.options.run
-        dtypes = ("float32",) if run.only_float32 else ("float64", "float32")
+        dtypes = (run.dtype,) if run.only_float32 else ("float64", run.dtype)
         for side in SIDES:
             for pair in pairs:
                 if side == "torch" and pair.name in self.inputs.brought:

@@ -3,7 +3,7 @@
 A log may hold sums of a large tensor; the whole tensor is then in another log of the same run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -35,13 +35,15 @@ class Values(Mapping):
 
 
 @contextmanager
-def reference_values(files: ResultFolder, stem: str) -> Iterator[Values]:
-    """Every value that torch's float64 logs of a stem have whole."""
+def reference_values(
+    files: ResultFolder, stem: str, runs: Sequence[str] = (WHOLE, FLOAT64)
+) -> Iterator[Values]:
+    """Every value that torch's logs of some runs of a stem have whole; the last must be there."""
     with ExitStack() as stack:
         logs = []
-        for run in (WHOLE, FLOAT64):
+        for run in runs:
             path = files.log(stem, "torch", run)
-            if path.is_file() or run == FLOAT64:
+            if path.is_file() or run == runs[-1]:
                 sums = (read_sidecar(path) or Sidecar()).sums
                 logs.append((stack.enter_context(read_log(path)), frozenset(sums)))
         yield Values(logs)

@@ -10,6 +10,8 @@ STEM_paddle_fp64_single_step_exact.npy   the same, with what Paddle computes ine
 STEM_paddle_fp64_exact.npy         of a float64 run that is fed nothing, with that made exact
 STEM_torch_fp64_whole.npy          of the float64 run again, all tensors whole; while it is needed
 STEM_SIDE_unforced.npy             of a float32 run that goes on with its own discrete choices
+STEM_SIDE_fp64_half_step.npy       of a float64 run whose modules are fed torch's half precision
+STEM_paddle_half_step.npy          of a run in half precision that is fed the same
 STEM_choices.npz                   the choices that all other runs go on with
 
 Without _all the same stems name what is handed in (common/logs/guide_pair.py):
@@ -41,6 +43,7 @@ from common.system.frameworks import SIDES
 # Which run a log is of: what its name has behind the side.
 FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
 WHOLE = "_fp64_whole"
+HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
 EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
 
 _LOG = re.compile(r"(?P<stem>.+?)_(?P<side>torch|paddle)(?P<run>(_[a-z0-9_]+)?)\.npy")
@@ -83,7 +86,7 @@ class LogName:
     @property
     def single_step(self) -> bool:
         """True for a run whose modules are fed the reference's values."""
-        return "single_step" in self.run
+        return self.run.removesuffix("_exact").endswith("_step")
 
     def of_other_side(self) -> "LogName":
         """The name of the same run's log on the other side."""
@@ -117,6 +120,9 @@ class ResultFolder:
             "local64": self.log(stem, "paddle", SINGLE_STEP),
             "exact64": self.log(stem, "paddle", EXACT),
             "free64": self.log(stem, "paddle", FREE_EXACT),
+            "step_ref64": self.log(stem, "torch", HALF_STEP64),
+            "step_cand64": self.log(stem, "paddle", HALF_STEP64),
+            "step_cand": self.log(stem, "paddle", HALF_STEP),
         }
         return {name: path for name, path in paths.items() if path.is_file()}
 
@@ -140,6 +146,10 @@ class ResultFolder:
     def loaded(self, case: str) -> Path:
         """Where the Paddle side's own loader puts each element of a case's weights."""
         return self.path / "loaded_paddle" / f"{case or 'main'}.npz"
+
+    def round_trip(self, part: str) -> Path:
+        """What a part of a round trip through the libraries' own files has found."""
+        return self.path / f"round_trip_{part}.json"
 
     def gradients(self, case: str) -> Path:
         """The gradients that the optimizers of a large model are given (step 4)."""

@@ -55,7 +55,7 @@ class Sidecar:
     torch_is_paddle: bool | None = _entry(kinds.YES_OR_NO)
     # cpu or gpu.
     device: str | None = _entry(kinds.TEXT)
-    # float32 or float64.
+    # float64, or what is judged beside it: float32, bfloat16 or float16.
     dtype: str | None = _entry(kinds.TEXT)
     # The name of the pair's configuration.
     preset: str | None = _entry(kinds.TEXT)
@@ -149,6 +149,8 @@ class Sidecar:
     # file:line of a model -> a cast to float32 or less, or what is made so -> how often it was
     # float64 instead, in a float64 run.
     lifted: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
+    # Module -> operator and the types of its floats -> calls, of a run in half precision.
+    computed: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
     # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
     inexact: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
     # Whether these were computed exactly.

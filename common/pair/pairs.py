@@ -3,7 +3,8 @@
 case.py, NumPy only:
 
     CONFIGS      {preset: configuration}, both dicts; "default" must be there
-    make_inputs  (config, seed) -> {name: array}; integers stay, floats follow the run's dtype
+    make_inputs  (config, seed) -> {name: array}; integers stay, floats follow the run's dtype;
+                 where forward takes them so, lists and dicts of arrays (common/pair/nested.py)
     RENAME       {Paddle name: torch name} of modules or parameters, where they differ; optional
     PADDING_ROWS {torch name of a parameter: row} that the loss may depend on but that gets no
                  gradient by intent, where no layer's padding_idx says so; optional
@@ -39,6 +40,12 @@ case.py, NumPy only:
     IGNORED_KEYS {regular expression: why} of entries that a file may hold and the model does not
     publish      (configuration) -> entries of the config.json that common.converter writes
 
+    Where the libraries' own loaders carry the weights (common/sides/library_loader.py):
+
+    load         "from_pretrained", of the library's model in what `build` returns; or (model,
+                 folder) -> None, the model filled, or another model.  A model file's own `load`
+                 counts for its side, and torch_model.py's `save` (model, folder) writes the folder.
+
 torch_model.py and paddle_model.py:
 
     build        (config) -> nn.Module or nn.Layer; forward takes the inputs by keyword; outputs
@@ -58,6 +65,7 @@ from types import ModuleType
 
 import numpy as np
 
+from common.pair.nested import flat
 from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from common.system.errors import UserError
 from common.system.words import did_you_mean
@@ -150,7 +158,7 @@ class Pair:
         )
 
     def inputs(self, case: Case, preset: str, seed: int) -> dict[str, np.ndarray]:
-        """The case's inputs: from fake_data/ where they are stored there, else case.py's."""
+        """The case's inputs, flat: from fake_data/ where they are stored there, else case.py's."""
         stored = FAKE_DATA / f"{self.name}.npz"
         from_file = self.built_in and preset == "default" and seed == FAKE_DATA_SEED
         if from_file and case.stored and stored.is_file():
@@ -162,11 +170,14 @@ class Pair:
         return self.make_inputs(case, seed)
 
     def make_inputs(self, case: Case, seed: int) -> dict[str, np.ndarray]:
-        """The inputs that case.py makes; raises UserError where they are no dict of arrays."""
+        """The inputs that case.py makes, flat; UserError where they are no arrays by name."""
         inputs = self.case.make_inputs(case.config, seed, **case.inputs)
         if not isinstance(inputs, dict) or not inputs:
             raise UserError(f"{self.folder / 'case.py'}: make_inputs must return a dict of arrays")
-        inputs = {key: np.asarray(values) for key, values in inputs.items()}
+        try:
+            inputs = flat(inputs)
+        except ValueError as error:
+            raise UserError(f"{self.folder / 'case.py'}: make_inputs: {error}") from None
         for key, values in inputs.items():
             if values.dtype.kind not in "biufc":
                 raise UserError(

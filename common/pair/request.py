@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.system.errors import UserError
+from common.system.half import HALF
 from common.system.json_file import load_json, write_json
 
 PHASES = ("first", "full", "self")  # of step 5
 DEVICES = ("cpu", "gpu")
 KEEP = ("auto", "all", "rows")
+DTYPES = ("float32", *HALF)
+ROUND_TRIP = ("save", "read", "compare")
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
 
 
@@ -34,6 +37,8 @@ class RunRequest:
     preset: str = "default"
     # Where the run computes: cpu or gpu.
     device: str = "cpu"
+    # The precision that is judged beside float64: float32, bfloat16 or float16.
+    dtype: str = "float32"
     # The seed of the tape, of the inputs and of the initial weights.
     seed: int = 0
     # What the user gave as --weights: a word (trained-like, stirred) or a checkpoint's path.
@@ -88,8 +93,10 @@ class RunRequest:
     certify: bool = False
     # Whether the model is only built, and the owners of its weights written.
     describe: bool = False
-    # Whether what the model is made of is written, for a proposal of RENAME and convert.
-    structure: bool = False
+    # What is asked of the model's structure, for a proposal of RENAME and convert: see or try.
+    structure: str = ""
+    # Which part of a round trip through the libraries' own files to run, instead of the step.
+    round_trip: str | None = None
     # A file to write `weights` to in this framework's own format, without running any model.
     save: str | None = None
     # Whether the float64 run is made again, without optimizer steps, for a log of whole tensors.
@@ -129,9 +136,12 @@ _DEFAULTS = {field.name: field.default for field in dataclasses.fields(RunReques
 _TYPES = typing.get_type_hints(RunRequest)
 _CHOICES = {
     "device": DEVICES,
+    "dtype": DTYPES,
     "phase": PHASES,
     "data_weights": ("initial", "stirred"),
     "keep": KEEP,
+    "structure": ("", "see", "try"),
+    "round_trip": ROUND_TRIP,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
+from common.verdict.half import BY_ITSELF
 from common.verdict.row import Row
 
 _KINDS = {
@@ -38,6 +39,10 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
         return next(said, f"{_last_word(row.key)}'s own numbers contradict each other")
     if row.verdict == "INVALID":
         return row.note or "it cannot be compared"
+    if row.measure.startswith(BY_ITSELF):
+        site = printable(Key.parse(row.key, cases).site)
+        named = f"{site} ({class_name})" if class_name else site
+        return f"fed torch's half precision values, Paddle is less exact at {named}"
     if row.verdict == "PRECISION":
         return "the same function, but Paddle's float32 is much less exact here"
     if row.verdict == "CARRIED":

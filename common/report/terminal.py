@@ -23,6 +23,7 @@ from common.report.commands import next_commands, page
 from common.report.scores import figure, scores_of
 from common.report.sentences import headline, what_differs, what_is_wrong
 from common.report.source_lines import source_context
+from common.verdict.half import BY_ITSELF
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
 COLOURS = {
@@ -389,6 +390,13 @@ def describe(row: Row) -> list[str]:
     if row.measure == "claim":  # of no tensor: it has no float64 gap, and its note says what it is
         lines.append(f"off by {number(row.gap)}, allowed {number(row.allowed)}")
         return lines + ([row.note] if row.note else [])
+    if row.measure.startswith(BY_ITSELF):
+        lines.append(
+            f"error by itself ({row.measure.removeprefix(BY_ITSELF).strip(', ')}): torch "
+            f"{number(row.noise_ref)}, paddle {number(row.noise_cand)}, allowed "
+            f"{number(row.allowed)}; size {number(row.scale)}"
+        )
+        return [*lines, *filter(None, [row.note])]
     if row.gap is not None:
         lines.append(
             f"float64 gap {number(row.gap)}, allowed {number(row.allowed)}; float32 noise: torch "

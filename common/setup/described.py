@@ -39,6 +39,8 @@ class Described:
     set_for_cpu: dict
     # What it is built with, its own defaults included: plain values alone.
     settings: dict
+    # Words on entries that its configuration does not know.
+    unknown: list[str]
     # The module that must be put in the place of one that cannot be imported.
     stand_in: str | None
     # Input -> the parameter of forward that takes it.
@@ -48,6 +50,8 @@ class Described:
     # Further keywords of the call, such as return_dict=True.
     call_options: dict
     outputs: Outputs
+    # Whether it returns the same tensors in train mode.
+    alike_in_training: bool = True
 
 
 def describe(
@@ -71,7 +75,7 @@ def describe(
     on_progress(" and ".join(map(str, specs.values())))
     try:
         for side, spec in specs.items():
-            request = _request(side, spec, configs[side], arguments, inputs, work, seed)
+            request = request_for(side, spec, configs[side], arguments, inputs, work, seed)
             path = work / f"{side}.json"
             write_json(path, request)
             command = [pythons[side], "-W", "ignore", "-m", "common.sides.library", side, str(path)]
@@ -87,7 +91,7 @@ def describe(
     return {side: _described(side, spec, work) for side, spec in specs.items()}
 
 
-def _request(
+def request_for(
     side: str,
     spec: Spec,
     config: Spec | None,
@@ -96,6 +100,7 @@ def _request(
     work: Path,
     seed: int,
 ) -> dict:
+    """What a side's process is asked; it finds the inputs in `work`, and answers there."""
     roots = [str(one.root) for one in (spec, config) if one and one.root]
     other = "paddle_name" if side == "paddle" else "name"
     names = {one.name: getattr(one, other) or one.name for one in inputs if one.kind != LABELS}
@@ -109,6 +114,7 @@ def _request(
         "config_name": config and config.name,
         "file": spec.file and str(spec.file),
         "path": list(dict.fromkeys(roots)),
+        "first": [str(spec.root)] if spec.first else [],
         "shared": arguments.shared,
         "own": arguments.own.get(side, {}),
         "names": names,

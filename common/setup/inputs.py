@@ -41,7 +41,7 @@ class Input:
         limit   how the text names what integers are below
         mask    the name of the mask of its shape, where there is one
         """
-        shape = repr(self.shape)
+        shape = repr(self.shape if len(self.shape) > 1 else self.shape[0])
         if self.is_float:
             return f"rng.standard_normal({shape})"
         if self.kind == "bool":

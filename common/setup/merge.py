@@ -28,57 +28,64 @@ class Conflict:
         return f"{self.file}:{self.line}: your edit and the new translation differ; keep one"
 
 
+@dataclass(frozen=True)
+class Merged:
+    """The new version with the user's edits in it."""
+
+    texts: Mapping[str, str]  # place -> text
+    conflicts: tuple[Conflict, ...]
+    kept: tuple[str, ...]  # places whose edits were kept
+
+
 def merge(
-    former: Mapping[str, str], folder: Path, new: Mapping[str, str], finished: Path
-) -> tuple[list[Conflict], list[str]]:
-    """Write the new version into `finished`, with what the user has edited or added in `folder`.
+    former: Mapping[str, str], yours: Mapping[str, str], new: Mapping[str, str], folder: Path
+) -> Merged:
+    """The new version of some files, with what the user has edited and added.
 
     former   place -> text as it was generated last
-    Returns the conflicts, under the names that their files have in `folder`, and the places whose
-    edits were kept.  Raises UserError where a conflict of the last time still stands.
+    yours    place -> text as it is now
+    folder   what places are relative to, in what is said of conflicts
+    Raises UserError where a conflict of the last time still stands.
     """
-    yours = _texts(folder)
-    conflicts, kept = [], []
+    texts, conflicts, kept = {}, [], []
     for place in sorted({*former, *new, *yours}):
         before, mine, after = former.get(place), yours.get(place), new.get(place)
-        if mine is None:
-            text = after  # new, or removed by the user and wanted again by an import
-        elif before is not None and mine == before:
+        _refuse_marks(folder / place, mine or "")
+        if mine is None or mine == before:  # new, or as it was generated; None: no longer needed
             text = after
-        else:
+        elif after is None or after in (before, mine):
             text = mine
+        else:
+            text, lines = _three_way(before or "", mine, after)
+            conflicts += [Conflict(folder / place, line) for line in lines]
+        if before is not None and mine not in (None, before, after):
             kept.append(place)
-            if after is not None and before is not None and after not in (before, mine):
-                text, lines = _three_way(before, mine, after)
-                conflicts += [Conflict(folder / place, line) for line in lines]
-            elif after is not None and before is None and after != mine:
-                text, lines = _three_way("", mine, after)
-                conflicts += [Conflict(folder / place, line) for line in lines]
         if text is not None:
-            target = finished / place
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-    return conflicts, kept
+            texts[place] = text
+    return Merged(texts, tuple(conflicts), tuple(kept))
 
 
-def _texts(folder: Path) -> dict[str, str]:
-    """Place -> text of the folder's files; raises UserError for one with marks of a conflict."""
+def texts_in(folder: Path) -> dict[str, str]:
+    """Place -> text of a folder's files, hidden ones left out."""
     found = {}
     for path in sorted(folder.rglob("*")) if folder.exists() else ():
         place = path.relative_to(folder)
         if not path.is_file() or "__pycache__" in place.parts or place.name[0] == ".":
             continue
         try:
-            found[place.as_posix()] = text = path.read_text(encoding="utf-8")
+            found[place.as_posix()] = path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise UserError(f"{path} cannot be read as text: {error}") from None
-        for number, line in enumerate(text.splitlines(), 1):
-            if line in _MARKS:
-                raise UserError(
-                    f"{path}:{number}: a conflict of the last --update still stands here: keep one "
-                    "of both versions, remove the marks, and start again"
-                )
     return found
+
+
+def _refuse_marks(path: Path, text: str) -> None:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line in _MARKS:
+            raise UserError(
+                f"{path}:{number}: a conflict of the last --update still stands here: keep one of "
+                "both versions, remove the marks, and start again"
+            )
 
 
 def _three_way(before: str, mine: str, after: str) -> tuple[str, list[int]]:

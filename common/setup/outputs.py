@@ -29,7 +29,7 @@ class Matched:
     """The outputs that both sides have."""
 
     outputs: list[Output]
-    alike: bool  # both return the same structure, without names: nothing has to be said of it
+    alike: bool  # both return the same tensors, sequences or dicts: nothing has to be said of them
     left_out: dict[str, list[str]]  # side -> what it alone returns
 
 
@@ -64,8 +64,8 @@ def match_outputs(torch: Described, paddle: Described) -> Matched:
         side: [str(name) for name in fields[side] if name not in [pair[i] for pair in pairs]]
         for i, side in enumerate(sides)
     }
-    same = torch.outputs.leaves == paddle.outputs.leaves
-    return Matched(outputs, named is None and same and kinds[0] == kinds[1], left)
+    alike = torch.outputs == paddle.outputs and not (named and torch.outputs.attributes)
+    return Matched(outputs, alike, left)
 
 
 def _fields(outputs: Outputs) -> dict[object, tuple[tuple[int, ...], bool]]:

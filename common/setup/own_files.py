@@ -20,7 +20,7 @@ def linked(spec: Spec) -> dict[str, Path]:
     if spec.file is None:
         return {}
     top = spec.root / spec.module.partition(".")[0]
-    if top.is_dir():
+    if "." in spec.module:  # of a package; a folder beside mine.py may be called mine
         return {top.name: top}
     found: dict[str, Path] = {}
     waiting = [spec.file]
@@ -80,7 +80,10 @@ def make_links(links: Mapping[str, Path], folder: Path, final: Path) -> None:
 
 def replace_links(work: Path, folder: Path) -> None:
     """Give a pair's folder the links of one that was made anew; other files stay."""
-    for link in [path for path in work.rglob("*") if path.is_symlink()]:
+    links = [p for p in (*work.glob("*"), *work.glob("of_*/*")) if p.is_symlink()]
+    for link in links:
+        if os.path.isabs(os.readlink(link)):  # to the folder's own translation
+            continue
         place = folder / link.relative_to(work)
         if place.is_symlink():
             place.unlink()

@@ -15,11 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.setup.merge import Conflict, merge
+from common.setup.merge import Conflict, merge, texts_in
+from common.setup.spec import Spec
 from common.setup.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.folders import put_in_place, working_folder
+from common.system.processes import environment
 
 VERSION = "3.3.1"
 PYTHON = ROOT / ".paconvert" / "bin" / "python"  # what `make paconvert` makes
@@ -37,26 +39,50 @@ class Untranslated:
 
     api: str  # torch.cuda._initialized, or *.name for a method of something
     text: str  # the line of the translation
-    file: Path  # of the torch side
+    file: str  # of the torch side, as it is told: from its package on
     line: int
     translated: Path
     translated_line: int
 
     def __str__(self) -> str:
-        line = f":{self.line}" if self.line else ""
-        return f"{self.file}{line}: {self.api} (in {self.translated}:{self.translated_line})"
+        where = self.file + (f":{self.line}" if self.line else "")
+        return f"{where}: {self.api} (in {self.translated}:{self.translated_line})"
 
 
 @dataclass(frozen=True)
 class Translation:
     """What was made of a model's code."""
 
-    folder: Path  # imports of the translation look into it first
-    module: str  # the one that defines the model's class
-    files: Mapping[str, Path | None]  # place below the folder -> torch file, None for PaConvert's
+    spec: Spec  # the translated model
+    files: Mapping[str, Path | None]  # place in the folder -> torch file, None for PaConvert's own
     untranslated: tuple[Untranslated, ...]
     conflicts: tuple[Conflict, ...] = ()
     kept: tuple[str, ...] = ()  # files whose edits were kept
+
+    @property
+    def folder(self) -> Path:
+        """Where imports of the translation look first."""
+        return self.spec.root
+
+    def explained(self, sentence: str) -> str:
+        """A sentence about an error in the translation, with the line in torch, and what to do."""
+        found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
+        more = ""
+        if found and self.files.get(found[1]):
+            line = int(found[2])
+            left = [
+                one
+                for one in self.untranslated
+                if one.translated.absolute() == self.folder / found[1]
+                and one.translated_line == line
+            ]
+            if left:
+                more = f"; PaConvert left this in torch: {left[0]}"
+            else:
+                text = (self.folder / found[1]).read_text(encoding="utf-8")
+                where = _line_of(text, line, self.files[found[1]].read_text(encoding="utf-8"))
+                more = f"; in torch {self.files[found[1]]}:{where}" if where else ""
+        return f"{sentence}{more}. Mend the translation, then set the pair up again"
 
 
 def find_paconvert(python: str | None = None) -> str:
@@ -81,53 +107,59 @@ def find_paconvert(python: str | None = None) -> str:
             f"{path} has no PaConvert: {path} -m pip install paconvert=={VERSION}, or run "
             "`make paconvert`"
         )
+    if version != VERSION:
+        raise UserError(f"{path} has PaConvert {version}, not {VERSION}, which was tried here")
     return str(path)
 
 
-def translate(
-    source: str,
-    target: Path,
-    python: str,
-    attribute: str = "",
-    path: Sequence[str | Path] = (),
-    update: bool = False,
-) -> Translation:
-    """Translate a file or a module, with what it imports that is made of torch, into a folder.
+def search_path(python: str) -> list[str]:
+    """Where a Python looks for modules, as a twin that it runs."""
+    question = "import json, sys; print(json.dumps(sys.path[1:]))"
+    finished = _run([python, "-c", question], "is asked where it looks", environment())
+    try:
+        return json.loads(finished.stdout.strip().rpartition("\n")[2])
+    except ValueError:
+        raise UserError(f"{python} does not say where it looks for modules") from None
 
-    source      a file's path or a module's dotted name
-    target      the folder, which imports of the translation look into
-    python      the Python that has PaConvert (find_paconvert)
-    attribute   the class that is wanted of it: a package that passes it on is translated from
-                where it is defined
-    path        where the torch side's Python looks for modules, by default where this one does
-    update      the target may be there: what was edited in it is merged into the new translation
+
+def translate(
+    spec: Spec, target: Path, python: str, path: Sequence[str | Path] = (), update: bool = False
+) -> Translation:
+    """Translate a model's file or package, with what it imports that is made of torch.
+
+    target   the folder for it, which imports of the translation look into
+    python   the Python that has PaConvert (find_paconvert)
+    path     where the torch side's Python looks for modules, by default where this one does
+    update   the target may be there: what was edited in it is merged into the new translation
     Raises UserError where the source cannot be read, PaConvert fails, or the target is there.
     """
     if target.exists() and not update:
         raise UserError(f"{target} is there already: --update translates again and keeps edits")
-    sources = gather(source, attribute, path or sys.path)
+    former, yours = _recorded(target), texts_in(target)
+    sources = gather(spec, path or sys.path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with working_folder(target.parent) as work:
         texts = _translated(sources, work, python)
+        merged = merge(former, yours, texts, target)
         finished = work / "finished"
-        finished.mkdir()
-        conflicts, kept = merge(_recorded(target), target, texts, finished)
-        record = {"paconvert": VERSION, "files": texts}
-        (finished / RECORD).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+        record = json.dumps({"paconvert": VERSION, "files": texts}, indent=1, sort_keys=True)
+        for place, text in {**merged.texts, RECORD: record + "\n"}.items():
+            (finished / place).parent.mkdir(parents=True, exist_ok=True)
+            (finished / place).write_text(text, encoding="utf-8")
         put_in_place(finished, target)
     files = {module.place.as_posix(): module.path for module in sources.modules.values()}
     left = []
-    for place in texts:
-        written = (target / place).read_text(encoding="utf-8")
-        if files.get(place) is not None:
-            left += _left_in(written, files[place], target / place)
+    for place, file in files.items():
+        if place in merged.texts:
+            shown = str(file) if spec.file else place
+            left += _left_in(merged.texts[place], file, shown, target / place)
+    entry, folder = sources.entry, target.absolute()
     return Translation(
-        target,
-        sources.entry.name,
+        Spec(entry.name, spec.name, folder / entry.place, folder, first=True),
         {place: files.get(place) for place in texts},
         tuple(left),
-        tuple(conflicts),
-        tuple(kept),
+        merged.conflicts,
+        merged.kept,
     )
 
 
@@ -168,7 +200,7 @@ def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str
     texts = {}
     for file in sorted(after.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
-        texts[file.relative_to(after).as_posix()] = _importable(text, str(after))
+        texts[file.relative_to(after).as_posix()] = _importable(text, str(after.absolute()))
     for place in sources.empty:
         texts[place.as_posix()] = "# Empty: nothing of it is used by what was translated.\n"
     return dict(sorted(texts.items()))
@@ -179,21 +211,39 @@ def _importable(text: str, folder: str) -> str:
 
     What it could not translate stays as it is in torch, and is an error where it is reached.
     """
-    lines = text.splitlines()
-    path = f'sys.path.append("{folder}'
-    added = [i for i, line in enumerate(lines) if line.startswith(path)]
-    for i in reversed(added):
-        del lines[i]
-    text = "\n".join(re.sub(rf"^(?:{_MARK})+", "", line) for line in lines).strip("\n") + "\n"
-    if added and not re.search(r"\bsys\.", text):
+    added = rf"sys\.path\.append\(\s*[\"']{re.escape(folder)}[^\"']*[\"'],?\s*\)\n"
+    text, count = re.subn(added, "", text)
+    marked = text.splitlines()
+    text = "\n".join(re.sub(rf"^(?:{_MARK})+", "", line) for line in marked).strip("\n") + "\n"
+    if count and not re.search(r"\bsys\.", text):
         text = re.sub(r"^import sys\n+", "", text, count=1, flags=re.M)
+    return _with_its_imports(text)
+
+
+def _with_its_imports(text: str) -> str:
+    """PaConvert's text, where its lines about imports would not do; each change has its remark.
+
+    It puts lines before `from __future__`, and makes `from einops.layers.torch import Rearrange`
+    a use of `einops.layers.paddle` that nothing imports.
+    """
+    future = re.findall(r"^from __future__ import .*$", text, flags=re.M)
+    try:
+        compile(text, "", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if future and "__future__" in str(error.msg):
+            text = re.sub(r"^from __future__ import .*\n", "", text, flags=re.M)
+            text = "".join(f"{line}  # was below other lines\n" for line in future) + text
+    if re.search(r"(?<![\w.])einops\.layers\.paddle\.", text):
+        remark = "# PaConvert translates its uses and drops this import"
+        added = f"import einops\nimport einops.layers.paddle  {remark}\n"
+        text = re.sub(r"^import einops\n", added, text, count=1, flags=re.M)
     return text
 
 
 # ---- what was left ------------------------------------------------------------------------------
 
 
-def _left_in(text: str, file: Path, translated: Path) -> Iterator[Untranslated]:
+def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Untranslated]:
     """The places of a translated file that are still torch's, with their lines in torch's file."""
     known = _Places(file.read_text(encoding="utf-8"))
     here = _Places(text)
@@ -209,7 +259,24 @@ def _left_in(text: str, file: Path, translated: Path) -> Iterator[Untranslated]:
         for api in dict.fromkeys(apis):
             scope = here.scope(number)
             where = known.take(api, scope, line)
-            yield Untranslated(api, line.strip(), file, where, translated, number)
+            yield Untranslated(api, line.strip(), shown, where, translated, number)
+
+
+def _line_of(text: str, number: int, torch_text: str) -> int:
+    """The line of the torch file that a line of its translation was made of; 0 where none is."""
+    known, here = _Places(torch_text), _Places(text)
+    line, scope = text.splitlines()[number - 1].strip(), here.scope(number)
+    best, where = 0.5, 0  # less alike is no translation
+    for i, other in enumerate(known.lines, 1):
+        if known.scope(i) == scope:
+            likeness = _likeness(other, line)
+            if likeness > best:
+                best, where = likeness, i
+    return where
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.strip(), other.strip(), autojunk=False).ratio()
 
 
 def _without_strings(line: str) -> str:
@@ -281,11 +348,7 @@ class _Places:
         if not found:
             return 0
 
-        def likeness(use: tuple[str, int, str]) -> float:
-            text = self.lines[use[1] - 1].strip()
-            return difflib.SequenceMatcher(None, text, like.strip(), autojunk=False).ratio()
-
-        best = max(found, key=likeness)  # the first among equals
+        best = max(found, key=lambda use: _likeness(self.lines[use[1] - 1], like))  # the first
         self.uses.remove(best)
         return best[1]
 
@@ -293,10 +356,13 @@ class _Places:
 # ---- PaConvert's process ------------------------------------------------------------------------
 
 
-def _run(command: Sequence[str], what: str) -> subprocess.CompletedProcess:
+def _run(
+    command: Sequence[str], what: str, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess:
     try:
         return subprocess.run(
             command,
+            env=None if variables is None else dict(variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -7,20 +7,32 @@ NumPy only.  What is proposed is judged by common.certificate as any other.
 """
 
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
 
 from common.pair.pairs import load_pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
-from common.setup.align import align
+from common.setup.align import align, similarity, words
+from common.setup.assignment import Assignment, Match, Models
+from common.setup.proofs import open_questions, proofs
 from common.setup.rename import shortest
+from common.setup.search import Found, Search
+from common.setup.source import convert_source
 from common.setup.structure import Structure, Unit, read_structure
+from common.setup.trials import CLOSE, Trials, Tried, distance
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
 from common.weights.layers import torch_locals
-from common.weights.layout import Layout, LayoutError
+from common.weights.layout import Layout
+
+# Names of whole layers, which no weight needs, are worth so many more lines.
+_LONGER = 1.25
 
 
 @dataclass
@@ -39,42 +51,92 @@ class Proposal:
     open: list[str] = field(default_factory=list)
 
 
-def propose(torch: Structure, paddle: Structure) -> Proposal:
-    """RENAME and `convert` for two models."""
-    pairs = align(torch, paddle)
+def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -> Proposal:
+    """RENAME and `convert` for two models.
+
+    trials   tries assignments in the Paddle side's process; None: names, shapes and order decide
+    """
+    models = Models(torch, paddle)
+    pairs, fused, stacks = align(torch, paddle)
+    matches = {name: models.match(name, other) for name, other in pairs.items()}
+    assignment = Assignment(matches, tuple(fused), tuple(stacks))
+    found = Found(assignment, Tried())
+    if trials is not None:
+        found = Search(trials, models).settle(assignment)
     names: dict[str, str] = {}
-    for name, other in pairs.items():
-        names |= names_of(paddle.units[name], torch.units[other])
-    proposal = Proposal(shortest(names))
-    for name, other in pairs.items():
-        how = "by its name" if name == other else "by the order of calls"
-        how = how if paddle.units[name].calls else "by the order in which they are built"
-        proposal.proofs.append(f"{name} is {other}: {how} and its shapes")
+    for name, match in found.assignment.matches.items():
+        names |= names_of(paddle.units[name], torch.units[match.torch], match)
+    rename = shortest(names)
+    longer = shortest(names | modules_of_equal_value(models, found))
+    if len(longer) <= _LONGER * len(rename) + 1:
+        rename = longer
+    convert = convert_source(models.to_convert(found.assignment))
+    told = _not_carried(models, rename, convert)
+    errors = {
+        "torch": torch.error,
+        "Paddle": paddle.error,
+        "with torch's weights Paddle": found.tried.error,
+    }
+    failed = [
+        f"the {side} pass failed: names, shapes and order alone decided ({error})"
+        for side, error in errors.items()
+        if error
+    ]
+    questions = [*failed, *open_questions(found, models, told), *filter(None, [told])]
+    return Proposal(rename, convert, list(proofs(found, models)), questions)
+
+
+def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str:
+    """What is left over, or tied on one side alone, once the proposal is followed; else empty."""
+    made: dict = {"np": np}
+    exec(convert, made)  # what was written just now
     try:
-        Layout(torch.owners, paddle.owners, proposal.rename)
-    except LayoutError as error:
-        proposal.open.append(str(error))
-    return proposal
+        Layout(models.torch.owners, models.paddle.owners, rename, made.get("convert"))
+    except UserError as error:
+        return str(error)
+    return ""
 
 
-def names_of(paddle: Unit, torch: Unit) -> dict[str, str]:
-    """The names that RENAME has to map for one unit: its own, and its weights' if they differ."""
-    names = {paddle.name: torch.name} if paddle.name and torch.name else {}
-    taken = set()
-    for local, owner in paddle.entries.items():
-        partner = next((n for n in torch_locals(owner) if n in torch.entries), None)
-        if partner is not None:
-            taken.add(partner)
-            if not names:
-                names[paddle.key(local)] = torch.key(partner)
-    left = [n for n in torch.entries if n not in taken]
-    for local, owner in paddle.entries.items():
-        if any(n in torch.entries for n in torch_locals(owner)):
+def modules_of_equal_value(models: Models, found: Found) -> dict[str, str]:
+    """Modules around units, such as whole layers, that hold the same units and give the same.
+
+    The check then compares what they give; no weight needs their names.
+    """
+    torch, paddle, tried = models.torch, models.paddle, found.tried.calls
+    if tried is None:
+        return {}
+    partners = {name: {match.torch} for name, match in found.assignment.matches.items()}
+    partners |= {name: set(each.torch) for each in found.assignment.fused for name in each.paddle}
+    around: dict[frozenset, list[str]] = {}
+    for name, _, _ in torch.modules:
+        around.setdefault(torch.units_in(name), []).append(name)
+    names = {}
+    for name, _, _ in paddle.modules:
+        inside = paddle.units_in(name)
+        calls = tried.calls_of(name)
+        if not name or name in paddle.units or not inside or not calls or not calls[0].gave:
             continue
-        same = [n for n in left if sorted(torch.entries[n].shape) == sorted(owner.shape)]
-        if same:
-            left.remove(same[0])
-            names[paddle.key(local)] = torch.key(same[0])
+        wanted = frozenset().union(*(partners.get(unit, {None}) for unit in inside))
+        value = tried.values[f"{calls[0].number}/out/0"]
+        fit = []
+        for other in around.get(wanted, ()):
+            for call in torch.calls_of(other)[:1] if other else ():
+                same = call.gave[:1] == calls[0].gave[:1]
+                if same and distance(value, torch.values[f"{call.number}/out/0"], True) <= CLOSE:
+                    fit.append(other)
+        if fit:
+            likeness = {o: (o == name, similarity(words(name), words(o))) for o in fit}
+            names[name] = max(fit, key=likeness.get)
+    return names
+
+
+def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:
+    """The names that RENAME maps for one unit: its own, and its weights' where they differ."""
+    names = {paddle.name: torch.name} if paddle.name and torch.name else {}
+    for mine, its in match.locals.items():
+        known = next((n for n in torch_locals(paddle.entries[mine]) if n in torch.entries), None)
+        if known != its or not names:
+            names[paddle.key(mine)] = torch.key(its)
     return names
 
 
@@ -87,15 +149,23 @@ def of_pair(
     """
     pair = load_pair(str(folder))
     pythons = {"torch": torch_python, "paddle": paddle_python}
-    request = RunRequest(model=pair.model, seed=seed, structure=True)
-    with tempfile.TemporaryDirectory(prefix="propose-") as work:
-        structures = {}
+    see = RunRequest(model=pair.model, seed=seed, structure="see")
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="propose-")))
+        processes = {}
         for side in SIDES:
             python = interpreter(side, pythons[side])
-            with TwinProcess(python, f"step1_forward.{side}.forward") as process:
-                process.ask(request, Path(work) / f"request_{side}.json")
-                failure = process.failure()
+            process = TwinProcess(python, f"step1_forward.{side}.forward")
+            processes[side] = stack.enter_context(process)
+            process.ask(see, work / f"request_{side}.json")
+        for process in processes.values():
+            failure = process.failure()
             if failure is not None:
                 raise UserError(failure.sentence)
-            structures[side] = read_structure(Path(work), side)
-        return propose(*structures.values())
+        torch, paddle = (read_structure(work, side) for side in SIDES)
+        if torch.error or paddle.error:
+            return propose(torch, paddle)
+        request = replace(see, structure="try")
+        return propose(
+            torch, paddle, Trials(processes["paddle"], request, work, Models(torch, paddle))
+        )

@@ -14,7 +14,7 @@ from common.system.json_file import load_json, write_json
 
 RECORD = ".new.json"
 _LISTS = ("input", "set", "torch_set", "paddle_set")
-_PATHS = ("config", "torch_python", "paddle_python")
+_PATHS = ("config", "torch_python", "paddle_python", "paconvert_python")
 _SPECS = ("torch", "paddle", "torch_config", "paddle_config")
 _FLAGS = ("loader",)
 
@@ -58,17 +58,21 @@ def read_record(folder: Path) -> dict:
 
 
 def write_pair(
-    folder: Path, texts: Mapping[str, str], words: list[str], former: Mapping[str, str]
+    folder: Path,
+    texts: Mapping[str, str],
+    words: list[str],
+    former: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Write a pair's files and its record; returns those that the user has edited and that stay.
 
-    former   the texts as they were written last; empty for a new pair
+    former   the texts as they were written last; None: whatever is there is overwritten
     """
     kept = []
     for name, text in texts.items():
         path = folder / name
         there = path.read_text(encoding="utf-8") if path.is_file() else None
-        if there is not None and there not in (text, former.get(name)):
+        written = None if former is None else former.get(name)
+        if former is not None and there not in (None, text, written):
             kept.append(name)
         else:
             write_text(path, text)

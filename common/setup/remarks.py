@@ -1,7 +1,8 @@
 """What is to be said of a new pair beside its files, a line each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from common.setup.paconvert import Translation
 from common.setup.thin import Plan
 from common.system.frameworks import SIDES
 
@@ -21,10 +22,16 @@ def remarks(plan: Plan) -> Iterator[str]:
         for name, place in one.call.items():
             if name != place:
                 yield f"{one.side}: {name} is its {place}"
+        yield from (f"{one.side}: {words}" for words in one.unknown)
         for key, value in one.set_for_cpu.items():
             yield f"{one.side}: {key} = {value}, since the kernel that it switches on is for GPUs"
         if one.stand_in:
             yield f"{one.side}: its torchvision is built for CUDA; {one.stand_in} is left out"
+        if not one.alike_in_training:
+            yield (
+                f"{one.side}: it returns something else in train mode; see to it in "
+                f"{one.side}_model.py's forward before you add --train to a check"
+            )
     for side, names in plan.matched.left_out.items():
         if names:
             yield f"{', '.join(names)}: returned by {side} alone, not compared"
@@ -39,15 +46,10 @@ def remarks(plan: Plan) -> Iterator[str]:
         yield f"differs by default (torch / paddle): {names}; --set KEY=VALUE makes it alike"
 
 
-def shown_proofs(proofs: Sequence[str]) -> Iterator[str]:
-    """The proofs of what goes where, those of equal names in one line."""
-    equal = [line for line in proofs if _is_of_equal_names(line)]
-    if equal:
-        yield f"weights of the same name and shapes on both sides: {len(equal)}"
-    yield from (line for line in proofs if line not in equal)
-
-
-def _is_of_equal_names(line: str) -> bool:
-    """True for `NAME is NAME: by its name ...`."""
-    paddle, _, rest = line.partition(" is ")
-    return rest.startswith(f"{paddle}: by its name")
+def remarks_on_translation(translation: Translation) -> Iterator[str]:
+    """Lines on what PaConvert left untranslated, and on whose edits an update has kept."""
+    if translation.untranslated:
+        yield f"PaConvert left {len(translation.untranslated)} in torch:"
+        yield from (f"  {place}" for place in translation.untranslated)
+    for name in translation.kept:
+        yield f"{translation.folder / name}: your edits are kept"

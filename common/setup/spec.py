@@ -24,6 +24,7 @@ class Spec:
     name: str  # of the class or function; dotted where it is an attribute of a class
     file: Path | None = None  # absolute
     root: Path | None = None  # of a file: the folder that imports look into
+    first: bool = False  # they look into it before all else, as into a translation of a package
 
     def __str__(self) -> str:
         return f"{self.file or self.module}:{self.name}"

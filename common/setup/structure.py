@@ -1,7 +1,7 @@
 """What a side's process wrote of its model (common/sides/structure.py), read back.  NumPy only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -33,12 +33,19 @@ class Unit:
     kind: str  # its class
     entries: dict[str, Owner]  # its own name of each -> the owner of the entry
     calls: list[Call] = field(default_factory=list)
-    virtual: bool = False  # one of the three projections in torch's MultiheadAttention
+    virtual: str = ""  # the MultiheadAttention of torch's that it is one of three projections in
     leaf: bool = True  # no unit stands inside it
+    side: str = ""
 
     def key(self, local: str) -> str:
         """The entry's key in the state dict."""
         return f"{self.name}.{local}" if self.name else local
+
+    @property
+    def is_linear(self) -> bool:
+        """True for one matrix, with a bias or without."""
+        shapes = sorted(len(owner.shape) for owner in self.entries.values())
+        return self.leaf and shapes in ([2], [1, 2]) and "Embedding" not in self.kind
 
     @cached_property
     def shape(self) -> tuple:
@@ -72,12 +79,13 @@ class Structure:
                 size = owner.shape[0] // len(PROJECTIONS)
                 for part in PROJECTIONS:
                     place = f"{name}.{part}" if name else part
-                    unit = found.setdefault(place, Unit(place, "Linear", {}, virtual=True))
-                    unit.entries[local] = owner._replace(
-                        local=local, shape=(size, *owner.shape[1:])
+                    unit = found.setdefault(
+                        place, Unit(place, "Linear", {}, virtual=name, side=self.side)
                     )
+                    shape = (size, *owner.shape[1:])
+                    unit.entries[local] = owner._replace(kind="Linear", local=local, shape=shape)
                 continue
-            unit = found.setdefault(name, Unit(name, kinds[name], {}))
+            unit = found.setdefault(name, Unit(name, kinds[name], {}, side=self.side))
             unit.entries[owner.local] = owner
         for call in self.calls:
             if call.module in found:
@@ -91,24 +99,63 @@ class Structure:
     def in_order(self) -> list[Unit]:
         """The units as they are called first; those that never are stand last, as built."""
         units = list(self.units.values())
-        called = [unit for unit in units if unit.calls]
-        called.sort(key=lambda unit: unit.calls[0].number)
-        return called + [unit for unit in units if not unit.calls]
+        first = {unit.name: self.first_call(unit) for unit in units}
+        called = [unit for unit in units if first[unit.name] is not None]
+        called.sort(key=lambda unit: first[unit.name])
+        return called + [unit for unit in units if first[unit.name] is None]
+
+    def first_call(self, unit: Unit) -> int | None:
+        """The number of a unit's first call; None where it has none."""
+        if unit.calls:
+            return unit.calls[0].number
+        # The framework's own layers use what is inside them without calling it.
+        outer = [name for name in self._framework if unit.name.startswith(f"{name}.")]
+        numbers = (call.number for name in outer for call in self.calls_of(name)[:1])
+        return max(numbers, default=None)
+
+    @cached_property
+    def _framework(self) -> set[str]:
+        """Names of the framework's own layers."""
+        ours = f"{self.side}.nn"
+        return {name for name, _, where in self.modules if name and where.startswith(ours)}
+
+    def units_in(self, name: str) -> frozenset[str]:
+        """The units in a module, itself among them."""
+        return frozenset(u for u in self.units if u == name or u.startswith(f"{name}.") or not name)
+
+    def calls_of(self, name: str) -> list[Call]:
+        """The calls of a module, in order."""
+        return self._calls_of.get(name, [])
+
+    @cached_property
+    def _calls_of(self) -> dict[str, list[Call]]:
+        found: dict[str, list[Call]] = {}
+        for call in self.calls:
+            found.setdefault(call.module, []).append(call)
+        return found
+
+    def given(self, unit: Unit) -> bytes | None:
+        """The same for units whose first calls were given the same tensor; None for no tensor."""
+        if unit.virtual:
+            return unit.virtual.encode()
+        values = self.values.get(f"{unit.calls[0].number}/in/0") if unit.calls else None
+        return None if values is None or np.ptp(values) == 0 else np.round(values, 12).tobytes()
 
 
 def read_structure(folder: Path, side: str) -> Structure:
     """What the side's process has left in a folder."""
     path = folder / f"structure_{side}.json"
     told = load_json(path)
+    modules = [tuple(row) for row in told["modules"]]
+    structure = Structure(side, modules, load_owners(folder / f"owners_{side}.json"))
+    return replace(read_calls(path, structure), error=told["error"])
+
+
+def read_calls(path: Path, structure: Structure) -> Structure:
+    """The structure with the calls of another pass."""
+    told = load_json(path)
     calls = [
         Call(i, c["module"], *(tuple(tuple(s) for s in c[what]) for what in ("in", "out")))
         for i, c in enumerate(told["calls"])
     ]
-    return Structure(
-        side,
-        [tuple(row) for row in told["modules"]],
-        load_owners(folder / f"owners_{side}.json"),
-        calls,
-        read_npz(path.with_suffix(".npz")),
-        told["error"],
-    )
+    return replace(structure, calls=calls, values=read_npz(path.with_suffix(".npz")))

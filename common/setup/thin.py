@@ -14,15 +14,17 @@ from common.setup.described import Described
 from common.setup.inputs import LABELS, MASK, Input, mask_of
 from common.setup.loss import Loss
 from common.setup.outputs import Matched
+from common.setup.source import rename_source
 
 WIDTH = 100
+TRANSLATED = "translated"  # the folder in a pair's that PaConvert's translation is in
 _ROLE = {"torch": "reference", "paddle": "candidate"}
 _MODULE = {"torch": "Module", "paddle": "Layer"}
 _TAKEN = {"build", "loss", "nn", "sys", "ModuleType", "cross_entropy", "regression_loss", "config"}
 # Keys of configurations that say below what integers are.
 _LIMITS = {
-    "int64": ("vocab_size", "type_vocab_size"),
-    LABELS: ("num_labels", "num_classes", "vocab_size"),
+    "int64": ("vocab_size", "type_vocab_size", "vocabulary", "num_tokens"),
+    LABELS: ("num_labels", "num_classes", "classes", "class_num", "vocab_size"),
 }
 
 
@@ -77,8 +79,8 @@ def inputs_text(plan: Plan | None, inputs: Sequence[Input], config: Mapping[str,
     return "\n".join(["def make_inputs(config, seed):", doc, *lines]) + "\n"
 
 
-def case_text(plan: Plan, rename: Mapping[str, str], convert: str, loader: bool = False) -> str:
-    """case.py; with `loader` each side's library reads the weights with its own from_pretrained."""
+def case_text(plan: Plan, rename: Mapping[str, str], convert: str) -> str:
+    """case.py."""
     torch, paddle = (plan.sides[side].spec for side in ("torch", "paddle"))
     entries = [f"{_literal(key)}: {_literal(value)}" for key, value in plan.config.items()]
     default = laid_out('CONFIGS = {"default": {', entries, "}}")
@@ -91,11 +93,7 @@ def case_text(plan: Plan, rename: Mapping[str, str], convert: str, loader: bool 
         default,
     ]
     if rename:
-        named = [f"{_literal(key)}: {_literal(value)}" for key, value in rename.items()]
-        parts += ["\n# Paddle's name: torch's", laid_out("RENAME = {", named, "}")]
-    if loader:
-        parts += ["\n# Each library reads the reference's weights with its own loader."]
-        parts += ['load = "from_pretrained"']
+        parts += ["\n# Paddle's name: torch's", rename_source(rename).rstrip("\n")]
     parts += ["\n", inputs_text(plan, plan.inputs, plan.config).rstrip("\n")]
     if convert:
         parts += ["\n", convert.strip("\n")]
@@ -124,7 +122,12 @@ def model_text(plan: Plan, side: str) -> str:
     described = plan.sides[side]
     wrapper = "Network" if described.spec.name != "Network" else "NamedOutputs"
     made = _made(plan, side)
-    parts = [_doc(f"The {_ROLE[side]}: {_of(described.spec)}.", ""), "", _imports(plan, side)]
+    translated = "PaConvert's translation of " if plan.places[side] == TRANSLATED else ""
+    parts = [
+        _doc(f"The {_ROLE[side]}: {translated}{_of(described.spec)}.", ""),
+        "",
+        _imports(plan, side),
+    ]
     if plan.wrapped:
         parts += ["\n", _wrapper(plan, side, wrapper, made)]
         made = ["    return " + f"{wrapper}(config)"]
@@ -223,7 +226,7 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
             "        super().__init__()",
             laid_out(f"        self.network = {made[0]}", made[1], made[2]),
             "",
-            f"    def forward(self, {', '.join(names)}):",
+            laid_out("    def forward(", ["self", *names], "):"),
             *lines,
             back,
         ]
@@ -264,10 +267,8 @@ def _loss_text(plan: Plan, side: str) -> str:
 
 def _taken(plan: Plan, output) -> str:
     """How the loss takes an output."""
-    if plan.wrapped:
-        return f'outputs["{output.name}"]'
-    part = output.parts["torch"]
-    return "outputs" if part is None else f"outputs[{part}]"
+    part = output.name if plan.wrapped else output.parts["torch"]
+    return "outputs" if part is None else f"outputs[{_literal(part)}]"
 
 
 # ---- text ---------------------------------------------------------------------------------------

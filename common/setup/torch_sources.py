@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.setup.spec import Spec
 from common.system.errors import UserError
 
 # PaConvert knows the functions of these, one by one.
@@ -49,26 +50,21 @@ class TorchSources:
     empty: set[Path] = field(default_factory=set)  # __init__.py files of which nothing is used
 
 
-def gather(source: str, attribute: str, path: Sequence[str | Path]) -> TorchSources:
-    """The files that `source` needs, to be translated.
+def gather(spec: Spec, path: Sequence[str | Path]) -> TorchSources:
+    """The files that a model needs, to be translated.
 
-    source     a file's path, or a module's dotted name
-    attribute  what is taken from it: the class, which a package's __init__.py may only pass on
-    path       where the torch side's Python looks for modules
+    path   where the torch side's Python looks for modules
     Raises UserError for what is not there or no Python.
     """
     folders = [Path(folder) for folder in path if folder]
-    if source.endswith(".py"):
-        file = Path(source).expanduser().absolute()
-        if not file.is_file():
-            raise UserError(f"{source}: there is no such file")
-        entry = Module(file.stem, file, False)
-        folders.insert(0, file.parent)
+    if spec.file:
+        entry = Module(spec.module, spec.file, spec.file.name == "__init__.py")
+        folders.insert(0, spec.root)
     else:
-        entry = locate(source, folders)
+        entry = locate(spec.module, folders)
         if entry is None:
-            raise UserError(f"{source}: no such module was found by the torch side's Python")
-        entry = _definition(entry, attribute.partition(".")[0], folders)
+            raise UserError(f"--torch {spec}: its Python has no module {spec.module}")
+        entry = _definition(entry, spec.name.partition(".")[0], folders)
     found = TorchSources(entry)
     own = entry.name.partition(".")[0]
     by_torch: set[str] = {own}  # top-level names of packages that import torch
@@ -81,7 +77,7 @@ def gather(source: str, attribute: str, path: Sequence[str | Path]) -> TorchSour
         tree = parse(module.path)
         top = module.name.partition(".")[0]
         # Whatever stands beside the user's file is the user's.
-        beside = source.endswith(".py") and module.path.is_relative_to(entry.path.parent)
+        beside = spec.root is not None and module.path.is_relative_to(spec.root)
         if beside and "site-packages" not in module.path.parts or _needs_torch(tree):
             by_torch.add(top)
         for name in _imported(tree, module, folders):
@@ -151,6 +147,8 @@ def _base(node: ast.ImportFrom, module: Module) -> str:
     parts = module.name.split(".")
     up = node.level - (1 if module.is_package else 0)
     parts = parts[: len(parts) - up] if up else parts
+    if not parts:  # of no package
+        return ""
     return ".".join([*parts, *filter(None, [node.module])])
 
 

@@ -6,12 +6,20 @@ The same on both sides.  The request and the answer, both JSON, are described in
 common/setup/described.py.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin, show_help
+
+    show_help(__doc__)
+    begin("numpy")
+
 import importlib
 import inspect
-import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -48,6 +56,7 @@ def main() -> int:
 def describe(side: ModuleType, request: Mapping) -> dict:
     """Import, build and run what is asked for; raises UserError where that cannot be done."""
     side.set_up("float32", "cpu", request["seed"])
+    sys.path[:0] = request["first"]
     sys.path += request["path"]
     stand_in = _import(request, request["module"])
     _demand_file(request)
@@ -62,20 +71,19 @@ def describe(side: ModuleType, request: Mapping) -> dict:
     words = {place: given[name] for name, place in call.items()}
     return_dict = {}
     with side.no_grad():
-        outputs = model(**words)
+        outputs = _run(model, words, request)
         if _kind(side, outputs) != "named" and "return_dict" in takes:
             named = model(**words, return_dict=True)
             if _kind(side, named) == "named":
                 outputs, return_dict = named, {"return_dict": True}
-    leaves = [
-        (list(path), list(side.shape(leaf)), bool(side.is_float(leaf)))
-        for path, leaf in tree_leaves(outputs, side.is_tensor)
-    ]
+        shapes = _shapes(side, outputs)
+        in_training = _shapes_in_training(side, model, words | return_dict)
     return {
         "is_class": inspect.isclass(found),
         "config": config and _importable(config, request["module"]),
         "set_for_cpu": set_for_cpu,
         "settings": settings,
+        "unknown": _unknown(config, request["shared"] | request["own"]),
         "stand_in": STAND_IN if stand_in else None,
         "call": call,
         "takes": takes,
@@ -83,9 +91,37 @@ def describe(side: ModuleType, request: Mapping) -> dict:
         "outputs": {
             "kind": _kind(side, outputs),
             "attributes": not isinstance(outputs, dict) or hasattr(outputs, "to_tuple"),
-            "leaves": leaves,
+            "leaves": shapes,
         },
+        "alike_in_training": in_training in (None, shapes),
     }
+
+
+def _run(model, words: Mapping, request: Mapping):
+    try:
+        return model(**words)
+    except Exception as error:
+        shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in words.items())
+        raise UserError(
+            f"{request['spec']}: running it on {shapes} fails: {error_sentence(error)}"
+        ) from error
+
+
+def _shapes(side: ModuleType, outputs) -> list[list]:
+    """Path, shape and whether it is of floats, of each tensor."""
+    return [
+        [list(path), list(side.shape(leaf)), bool(side.is_float(leaf))]
+        for path, leaf in tree_leaves(outputs, side.is_tensor)
+    ]
+
+
+def _shapes_in_training(side: ModuleType, model, words: Mapping) -> list[list] | None:
+    """The same in train mode, where auxiliary heads may answer too; None where it cannot run."""
+    model.train()
+    try:
+        return _shapes(side, model(**words))
+    except Exception:  # a batch norm of one value, say: the check tells
+        return None
 
 
 def _import(request: Mapping, module: str) -> bool:
@@ -157,7 +193,10 @@ def _config_class(found, request: Mapping):
         asked = dict(request, module=request["config_module"], name=request["config_name"])
         asked["spec"] = request["config_spec"]
         _import(asked, asked["module"])
-        return _attribute(asked)
+        config = _attribute(asked)
+        if not inspect.isclass(config):
+            raise UserError(f"{asked['spec']} is no class: name that of the configuration")
+        return config
     config = getattr(found, "config_class", None) if inspect.isclass(found) else None
     return config if inspect.isclass(config) else None
 
@@ -199,6 +238,16 @@ def _settings(found, config: type | None, given: Mapping) -> dict[str, object]:
         return {}
     plain = bool | int | float | str | None
     return {key: value for key, value in values.items() if isinstance(value, plain)}
+
+
+def _unknown(config: type | None, given: Mapping) -> list[str]:
+    """Words on entries that a configuration does not know by itself, and takes all the same."""
+    try:
+        known = dict(config().to_dict()) if config else dict(given)
+        unknown = [key for key in given if key not in known and not hasattr(config(), key)]
+    except Exception:  # it has no defaults, or no such method
+        return []
+    return [f"{config.__name__} has no {key}{did_you_mean(key, known)}" for key in unknown]
 
 
 def _call(model, request: Mapping) -> tuple[dict[str, str], list[str]]:

@@ -14,18 +14,20 @@ the very values that its loader read, although most loaders make float32 whateve
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import Case, Pair
+from common.pair.request import PHASES
 from common.sides.model_file import load_model_file
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 from common.weights import states as weights
 from common.weights.layers import Owner
-from common.weights.loaded import PASSES, Loaded, Marks, read_marks, tie_problems
+from common.weights.loaded import PASSES, Loaded, Marks, read_marks, tie_problems, unloaded
 from common.weights.round_trip import same_bits
 
 FROM_PRETRAINED, SAVE_PRETRAINED = "from_pretrained", "save_pretrained"
@@ -57,33 +59,35 @@ class Carrier:
     def write(self, case: Case, state: dict[str, np.ndarray], owners: dict[str, Owner]) -> None:
         """Write a case's folders, and read them by the reference's own loader.
 
-        Raises UserError where that does not give back what was written.
+        Raises LayoutError where that does not give back what was written.
         """
         folder = self.files.to_load(case.name)
         shutil.rmtree(folder, ignore_errors=True)
         self.files.loaded(case.name).unlink(missing_ok=True)
         known = any(config == case.config for config, _ in self._known)
         marks = Marks(owners, state)
-        given = {} if known else {f"marks_{i}": marks.state(i) for i in range(PASSES)}
+        given = {} if known else {marked(i): marks.state(i) for i in range(PASSES)}
         for name, values in (given | {_WEIGHTS: state}).items():
-            model = self._built(case)
+            model = self.built(case)
             self.side.load_state(model, values)
-            (folder / name).mkdir(parents=True)
-            self._save(model, case, folder / name)
+            self.save(model, case, folder / name)
         if not known:
-            loaded = self._traced(case, marks, owners)
+            loaded = self.traced(case, marks, owners)
             self._known.append((case.config, loaded))
-            numbers = marks.numbers()
-            found = (loaded.departure(key, numbers[key], numbers) for key in loaded.sources)
-            problems = [*loaded.problems, *filter(None, found)]
-            if problems:
-                raise UserError(f"the torch side's own loader: {'; '.join(problems)}")
-        self._demand_weights(case, state)
+            loaded.problems += loaded.departures(marks)
+        else:
+            loaded = Loaded({}, {})
+        if not loaded.problems:
+            loaded.problems += self._changed(case, state)
+        if loaded.problems:
+            raise unloaded("torch", loaded.problems)
 
-    def _save(self, model, case: Case, folder: Path) -> None:
+    def save(self, model, case: Case, folder: Path) -> None:
+        """Write a model's weights as the folder of this side's library, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
         own = getattr(self.module, "save", None)
         if own is not None:
-            own(model, folder)
+            own(model, str(folder))
             return
         found = self._library_model(model, SAVE_PRETRAINED)
         if found is not None:
@@ -107,9 +111,10 @@ class Carrier:
 
     def read(self, case: Case) -> None:
         """Read a case's folders by this side's own loader, and leave what it made of them."""
-        if self.files.loaded(case.name).is_file():
+        request, folder = self.job.request, self.files.to_load(case.name)
+        later = request.single_step or request.phase != PHASES[0]  # of a check that has read them
+        if self.files.loaded(case.name).is_file() and (later or not folder.is_dir()):
             return
-        folder = self.files.to_load(case.name)
         if not (folder / _WEIGHTS).is_dir():
             raise UserError(
                 f"{folder}: the folder that the loader is to read is not there: run the torch side "
@@ -120,21 +125,22 @@ class Carrier:
         marks = Marks(torch_owners, state)
         loaded = next((found for config, found in self._known if config == case.config), None)
         if loaded is None:
-            loaded = self._traced(case, marks, self.side.owners(self._built(case)))
+            loaded = self.traced(case, marks, self.side.owners(self.built(case)))
             self._known.append((case.config, loaded))
-        if not loaded.problems:
-            self._demand_weights(case, arranged(loaded, state))
+        loaded = replace(
+            loaded, problems=loaded.problems + self._changed(case, arranged(loaded, state))
+        )
         save_loaded(self.files.loaded(case.name), loaded)
-        if self.job.request.keep != "all" and weights.bytes_of(state) > weights.LARGE_BYTES:
+        if request.keep != "all" and weights.bytes_of(state) > weights.LARGE_BYTES:
             shutil.rmtree(folder, ignore_errors=True)
 
     # ---- both -----------------------------------------------------------------------------------
 
-    def _traced(self, case: Case, marks: Marks, owners: dict[str, Owner]) -> Loaded:
-        """What the loader makes of the marked folders."""
+    def traced(self, case: Case, marks: Marks, owners: dict[str, Owner], within="") -> Loaded:
+        """What the loader makes of the marked folders, those of a round trip `within` another."""
         passes = []
         for i in range(PASSES):
-            model = self._loaded(case, f"marks_{i}")
+            model = self.loaded(case, Path(within, marked(i)))
             passes.append(self.side.state(model))
         loaded = read_marks(marks, passes, owners)
         loaded.problems += tie_problems(owners, self.side.owners(model))
@@ -144,7 +150,7 @@ class Carrier:
     def _settings_notes(self, case: Case, model) -> list[str]:
         """What the loaded model's configuration has otherwise than that of `build`'s model."""
         configs = []
-        for one in (model, self._built(case)):
+        for one in (model, self.built(case)):
             parts = (getattr(part, "config", None) for _, part in self.side.modules(one))
             config = next((part for part in parts if hasattr(part, "to_dict")), None)
             if config is None:
@@ -158,25 +164,26 @@ class Carrier:
             if name not in _NO_SETTING and loaded.get(name) != built.get(name)
         ]
 
-    def _demand_weights(self, case: Case, wanted: dict[str, np.ndarray]) -> None:
-        """Raise UserError unless the case's own weights arrive as the marks did."""
-        found = self.side.state(self._loaded(case, _WEIGHTS))
-        other = [k for k, v in wanted.items() if k not in found or not same_bits(found[k], v)]
-        if other:
-            raise UserError(
-                f"the {self.side.NAME} side's own loader: {', '.join(other)} of case "
-                f"{case.name or 'main'} came with other bits than marks do: it computes with them"
-            )
+    def _changed(self, case: Case, wanted: dict[str, np.ndarray]) -> list[str]:
+        """What of a case's own weights does not arrive as the marks did, in words."""
+        found = self.side.state(self.loaded(case, _WEIGHTS))
+        return [
+            f"{key} of the loaded model: case {case.name or 'main'} gives it other bits than where "
+            "its marks come from: the loader computes with them"
+            for key, values in wanted.items()
+            if key in found and not same_bits(found[key], values)
+        ]
 
-    def _built(self, case: Case):
+    def built(self, case: Case):
+        """The case's model in float32, as its file builds it."""
         request = self.job.request
         self.side.set_up("float32", request.device, request.seed + case.seed)
         return self.module.build(dict(case.config))
 
-    def _loaded(self, case: Case, name: str):
+    def loaded(self, case: Case, name: str | Path):
         """The model that a loader has filled from a folder, under the names of `build`'s."""
         folder = self.files.to_load(case.name) / name
-        model = self._built(case)
+        model = self.built(case)
         load = getattr(self.module, "load", None) or self.job.pair.case.load
         try:
             if load == FROM_PRETRAINED:
@@ -216,7 +223,10 @@ class Carrier:
         found: list[tuple[str, object]] = []
         for path, module in self.side.modules(model):
             inside = any(not outer or path.startswith(f"{outer}.") for outer, _ in found)
-            if not inside and callable(getattr(type(module), method, None)):
+            way = getattr(type(module), method, None)
+            # torch.nn.Embedding has a from_pretrained too, which makes one of a tensor.
+            own = str(getattr(way, "__module__", "")).split(".")[0] != self.side.NAME
+            if not inside and callable(way) and own:
                 found.append((path, module))
         if len(found) > 1:
             raise UserError(
@@ -225,6 +235,11 @@ class Carrier:
                 "torch_model.py"
             )
         return found[0] if found else None
+
+
+def marked(which: int) -> str:
+    """The folder with the marks of a pass."""
+    return f"marks_{which}"
 
 
 def _shown(value: object) -> str:
@@ -250,8 +265,8 @@ def save_loaded(path: Path, loaded: Loaded) -> None:
     write_json(path.with_suffix(".json"), entries)
 
 
-def load_loaded(path: Path) -> Loaded:
-    """What `save_loaded` has left."""
-    return Loaded(
-        sources=weights.load_state(path, may_be_empty=True), **load_json(path.with_suffix(".json"))
-    )
+def load_loaded(folder: Path, case: Case) -> Loaded:
+    """What `save_loaded` has left of a case in a result folder."""
+    path = ResultFolder(folder).loaded(case.name)
+    sources = weights.load_state(path, may_be_empty=True)
+    return Loaded(sources=sources, **load_json(path.with_suffix(".json")))

@@ -29,7 +29,7 @@ def load_model_file(pair: Pair, side: ModuleType, dtype: str = "float32") -> Mod
     finally:
         if torch_is_paddle():  # whatever else goes wrong by that
             raise UserError(COMPAT)
-    if dtype == "float32" or pair.built_in:
+    if dtype != "float64" or pair.built_in:
         return module
     known = _in_float64.get(module.__name__)
     if known is None or known[0] is not module:

@@ -13,6 +13,8 @@ import paddle
 from common.logs.sidecar import CHOICE
 from common.sides.session import current
 from common.sides.paddle_side import enter_choice, is_float
+from common.sides.paddle_tensors import NAME
+from common.system.aliases import under_its_names
 
 _WITH_INDICES = False  # twin: what sort returns
 _original = {}
@@ -30,6 +32,7 @@ def patch():
         "sort": _sort,
     }
     for name, function in functions.items():
+        function = under_its_names(function, NAME)
         _original[name] = getattr(paddle, name)
         setattr(paddle, name, function)
         setattr(paddle.Tensor, name, function)
@@ -103,7 +106,7 @@ def _largest(value, k, axis, largest, in_order, rest):
         choice = paddle.take_along_axis(choice, order, axis=axis)
     choice = _settled("topk", value, choice, axis, 1.0 if largest else -1.0)
     values = paddle.take_along_axis(value, choice, axis=axis)
-    return values, choice  # twin: a plain tuple in Paddle
+    return getattr(plain, "_make", tuple)((values, choice))  # twin: how it is made
 
 
 def _also(stable):

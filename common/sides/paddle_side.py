@@ -58,7 +58,7 @@ def keep_mask(site, value, p, mask_shape=None):
     label = session.label(site, "draw")
     if session.record is not None and not session.recomputing:
         key = f"{session.prefix}{label}:p"
-        session.record(key, np.array(p, str(value.dtype).replace("paddle.", "")))
+        session.record(key, np.array(p, array(value.flatten()[:0]).dtype))
         session.note_place(key)
     shape = tuple(value.shape if mask_shape is None else mask_shape)
     return tensor(session.tape.keep_mask(label, session.step, shape, p)).astype(value.dtype)

@@ -18,6 +18,7 @@ from common.logs.sidecar import OWN
 from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
+from common.pair.nested import nested
 from common.pair.pairs import Case, Pair
 from common.pair.request import RunRequest
 from common.pair.windows import part_of
@@ -26,6 +27,7 @@ from common.sides.model_file import load_model_file
 from common.sides.session import Session, current
 from common.sides.suited import Suited
 from common.system.errors import UserError
+from common.system.half import rounded
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
 from common.weights.layers import count_values, own_parameters
@@ -109,6 +111,7 @@ class Run:
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
+        self._forward: Callable | None = None  # of the model that was called last
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.name or "main") in self.suited.noise:
             self.notes["noise"] = self.suited.noise[case.name or "main"]
@@ -121,7 +124,8 @@ class Run:
             named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
             self.inputs = dict(named)
         else:
-            self.inputs = pair.inputs(case, request.preset, request.seed)
+            inputs = pair.inputs(case, request.preset, request.seed)
+            self.inputs = {key: rounded(values, request.dtype) for key, values in inputs.items()}
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = load_model_file(pair, side, dtype)
         if job.transplant:
@@ -183,7 +187,8 @@ class Run:
             same = tuple(given.shape) == self.side.shape(value)
             return self.side.with_values(value, given) if same else value
 
-        return tree_map(values, change, self.side.is_tensor)
+        with self.session.at(self._forward if whole else None):
+            return tree_map(values, change, self.side.is_tensor)
 
     def log_choice(self, key: str, scores: np.ndarray) -> np.ndarray:
         """Log which score is largest along the last axis, with its margin, as a discrete choice."""
@@ -372,15 +377,14 @@ class Run:
         case = self.pair.case
         hooks = getattr(case, "RENAME", {}), getattr(case, "convert", None)
         if has_loader(self.pair):
-            loaded = load_loaded(ResultFolder(self.folder).loaded(self.case.name))
-            layout = LoadedLayout(*owners, *hooks, loaded)
+            layout = LoadedLayout(*owners, *hooks, load_loaded(self.folder, self.case))
         else:
             layout = Layout(*owners, *hooks)
         self.layouts.append(layout)
         return layout
 
     def tensors(self) -> dict[str, object]:
-        """The inputs as tensors of this side."""
+        """The inputs as tensors of this side, those that nest under a name each."""
         return {key: self.tensor(values) for key, values in self.inputs.items()}
 
     def tensor(self, values: np.ndarray):
@@ -395,13 +399,18 @@ class Run:
     def of_forward(self, model, tensors: Mapping[str, object]) -> dict[str, object]:
         """The inputs that the model's forward names: not the labels, which the loss alone takes."""
         accepted = inspect.signature(model.forward).parameters
-        return {key: value for key, value in tensors.items() if key in accepted}
+        return {key: value for key, value in tensors.items() if key.partition("/")[0] in accepted}
+
+    def as_given(self, tensors: Mapping[str, object]) -> Mapping[str, object]:
+        """The inputs as make_inputs nests them; samples of data do not nest."""
+        return tensors if self.request.data else nested(tensors)
 
     def call(self, model, tensors: Mapping[str, object]):
         """The model's outputs; it gets the inputs that its forward names, not the labels."""
         self.session.running.clear()
+        self._forward = type(model).forward  # made the outputs
         with self.drawing():
-            return model(**self.of_forward(model, tensors))
+            return model(**self.as_given(self.of_forward(model, tensors)))
 
     @contextmanager
     def unclipped(self) -> Iterator[None]:
@@ -420,12 +429,12 @@ class Run:
                 "loss(outputs, inputs) -> scalar"
             )
         with self.drawing():
-            return self.module.loss(outputs, tensors)
+            return self.module.loss(outputs, self.as_given(tensors))
 
     def losses(self, outputs, tensors: Mapping[str, object]) -> Mapping[str, object]:
         """The pair's `losses` by name; none where the model's file has none."""
         with self.drawing():
-            return getattr(self.module, "losses", lambda *_: {})(outputs, tensors)
+            return getattr(self.module, "losses", lambda *_: {})(outputs, self.as_given(tensors))
 
     @contextmanager
     def drawing(self) -> Iterator[None]:

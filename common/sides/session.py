@@ -10,7 +10,7 @@ site gets the suffix `#2`.  A part that will be recomputed (a reversible layer) 
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -59,6 +59,8 @@ class Session:
         self.in_backward = False  # a gradient that a model or loss takes by itself is no row
         self.gradient_keys: set[str] = set()  # of the gradients at probes that are recorded
         self.half = False  # a probe held float16 or bfloat16
+        # Module -> operator and the types of its floats -> calls, in a run in half precision.
+        self.computed: dict[str, dict[str, int]] = {}
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
         self.places: dict[str, str] = {}  # key -> file:line that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
@@ -161,6 +163,13 @@ class Session:
         if line:
             self.places[key] = line
         self.classes[key] = class_name
+
+    def note_computed(self, operator: str, types: Iterable[str]) -> None:
+        """Remember on which types of floats an operator computed in the module that runs now."""
+        module = self.prefix + self.rename(self.site_of_draw())
+        said = f"{operator} {' '.join(sorted(set(types)))}"
+        counts = self.computed.setdefault(module, {})
+        counts[said] = counts.get(said, 0) + 1
 
     def note_settings(self, name: str, settings: dict[str, float]) -> None:
         """Remember how a layer of this case was built, where it has settings."""

@@ -9,6 +9,7 @@ from common.sides.model_file import load_model_file
 from common.sides.run import Job
 from common.sides.sizes import measuring
 from common.sides.suited import Suited
+from common.system.half import rounded
 from common.system.json_file import load_json
 from common.weights import states as weights
 from common.weights.noise import perturbed
@@ -40,6 +41,7 @@ def make_weights(job: Job) -> None:
             path = stored_weights(job.pair, request.published, request.weights)
             state = weights.load_state(path)
             weights.check_state(request.weights, state, owners)
+        state = {key: rounded(values, request.dtype) for key, values in state.items()}
         job.states.save(files.weights(case.name), state, owners)
         if carrier is not None:
             carrier.write(case, state, owners)

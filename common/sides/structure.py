@@ -1,13 +1,17 @@
 """What one side's model is made of, for a proposal of RENAME and `convert` (common/setup).
 
-    STRUCTURE      of a request: the model's modules, the owners of its weights, and one forward
-                   pass in float64: which modules are called, in which order, with which values
+    see    the model's modules, the owners of its weights, and one forward pass in float64: which
+           modules are called, in which order, with which values
+    try    the Paddle side alone: a pass with given weights, in which modules are fed what torch's
+           were given and give what torch's gave; what each would have been given and given itself
 
 NumPy only and the same on both sides.  The torch side runs on its initial weights with noise on
-every parameter and statistic, as the case `stirred` does, and leaves these weights and the outputs
-of every module that has weights.
+every parameter and statistic, as the case `stirred` does, and leaves these weights and the inputs
+and outputs of every module that has weights.
 """
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,60 +23,110 @@ from common.sides.lift import lifting
 from common.sides.run import Job, Run
 from common.sides.session import Session, using
 from common.sides.shared_weights import make_weights
-from common.system.json_file import write_json
-from common.system.tree import tree_leaves
+from common.system.json_file import load_json, write_json
+from common.system.npz import read_npz
+from common.system.tree import tree_map
 from common.weights import states as weights
+from common.weights.layers import Owner
 
-STRUCTURE = "structure"
+SEE, TRY = "see", "try"  # of a request's `structure`
 _SAMPLES = 256  # values of a tensor that are kept of its order, and as many of its sizes
-OUTPUT = ""  # the model itself is the module without a name
 
 
 def fingerprint(values: np.ndarray) -> np.ndarray:
-    """A few hundred numbers of a tensor: values in rising order, then values by their places."""
+    """Three rows of a few hundred numbers of a tensor.
+
+    Values by their places; values in rising order, which a tensor with other axes has too; and so
+    each once, which one that is repeated along an axis has too.
+    """
     flat = np.nan_to_num(np.asarray(values, np.float64).reshape(-1))
-    if not flat.size:
-        return flat
-    places = np.linspace(0, flat.size - 1, min(_SAMPLES, flat.size)).astype(np.int64)
-    return np.concatenate([np.sort(flat)[places], flat[places]])
+    orders = (flat, np.sort(flat), np.unique(flat)) if flat.size else ()
+    rows = [v[np.linspace(0, v.size - 1, _SAMPLES).astype(np.int64)] for v in orders]
+    return np.array(rows).reshape(-1, _SAMPLES)
 
 
 class Seen:
-    """The calls of a model's modules in one pass, as files hold them."""
+    """The calls of a model's modules in one pass, as files hold them.
+
+    whole   the modules whose inputs and outputs are kept whole beside their fingerprints
+    """
 
     def __init__(self, side, whole: set[str]):
         self.side = side
-        self.whole = whole  # modules whose outputs are kept whole
+        self.whole = whole
         self.calls: list[dict] = []
         self.arrays: dict[str, np.ndarray] = {}
+        self.kept: dict[str, np.ndarray] = {}
 
-    def begin(self, name: str, values: object) -> int:
-        """A module is called with these inputs; the number of the call."""
+    def begin(self, name: str, values: object) -> tuple[int, object]:
+        """A module is called with these inputs: the number of the call, and what to give it."""
         self.calls.append({"module": name, "in": [], "out": []})
-        self._take(len(self.calls) - 1, "in", values, False)
-        return len(self.calls) - 1
+        return len(self.calls) - 1, self._take(len(self.calls) - 1, "in", values)
 
-    def end(self, call: int, values: object) -> None:
-        """The call has returned these outputs."""
-        self._take(call, "out", values, self.calls[call]["module"] in self.whole)
+    def end(self, call: int, values: object) -> object:
+        """The call has returned these outputs: what to go on with."""
+        return self._take(call, "out", values)
 
-    def _take(self, call: int, what: str, values: object, whole: bool) -> None:
-        for _, leaf in tree_leaves(values, self.side.is_tensor):
+    def _take(self, call: int, what: str, values: object) -> object:
+        """Keep a call's inputs or outputs; returns those to use in their place."""
+
+        def change(path, value):
             shapes = self.calls[call][what]
-            array = self.side.array(leaf)
+            array = self.side.array(value)
             key = f"{call}/{what}/{len(shapes)}"
             self.arrays[key] = fingerprint(array)
-            if whole:
-                self.arrays[f"{key}/whole"] = np.array(array)
+            if self.calls[call]["module"] in self.whole:
+                self.kept[key] = np.array(array)  # a copy: what comes later may write into it
             shapes.append(list(array.shape))
+            return self.instead(call, what, len(shapes) - 1, value)
+
+        return tree_map(values, change, self.side.is_tensor)
+
+    def instead(self, call: int, what: str, number: int, value: object) -> object:
+        """What is used in a tensor's place: the tensor itself."""
+        return value
 
 
-def write_structure(job: Job, modules, recording) -> None:
-    """Write what a side's model is made of: structure_SIDE.json, .npz and owners_SIDE.json.
+class Fed(Seen):
+    """The same of a pass whose modules are fed.
+
+    given   "MODULE/CALL OF IT/in/NUMBER" -> the array that is used in that tensor's place
+    """
+
+    def __init__(self, side, given: Mapping[str, np.ndarray]):
+        super().__init__(side, set())
+        self.given = given
+        self._counts: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+
+    def begin(self, name: str, values: object) -> tuple[int, object]:
+        """See Seen."""
+        self._counts[name] = self._counts.get(name, -1) + 1
+        self._names[len(self.calls)] = f"{name}/{self._counts[name]}"
+        return super().begin(name, values)
+
+    def instead(self, call: int, what: str, number: int, value: object) -> object:
+        """The array that is given, where it has the tensor's shape."""
+        array = self.given.get(f"{self._names[call]}/{what}/{number}")
+        if array is None or array.shape != self.side.shape(value) or not self.side.is_float(value):
+            return value
+        return self.side.like(array, value)
+
+
+def answer(job: Job, modules, recording) -> None:
+    """Do what a request's `structure` says.
 
     modules     of the side: a model's (name, module), the model itself first
     recording   of the side: a context in which every module's calls are seen
     """
+    if job.request.structure == TRY:
+        _try(job, recording)
+    else:
+        _see(job, modules, recording)
+
+
+def _see(job: Job, modules, recording) -> None:
+    """Write what a side's model is made of: structure_SIDE.json, .npz and owners_SIDE.json."""
     side, request = job.side, job.request
     case = replace(job.cases[0], name=STIRRED, weights=STIRRED)
     job = replace(job, cases=[case])
@@ -86,11 +140,18 @@ def write_structure(job: Job, modules, recording) -> None:
     ]
     weights.save_owners(owners_path(job.folder, side.NAME), owners)
     try:
+        state = None
         if side.NAME == "torch":
             make_weights(job)
-        seen = Seen(side, {key.rpartition(".")[0] for key in owners})
-        _pass(job, case, lambda model: recording(model, seen), seen)
+            path = ResultFolder(job.folder).weights(case.name)
+            state = told_apart(job.states.load(path), owners)
+            weights.save_state(path, state)
+        whole = {key.rpartition(".")[0] for key in owners} if side.NAME == "torch" else set()
+        seen = Seen(side, whole)
+        with _built(job, case) as (run, model):
+            _pass(run, model, recording, seen, state)
         told["calls"], arrays = seen.calls, seen.arrays
+        weights.save_state(whole_path(job.folder, side.NAME), seen.kept)
     except Exception as error:  # then names and shapes are all that there is
         told["error"] = f"{type(error).__name__}: {str(error).strip()[:300]}"
     path = structure_path(job.folder, side.NAME)
@@ -98,29 +159,86 @@ def write_structure(job: Job, modules, recording) -> None:
     write_json(path, told)
 
 
-def _pass(job: Job, case: Case, watched, seen: Seen, state=None) -> None:
-    """One forward pass in float64, in eval mode."""
-    side = job.side
+def told_apart(
+    state: Mapping[str, np.ndarray], owners: Mapping[str, Owner]
+) -> dict[str, np.ndarray]:
+    """The state with noise on those buffers of one module that are alike: nothing else would tell
+    a mean of ones from a variance of ones."""
+    alike: dict[tuple, list[str]] = {}
+    for key, values in state.items():
+        if not owners[key].parameter and values.dtype.kind == "f" and owners[key].same_as == key:
+            alike.setdefault((key.rpartition(".")[0], values.shape, values.tobytes()), []).append(
+                key
+            )
+    rng = np.random.default_rng(0)
+    changed = dict(state)
+    for keys in alike.values():
+        for key in keys[: len(keys) if len(keys) > 1 else 0]:
+            noise = 0.1 * rng.random(state[key].shape)
+            changed[key] = (state[key] * (1.0 + noise) + noise).astype(state[key].dtype)
+    return changed
+
+
+_kept: dict[str, tuple] = {}  # the model of the last trial: the next is of the same
+
+
+def _try(job: Job, recording) -> None:
+    """Make the pass that trial.npz asks for; tried.json and tried.npz say what was seen."""
+    asked = read_npz(job.folder / "trial.npz")
+    state, given = (
+        {key[len(what) :]: v for key, v in asked.items() if key.startswith(what)}
+        for what in ("state:", "given:")
+    )
+    same = load_json(job.folder / "trial.json")["same"]
+    with np.load(whole_path(job.folder, "torch")) as whole:
+        given |= {key: whole[value] for key, value in same.items()}
+    seen = Fed(job.side, given)
+    case = replace(job.cases[0], name=STIRRED, weights=STIRRED)
+    with _built(job, case, str(job.folder)) as (run, model):
+        _pass(run, model, recording, seen, state)
+    weights.save_state(job.folder / "tried.npz", seen.arrays)
+    write_json(job.folder / "tried.json", {"calls": seen.calls})
+
+
+@contextmanager
+def _built(job: Job, case: Case, name: str = "") -> Iterator[tuple]:
+    """A run in float64 and its model, in eval mode; kept under `name` for the next."""
     with lifting(True):
-        side.set_up("float64", job.request.device, job.request.seed)
-        session = Session(job.request.seed)
-        session.begin()
-        run = Run(job, case, "float64", session)
-        with using(session), run.no_gradients():
-            model = run.construct()
-            model.eval()
-            if side.NAME == "torch":
-                side.load_state(model, job.states.load(ResultFolder(job.folder).weights(case.name)))
-            elif state is not None:
-                side.load_state(model, state)
-            with watched(model):
-                call = seen.begin(OUTPUT, ())
-                seen.end(call, run.call(model, run.tensors()))
+        if name not in _kept:
+            job.side.set_up("float64", job.request.device, job.request.seed)
+            session = Session(job.request.seed)
+            session.begin()
+            run = Run(job, case, "float64", session)
+            with using(session):
+                model = run.construct()
+                model.eval()
+            _kept.clear()
+            _kept.update({name: (run, model)} if name else {})
+        else:
+            run, model = _kept[name]
+        yield run, model
+
+
+def _pass(run: Run, model, recording, seen: Seen, state) -> None:
+    """One forward pass; the model itself is the call of the module without a name."""
+    run.session.begin()
+    with using(run.session), run.no_gradients():
+        if state is not None:
+            run.side.load_state(model, state)
+        tensors = run.tensors()
+        with recording(model, seen):
+            call, _ = seen.begin("", ())
+            seen.end(call, run.call(model, tensors))
 
 
 def structure_path(folder: Path, side: str) -> Path:
     """Where a side's structure is."""
     return folder / f"structure_{side}.json"
+
+
+def whole_path(folder: Path, side: str) -> Path:
+    """Where what its modules with weights were given and gave is, whole."""
+    return folder / f"whole_{side}.npz"
 
 
 def owners_path(folder: Path, side: str) -> Path:

@@ -13,6 +13,8 @@ import torch
 from common.logs.sidecar import CHOICE
 from common.sides.session import current
 from common.sides.torch_side import enter_choice, is_float
+from common.sides.torch_tensors import NAME
+from common.system.aliases import under_its_names
 
 _WITH_INDICES = True  # twin: what sort returns
 _original = {}
@@ -30,6 +32,7 @@ def patch():
         "sort": _sort,
     }
     for name, function in functions.items():
+        function = under_its_names(function, NAME)
         _original[name] = getattr(torch, name)
         setattr(torch, name, function)
         setattr(torch.Tensor, name, function)
@@ -103,7 +106,7 @@ def _largest(value, k, axis, largest, in_order, rest):
         choice = torch.take_along_dim(choice, order, dim=axis)
     choice = _settled("topk", value, choice, axis, 1.0 if largest else -1.0)
     values = torch.take_along_dim(value, choice, dim=axis)
-    return torch.return_types.topk((values, choice))  # twin: a plain tuple in Paddle
+    return type(plain)((values, choice))  # twin: how it is made
 
 
 def _also(stable):

@@ -18,6 +18,8 @@ from torch.utils import checkpoint as recomputing  # twin: where it is
 
 from common.sides.session import current
 from common.sides.torch_side import array, keep_mask
+from common.sides.torch_tensors import NAME
+from common.system.aliases import under_its_names
 
 _ALPHA = -1.7580993408473766  # SELU's value far below zero: -scale * alpha (Klambauer et al. 2017)
 _UPSCALE = "upscale_in_train"  # Paddle's other mode scales in eval mode instead
@@ -28,6 +30,7 @@ _MEAN, _VARIANCE = "running_mean", "running_var"  # twin: names
 _BIASED = False  # twin: the running variance is that of the sample, without n / (n - 1)
 # What attention may be given by position behind its first six arguments.
 _REST = ()  # twin: positions
+_GROUPED = False  # twin: whether heads may share keys without being told
 _original = {}
 
 
@@ -46,7 +49,7 @@ def patch():
     }
     for name in filter(lambda name: hasattr(F, name), functions):
         _original[name] = getattr(F, name)
-        setattr(F, name, functions[name])
+        setattr(F, name, under_its_names(functions[name], NAME))
     _original["checkpoint"] = recomputing.checkpoint  # twin: names
     recomputing.checkpoint = _checkpoint  # twin: names
 
@@ -168,7 +171,7 @@ def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
         plain = _original["scaled_dot_product_attention"]
         return plain(query, key, value, attn_mask, dropout_p, is_causal, *rest, **options)
     query, key, value = (x for x in (query, key, value))  # twin: layout
-    if named.get("enable_gqa"):
+    if named.get("enable_gqa", _GROUPED):
         key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
     scale = named.get("scale") or 1.0 / math.sqrt(query.shape[-1])
     scores = torch.matmul(query, key.moveaxis(-1, -2)) * scale  # (B, H, T, S)

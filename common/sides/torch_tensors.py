@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from common.system.errors import UserError
+from common.system.half import HALF
 
 NAME = "torch"
 VERSION = torch.__version__
@@ -51,9 +52,11 @@ def tensor(values):
     """A tensor of the values; floats take the run's dtype, other types stay."""
     values = np.asarray(values)
     dtype = str(torch.get_default_dtype()).replace("torch.", "")
-    wanted = {"f": dtype, "c": _COMPLEX[dtype]}.get(values.dtype.kind, values.dtype)
-    values = np.array(values, wanted)
-    return torch.as_tensor(values, device=device())  # twin: how a tensor is made
+    half = dtype in HALF and values.dtype.kind == "f"  # NumPy has no bfloat16
+    wanted = {"f": "float32" if half else dtype, "c": _COMPLEX.get(dtype)}
+    values = np.array(values, wanted.get(values.dtype.kind, values.dtype))
+    made = torch.as_tensor(values, device=device())  # twin: how a tensor is made
+    return made.to(getattr(torch, dtype)) if half else made  # twin: Paddle takes the dtype's name
 
 
 def device():
@@ -62,7 +65,7 @@ def device():
 
 
 def set_up(dtype, device_name, seed):
-    """Prepare this process for a run: `dtype` float32 or float64, `device_name` cpu or gpu."""
+    """Prepare this process for a run in a precision, `dtype`; `device_name` is cpu or gpu."""
     if device_name == "gpu" and not torch.cuda.is_available():  # twin: how to ask
         raise UserError("--device gpu: torch finds no GPU here; use --device cpu")
     # On CPU torch needs no default device, which would slow every call.

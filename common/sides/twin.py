@@ -31,6 +31,8 @@ from common.logs.result_folder import (
     FLOAT32,
     FLOAT64,
     FREE_EXACT,
+    HALF_STEP,
+    HALF_STEP64,
     SINGLE_STEP,
     UNFORCED,
     WHOLE,
@@ -41,12 +43,14 @@ from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
 from common.sides.compat import forbid_compat
-from common.sides.places import of_framework_file
+from common.sides.library_round_trip import round_trip
+from common.sides.places import is_instrument, of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, read_folders, save
 from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import UserError
+from common.system.half import HALF
 from common.system.memory import give_back_freed_memory, keep_freed_memory
 from common.system.npz import read_npz
 from common.system.processes import watch
@@ -151,7 +155,8 @@ class Twin:
         )
 
     def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
-        return self.dtypes(request) if callable(self.dtypes) else self.dtypes
+        dtypes = self.dtypes(request) if callable(self.dtypes) else self.dtypes
+        return tuple(request.dtype if dtype == "float32" else dtype for dtype in dtypes)
 
 
 def main(side: ModuleType, *arguments, **options) -> int:
@@ -223,7 +228,11 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         describe(job)
         return
     if request.structure:
-        importlib.import_module(f"common.sides.{side}_structure").write_structure(job)
+        importlib.import_module(f"common.sides.{side}_structure").answer(job)
+        return
+
+    if request.round_trip:
+        round_trip(job)
         return
 
     def write(run, *arguments, **options):
@@ -275,8 +284,14 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         if side == "torch" and aligned and forced is None:
             forced = session.choices
             weights.save_state(choices_path, forced)
-        if dtype == "float32" and session.flips:
+        if dtype != "float64" and session.flips:
             write(UNFORCED, dtype, None, probing=False)
+    if request.dtype in HALF and aligned and not no_float64:
+        # What each module makes by itself of the reference's values in half precision.
+        with reference_values(files, job.stem, (FLOAT32,)) as reference:
+            write(HALF_STEP64, "float64", forced, reference)
+            if side == "paddle":
+                write(HALF_STEP, request.dtype, forced, reference)
 
 
 def _site() -> str:
@@ -331,6 +346,8 @@ def error_sentence(error: Exception) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if not of_framework_file(frame.filename)
     ]
+    # What stands in a framework's place, such as an emulated operator, is not where it happened.
+    frames = [frame for frame in frames if not is_instrument(frame.filename)] or frames
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
         return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"

@@ -1,5 +1,6 @@
 """One log with its sidecar: every case of a model in one precision."""
 
+import importlib
 import os
 import platform
 import shutil
@@ -56,7 +57,7 @@ def write_log(
     start = time.perf_counter()
     notes: dict[str, object] = {}
     if job.transplant:
-        counted = dtype == "float32" and reference is None and not request.uncounted
+        counted = dtype != "float64" and reference is None and not request.uncounted
         job.transplant.compare = counted
     inputs: dict[str, np.ndarray] = {}
     states: dict[str, np.ndarray] = {}
@@ -69,8 +70,10 @@ def write_log(
         notes["exact"] = request.exact
     elif job.exact and dtype == "float64" and job.may_sum and is_large(job):
         watching = job.exact.doing("lift")  # to show it by three more runs would be dear
+    half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
     log = LogWriter(path, **_kept(job, path))
-    with log as writer, lifting(dtype == "float64") as lifted, watching as inexact:
+    lift = lifting(dtype == "float64")
+    with log as writer, lift as lifted, watching as inexact, half.computing(dtype, request.device):
         session = Session(
             request.seed,
             record=writer.add,
@@ -106,6 +109,8 @@ def write_log(
         notes["operators"] = job.transplant.take_counts()
     if lifted:
         notes["lifted"] = {_shortened(place): calls for place, calls in lifted.items()}
+    if session.computed:
+        notes["computed"] = session.computed
     notes["inexact"] = inexact
     sidecar = Sidecar(
         schema=SCHEMA,

@@ -25,6 +25,7 @@ from contextlib import contextmanager
 import numpy as np
 import paddle
 
+from common.system.aliases import ALIASES
 from common.transplant.table import Untaken
 
 OFF, WATCH, LIFT, UNCLIP = "off", "watch", "lift", "unclip"
@@ -197,7 +198,11 @@ def _named(own, function, arguments, options) -> dict:
         try:
             bound = signature.bind(*arguments, **options)
         except TypeError:
-            continue
+            try:
+                aliases = ((ALIASES["paddle"].get(k, k), v) for k, v in options.items())
+                bound = signature.bind(*arguments, **dict(aliases))
+            except TypeError:
+                continue
         bound.apply_defaults()
         named = dict(bound.arguments)
         if named.pop("out", None) is not None:

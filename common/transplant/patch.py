@@ -20,6 +20,7 @@ import paddle
 import torch
 from paddle.utils import dlpack
 
+from common.system.aliases import ALIASES
 from common.system.tree import tree_leaves, tree_map
 from common.transplant.operators import TABLE
 from common.transplant.table import Untaken, channels_first
@@ -275,7 +276,7 @@ def _replace_in_layers(own: Callable, instead: Callable) -> None:
 # Modules whose functions call the transplanted ones already: this one, the ledger's, the tape's.
 _IN_PLACE = (__name__, "common.sides.paddle_choices", "common.sides.paddle_dropout")
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
-_ALIASES = {"input": "x", "dim": "axis", "other": "y", "keepdims": "keepdim"}  # newer Paddle's
+_ALIASES = ALIASES["paddle"]
 
 
 def _to_torch(value) -> torch.Tensor:

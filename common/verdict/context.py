@@ -87,6 +87,8 @@ class InheritedNoise:
 class Context:
     """What is known of one tensor beside its values; the defaults are for a tensor by itself."""
 
+    # The spacing at 1 of the precision that is judged beside float64.
+    epsilon: float = tolerance("float32_epsilon")
     # S, the largest scale among the tensors of its kind, such as all gradients; None where it has
     # no kind, so that its own scale (its sample's) stands for that.
     kind_scale: float | None = None

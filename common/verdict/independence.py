@@ -68,7 +68,7 @@ def _misplaced(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -
         sidecar = sidecars[path]
         if sidecar.step not in (None, name.stem):
             problems.append(f"{path.name} is a log of {escaped(sidecar.step)}, not of {name.stem}")
-        if sidecar.dtype not in (None, name.dtype):
+        if sidecar.dtype is not None and (sidecar.dtype == "float64") != (name.dtype == "float64"):
             other = escaped(sidecar.dtype)
             problems.append(f"{path.name} holds a {other} run, not a {name.dtype} one")
         if bool(sidecar.single_step) != name.single_step:

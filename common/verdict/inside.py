@@ -30,6 +30,7 @@ STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 
 # Why a value is INSIDE.
 MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other values"
+TYPE = "the same integers in another type"
 
 
 def is_inside(key: Key, logs: Logs) -> bool:
@@ -55,7 +56,7 @@ class Inside:
         # Only a run with exact operators can tell whether those explain what is off.
         self.asks_free = False
         self._logs = logs
-        self._keys = list(keys)
+        self.keys = list(keys)
         self._runs = ("ref64", "cand64") if "ref64" in logs else ("ref32", "cand32")
         self._paired: set[str] = set()  # keys whose rows agree
         self._values: dict[tuple[str, bool], Values] = {}
@@ -73,22 +74,23 @@ class Inside:
         aligned = exit_code(r.verdict for r in rows if not (r.inside and _is_off(r))) == 0
         self._paired = {row.key for row in rows if not _is_off(row)}
         matched = {
-            i: self._matched(self._keys[i], rows[i], anywhere=aligned or _cannot(rows[i]))
+            i: self._matched(self.keys[i], rows[i], anywhere=aligned or _cannot(rows[i]))
             for i in off
-            if aligned or not self._lost(self._keys[i])
+            if aligned or not self._lost(self.keys[i])
         }
         matched = {i: row for i, row in matched.items() if row is not None}
         for i, row in matched.items():
             rows[i] = row
         off = [i for i in off if i not in matched]
-        if aligned and any(rows[i].origin and not _cannot(rows[i]) for i in off):
+        starts = any(rows[i].origin and not _cannot(rows[i]) for i in off)
+        if aligned and (starts or self._carries_no_number(rows)):
             aligned = self._explained_by_operators(rows)
         for i in off:
-            why = self._why(self._keys[i])
-            cut = self._lost(self._keys[i]) or self._keys[i].local == "p"  # or no dropout there
+            why = self._why(self.keys[i])
+            cut = self._lost(self.keys[i]) or self.keys[i].local == "p"  # or no dropout there
             lacking = _cannot(rows[i]) and why == MISSING and not cut
             unlike = _cannot(rows[i]) and why == SHAPE
-            if aligned or lacking or unlike and not self._rearranged(i, rows):
+            if aligned or lacking or why == TYPE or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
         return _said(rows, list(matched.values()), aligned)
 
@@ -105,7 +107,7 @@ class Inside:
         if exit_code(verdicts) == 0 or not set(FAILING).isdisjoint(verdicts):
             return
         self.asks_free = "local64" in self._logs and "free64" not in self._logs
-        for row, key in zip(rows, self._keys, strict=True):
+        for row, key in zip(rows, self.keys, strict=True):
             explained = "free64" in self._logs and row.verdict == "CARRIED"
             if explained and not self.gap_in_free_run(row, key)[0]:
                 row.verdict, row.excuse = "CONSTANT", EXCUSE
@@ -118,13 +120,25 @@ class Inside:
         """
         carried = [
             (row, key)
-            for row, key in zip(rows, self._keys, strict=True)
+            for row, key in zip(rows, self.keys, strict=True)
             if row.verdict == "CARRIED" and not row.inside
         ]
         self.asks_free = bool(carried) and "free64" not in self._logs
         if self.asks_free:
             return False
         return not any(self.gap_in_free_run(row, key)[0] for row, key in carried)
+
+    def _carries_no_number(self, rows: Sequence[Row]) -> bool:
+        """Whether something that decides is CARRIED and is no number on one side alone.
+
+        No operator's rounding makes NaN or infinity.
+        """
+        for row, key in zip(rows, self.keys, strict=True):
+            if row.verdict == "CARRIED" and not row.inside:
+                ref, cand = (self._logs.get(name, key) for name in self._runs)
+                if np.isfinite(ref).all() != np.isfinite(cand).all():
+                    return True
+        return False
 
     def gap_in_free_run(self, row: Row, key: Key) -> tuple[bool, float]:
         """Whether a row is off in that float64 run of the candidate, and how far."""
@@ -141,7 +155,7 @@ class Inside:
         In single-step mode it could not be fed: it is an origin where what its module was given
         agrees, or, if that cannot be told, where there is none before it.
         """
-        key = self._keys[i]
+        key = self.keys[i]
         if self._logs.of_sums(key):
             return False  # sums of other neighbours
         pair = [self._logs.get(name, key) for name in self._runs]
@@ -167,16 +181,16 @@ class Inside:
 
     def _starts_at(self, i: int, rows: Sequence[Row]) -> bool:
         """True where what goes wrong is likely to start at a row that no single step was run of."""
-        key = self._keys[i]
+        key = self.keys[i]
         same = self._was_given_the_same(i, rows)
         if same is not None:
             return same
-        before = zip(rows[:i], self._keys, strict=False)
+        before = zip(rows[:i], self.keys, strict=False)
         return not any(row.origin for row, k in before if k.case == key.case)
 
     def _was_given_the_same(self, i: int, rows: Sequence[Row]) -> bool | None:
         """Whether what a module was given agrees, of whose output this row is; None: not seen."""
-        key = self._keys[i]
+        key = self.keys[i]
         if key.is_input or key.kind:
             return None
         given = self._inputs_of.get(key.output)
@@ -186,7 +200,7 @@ class Inside:
     def _inputs_of(self) -> dict[str, list[int]]:
         """The first output of a module's call -> the numbers of the rows of what it was given."""
         found: dict[str, list[int]] = {}
-        for number, key in enumerate(self._keys):
+        for number, key in enumerate(self.keys):
             if key.is_input and not key.kind:
                 found.setdefault(key.output, []).append(number)
         return found
@@ -211,6 +225,8 @@ class Inside:
         shapes = {self._logs.shape(name, key) for name in self._runs}
         if len(shapes) > 1 or ref.dtype.kind != cand.dtype.kind:
             return SHAPE
+        if ref.dtype != cand.dtype and ref.dtype.kind in "iu" and np.array_equal(ref, cand):
+            return TYPE
         return ORDER if same_elements(ref, cand) else VALUES
 
     def _matched(self, key: Key, row: Row, anywhere: bool) -> Row | None:

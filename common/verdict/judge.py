@@ -17,6 +17,7 @@ import numpy as np
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
+from common.system.half import EPSILONS, HALF, overflowing
 from common.verdict.adam import AdamNoise, step_of
 from common.verdict.causes import (
     A_CLIPPED_LOSS,
@@ -31,6 +32,7 @@ from common.verdict.causes import (
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.comparable import mismatch
 from common.verdict.context import Context, InheritedNoise, LongestSum
+from common.verdict.half import BY_ITSELF, Half
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside, is_inside
 from common.verdict.kinks import Kinks
@@ -112,6 +114,9 @@ def judge_logs(
     local64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     exact64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     free64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    step_ref64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    step_cand64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    step_cand: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     batch: int | Mapping[str, int | None] | None = None,
     step: object = "",
     model: str = "",
@@ -129,6 +134,8 @@ def judge_logs(
     exact64        the same run with Paddle's inexact operators computed exactly: it shows which
                    differences are theirs
     free64         such a run that is fed nothing: whether they explain all that is off
+    step_*         both float64 runs, and the candidate's in half precision, whose modules are fed
+                   the reference's values in half precision
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
     until_off      end with the first row that shows that single-step logs will be wanted: it is not
                    HARMLESS, and decides
@@ -139,6 +146,7 @@ def judge_logs(
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
     sources |= dict(exact64=exact64, free64=free64)
+    sources |= dict(step_ref64=step_ref64, step_cand64=step_cand64, step_cand=step_cand)
     with ExitStack() as stack:
         logs = Logs(stack, sources)
         judgement = Judgement(cases=logs.cases)
@@ -172,6 +180,9 @@ def judge_logs(
         if not strict:
             judgement.notes += inside.settle(judgement.rows)
         inside.settle_carried(judgement.rows)
+        half = Half(logs)
+        if half.on:
+            judgement.notes += half.judge(judgement.rows, inside.keys)
         judgement.arranged, judgement.asks_free = inside.arranged, inside.asks_free
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
@@ -180,7 +191,8 @@ def judge_logs(
 
 def _is_harmless(row: Row) -> bool:
     """True for a row that need not be traced to where it starts."""
-    return row.verdict in HARMLESS or row.excuse == A_CLIPPED_LOSS
+    known = row.excuse == A_CLIPPED_LOSS or row.measure.startswith(BY_ITSELF)
+    return row.verdict in HARMLESS or known
 
 
 class _Case:
@@ -222,6 +234,7 @@ class JudgeOfRows:
             batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
         self.batch = batch
         self.strict = strict
+        self.half = logs.sidecars["ref32"].dtype or ""
         if scales is None:
             scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
         self.kind_scales = scales
@@ -320,6 +333,8 @@ class JudgeOfRows:
             if row is not None:
                 return row
         arrays = [self.logs.get(name, key) for name in _FOUR]
+        if self.half in HALF:
+            arrays[2:] = map(overflowing, arrays[:2], arrays[2:])
         row = self.judged(key, arrays)
         case = self.case_of(key)
         if arrays[2] is not None and not key.kind and not key.is_step:
@@ -384,6 +399,7 @@ class JudgeOfRows:
         case = self.case_of(key)
         forward = not key.kind and ref64 is not None
         return Context(
+            epsilon=EPSILONS.get(self.half, EPSILONS["float32"]),
             kind_scale=self.kind_scales.get(key.group),
             batch=None if key.kind or key.is_optimizer else self.batch_of(key),
             optimizer=(key.kind or "loss") if key.is_optimizer else "",

@@ -236,6 +236,8 @@ def judge_rounding(measures: Measures, context: Context) -> Answer:
         left = tolerance("fed_floor") * context.fed_scale
         left = np.minimum(left, tolerance("fed_part") * scale)
         bounds["fed floor"] = np.where(_is_capped(measures, context), left, 0.0)
+        if _is_only_noise(measures):
+            bounds["zero"] = np.full_like(left, tolerance("zero_floor") * context.fed_scale)
     return _answer(measures.gap, bounds)
 
 
@@ -286,7 +288,7 @@ def _noise_bounds(measures: Measures, context: Context, counts: np.ndarray) -> d
 
     counts  how many values carry the noise, for each measure
     """
-    noise, epsilon = measures.noise_ref, tolerance("float32_epsilon")
+    noise, epsilon = measures.noise_ref, context.epsilon
     size, factor = measures.scale, tolerance("precision")
     bounds = {"": factor * np.maximum(noise, epsilon * size)}
     if _is_only_noise(measures):

@@ -51,6 +51,13 @@ TOLERANCES = {
         "of what is left: more than that is not float64's rounding, however large what was fed",
         "GELU at -8: 1.6e-3",
     ),
+    "zero_floor": Tolerance(
+        2.0**-49,
+        "gap against the size of what a forward tensor was computed from, where that tensor is "
+        "zero in exact arithmetic: a sum's rounding in float64, of which float32's noise says "
+        "little, since torch adds a batch norm's float32 values in float64",
+        "MobileViT's running mean behind a batch norm and a convolution: 1.1e-16 of what was fed",
+    ),
     "constant": Tolerance(
         2.4e-7,
         "two float32 epsilons of the tensor's own size: a constant kept in float32",
@@ -189,6 +196,28 @@ TOLERANCES = {
         1e-2,
         "s below this part of the float32 noise: the tensor is zero in exact arithmetic",
         "a bias that the loss does not depend on: 1e-3; a key's bias: 2e-9; real gradients: > 1e3",
+    ),
+    "half": Tolerance(
+        2.0,
+        "half precision: times the reference's error, each fed the reference's values; as much as "
+        "four times as many roundings bring",
+        "LLaMA, Paddle emulated against torch's kernels: 1.00 to 1.02; see docs/half-precision.md",
+    ),
+    "half_caused": Tolerance(
+        1.1,
+        "the same where the candidate is seen computing on a narrower type than the reference",
+        "RMSNorm in bfloat16 1.2 to 1.8, along its vectors 2.1 to 4; softmax 1.2 to 1.4",
+    ),
+    "half_spread": Tolerance(
+        2.0,
+        "standard deviations of an error's measured size, chance where few values carry it",
+        "half of one over the root of their number, at most: uniform roundings have less",
+    ),
+    "half_exact": Tolerance(
+        0.02,
+        "epsilons of half precision: a smaller error, and the reference does not round the tensor; "
+        "inside, the candidate may then round it once",
+        "one rounding: 0.2 in root mean square; attention's weights, of which some are 1: 0.1",
     ),
     "guide": Tolerance(1e-6, "the guide's rule: mean |a - b|", "reprod_log's default"),
     "close": Tolerance(

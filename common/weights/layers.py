@@ -61,6 +61,13 @@ NO_PARTNER = {
     "_dropout_state": "cuDNN's random state",
     **dict.fromkeys(("weight_u", "weight_v", "_u", "_v"), "a spectral norm's estimate"),
 }
+# Buffers that say nothing which the configuration does not: one side may keep them, and the other
+# make them when it needs them.
+CONSTANTS = {
+    "position_ids": "positions, counted from 0",
+    "token_type_ids": "zeros",
+    "inv_freq": "a rotary embedding's frequencies",
+}
 
 
 def layer_kind(kind: type) -> str:
@@ -85,6 +92,12 @@ def why_no_partner(owner: Owner) -> str:
     if not owner.kind or len(owner.shape) > 1:  # weight_norm's weight_v is a matrix and a parameter
         return ""
     return NO_PARTNER.get(owner.local, "")
+
+
+def why_alone(owner: Owner) -> str:
+    """Why one side alone may have an entry; empty where that is a fault."""
+    constant = "" if owner.parameter else CONSTANTS.get(owner.local, "")
+    return why_no_partner(owner) or constant
 
 
 def torch_locals(owner: Owner) -> list[str]:

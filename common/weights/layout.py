@@ -19,7 +19,7 @@ from common.weights.layers import (
     projection,
     torch_locals,
     torch_path,
-    why_no_partner,
+    why_alone,
 )
 from common.weights.traced_convert import Converted, Parts, State, trace
 
@@ -151,7 +151,7 @@ class Layout:
                 self._table.setdefault(name, self._users_own(".".join(torch_parts[: i + 1])))
 
     def _left_over(self, key: str, owner: Owner, unexplained: list[str]) -> None:
-        reason = why_no_partner(owner)
+        reason = why_alone(owner)
         if reason:
             self.without_partner[key] = reason
         else:

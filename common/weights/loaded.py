@@ -13,7 +13,7 @@ import numpy as np
 
 from common.system.errors import UserError
 from common.weights.layers import Entry, Owner
-from common.weights.layout import Layout
+from common.weights.layout import Layout, LayoutError
 from common.weights.traced_convert import Converted, Parts, State, grouped
 
 PASSES = 2
@@ -23,7 +23,7 @@ LOADED = "as its loader puts it"  # what is done to values whose way the loader 
 _MOST = 120 << 23  # float32 that are neither huge nor tiny: 120 powers of two
 _LEAST = 8 << 23  # marks of small models are spread over eight, so that rounding shows
 # What a narrower type leaves of a float32: its bits that are always 0.
-_NARROW = {"float16": 0x1FFF, "bfloat16": 0xFFFF}
+_NARROW = {"bfloat16": 0xFFFF, "float16": 0x1FFF}
 
 
 class Marks:
@@ -142,6 +142,12 @@ class Loaded:
             f"is {named[0]}, not {named[1]}"
         )
 
+    def departures(self, marks: Marks) -> list[str]:
+        """What is not where it was, of a side's entries that have come back to it."""
+        numbers = marks.numbers()
+        found = [self.departure(key, numbers[key], numbers) for key in self.sources]
+        return list(filter(None, found))
+
     def _place(self, number: int, numbers: State) -> str:
         key = next(iter(grouped(np.array([number]), self.starts)))
         index = np.unravel_index(number - self.starts[key], numbers[key].shape)
@@ -201,6 +207,13 @@ def _why(first: np.ndarray, second: np.ndarray) -> str:
         if not any((values & mask).any() for values in bits):
             return f"are rounded to {name} on the way"
     return "are computed on the way, or left at their initial values: no element of the folder"
+
+
+def unloaded(side: str, problems: Sequence[str]) -> LayoutError:
+    """The error for a side whose own loader does not do what it should."""
+    certificate = {"rows": [], "only_torch": [], "only_paddle": [], "without_partner": {}}
+    sentence = f"the {side} side's own loader: {'; '.join(problems)}"
+    return LayoutError(sentence, certificate | {"problems": list(problems)})
 
 
 class LoadedLayout(Layout):
@@ -304,5 +317,8 @@ class LoadedLayout(Layout):
             f"{len(self.entries)} entries, every marked element where it belongs"
         )
         if by_loader:
-            sentence += f", of {len(by_loader)} of them as the loader alone says"
+            sentence += (
+                f"; {len(by_loader)} of them, whose place no name and no convert says, are where "
+                "the loader puts them"
+            )
         return "; ".join([sentence, *self._loaded.notes])

@@ -146,7 +146,7 @@ class Gallery:
         found = self.of(line)
         mends = [mend for finding in found for mend in finding.mends]
         more = [word for finding in found for word in shlex.split(finding.arguments)]
-        if result.as_published.status == 1 and (mends or more):
+        if result.as_published.status != 0 and (mends or more):
             words = self._with_mends(line, [*words, *more], mends)
             own = [mend for mend in mends if mend.side == "pair"]
             result.mended = self._outcome(line, words, (*line.by_hand.edits, *own), "mended")

@@ -6,6 +6,7 @@ python -m faults.catalogue      lists them
 from faults.catalogue import (
     fast_transformer,
     fastformer,
+    half_precision,
     informer,
     large_models,
     pipeline,
@@ -25,4 +26,5 @@ FAULTS = [
     *large_models.FAULTS,
     *pipeline.FAULTS,
     *users.FAULTS,
+    *half_precision.FAULTS,
 ]

@@ -207,7 +207,7 @@ FAULTS = [
         "plain = self.body[1](self.body[0](images))\n"
         "        straight = plain + (self.body[2](plain) - plain).detach()\n"
         "        x = self.pool(self.body[3](straight))",
-        "grad_of/features.2",
+        "stirred/grad_of/features.2",
         area="gradients",
     ),
 ]

@@ -242,7 +242,7 @@ FAULTS = [
         "a branch cut off from the gradient",
         'tap(self, "key_mixed", key * global_query)',
         'tap(self, "key_mixed", key * global_query.detach())',
-        f"main/grad_of/{ENCODER}.encoders.1.attention.self.global_query",
+        f"holes/grad_of/{ENCODER}.encoders.0.attention.self.global_query",
         passes=(1,),
         area="gradients",
     ),
@@ -253,7 +253,7 @@ FAULTS = [
         'mean = outputs["logits"].mean()\n'
         '    fixed = cross_entropy(outputs["logits"], inputs["labels"]).detach()\n'
         "    return fixed + mean - mean.detach()\n\n\ndef losses",
-        "main/grad_of/dense_linear",
+        "holes/grad_of/dense_linear",
         area="gradients",
     ),
 ]

@@ -220,7 +220,7 @@ FAULTS = [
         "the un-sorted logits' gradient replaced",
         'tap(self, "logits_unsorted", unsort(logits, undo_order))',
         'tap(self, "logits_unsorted", unsort(logits.detach(), undo_order) + 0.0 * logits)',
-        f"lm/grad_of/{TRUNK}.encoder.layers.2.attention.self_attention.logits_sorted",
+        f"lm_masked_rows/grad_of/{TRUNK}.encoder.layers.0.attention.self_attention.logits_sorted",
         passes=(1,),
         area="gradients",
     ),
@@ -231,6 +231,7 @@ FAULTS = [
         "self.decoder.bias = self.create_parameter([vocabulary])",
         "lm_head.bias and lm_head.decoder.bias are tied in torch",
         refused=True,
+        arguments=("--case", "lm_masked_rows"),
         area="weights",
     ),
     backward(
@@ -238,7 +239,7 @@ FAULTS = [
         "only one stream's gradient reaches the embeddings",
         "return grads[0] + grads[1]",
         "return grads[1]",
-        f"lm/grad_of/{TRUNK}.encoder:in/0",
+        f"lm_masked_rows/grad_of/{TRUNK}.encoder:in/0",
         area="gradients",
     ),
     backward(

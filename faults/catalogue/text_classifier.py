@@ -124,7 +124,7 @@ FAULTS = [
         "the mask's scores cut off from the gradient",
         "weights = self.dropout(F.softmax(scores, axis=-1))",
         "weights = self.dropout(F.softmax(scores.detach(), axis=-1))",
-        "grad_of/blocks.1.attention.dropout",
+        "stirred/grad_of/blocks.1.attention.dropout",
         passes=(1,),
         area="gradients",
     ),

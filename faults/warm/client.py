@@ -39,6 +39,8 @@ def server_of(arguments):
     if len(rest) > 1 and rest[0] == "-m":
         if rest[1] in LAUNCHERS:
             return LAUNCHERS[rest[1]] if quiet else None
+        if rest[1] == "common.sides.library":  # its first argument is a side
+            return rest[2] if quiet else None
         parts = rest[1].split(".")
         if len(parts) == 3 and parts[0].startswith("step") and parts[1] in ("torch", "paddle"):
             if not quiet:

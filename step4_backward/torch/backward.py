@@ -22,6 +22,7 @@ from common.sides import torch_side as side
 from common.sides.session import Session, using
 from common.sides.twin import main
 from common.system.errors import UserError
+from common.system.half import HALF
 from common.weights.states import load_owners
 from step4_backward.given import SCALES, normalised
 from step4_backward.rates import FACTORS, ROUNDING, Watch
@@ -66,9 +67,10 @@ def backward(run):
 def takes_steps(run):
     """True for the case that the optimizers' steps are taken of.
 
-    Not where each would have to be fed with the reference's weights, and its log has sums of them.
+    Not in half precision, in which an update is lost in its weight's rounding; and not where each
+    would have to be fed with the reference's weights, and its log has sums of them.
     """
-    if run.case.name != run.first_case or run.request.feed:
+    if run.case.name != run.first_case or run.request.feed or run.request.dtype in HALF:
         return False
     fed = run.request.single_step and not run.request.free
     return not (fed and run.is_large and run.request.keep != "all")

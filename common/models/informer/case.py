@@ -8,6 +8,8 @@ The keys of a configuration are the options of the reference's main_informer.py,
 mean; its constructor's `out_len` and, of the stack, a list of `e_layers` are understood too.
 """
 
+import math
+
 import numpy as np
 
 # The reference's defaults; what is not of the model says which data it is trained on.
@@ -303,8 +305,10 @@ def time_columns(config):
 def make_inputs(config, seed, batch_size=3, near_ties=False):
     """Series, marks of the time and what is to be forecast, under the reference's names.
 
-    near_ties  all rows of the encoder's series are one large value, beside which their places count
-               for little: so near to each other the queries' measures are
+    near_ties  most rows of the encoder's series are one large value, beside which their places
+               count for little: so near to each other the queries' measures are.  The other rows
+               are never sampled (index_samples), and every softmax picks the key of one of them, by
+               far: the choice of queries alone hangs on the last bits.  The decoder's series stays
 
     The decoder's series ends in the rows to forecast, which are `padding`; its start is the end of
     the encoder's, as in the data.  Marks are features within ±0.5, or rows of the tables, int64.
@@ -315,8 +319,6 @@ def make_inputs(config, seed, batch_size=3, near_ties=False):
     columns = max(config["enc_in"], config["dec_in"], config["c_out"])
     series = np.cumsum(rng.standard_normal([batch_size, rows + ahead, columns]), axis=1)
     series = series / np.sqrt(rows)
-    if near_ties:
-        series[:, :rows] = 2e4 * (1.0 + np.abs(series[:, :1]))
     marks = _marks(rng, config, batch_size, rows + ahead)
     decoded = np.full([batch_size, start + ahead, config["dec_in"]], float(config["padding"]))
     decoded[:, :start] = series[:, rows - start : rows, : config["dec_in"]]
@@ -327,14 +329,47 @@ def make_inputs(config, seed, batch_size=3, near_ties=False):
         "x_mark_dec": marks[:, rows - start :],
         "labels": series[:, rows:, -config["c_out"] :],
     }
-    if near_ties:  # and one time: positions alone tell the rows apart
-        inputs["x_mark_enc"] = np.repeat(marks[:, :1], rows, axis=1)
+    if near_ties:
+        inputs |= _nearly_alike(rng, config, inputs)
     if config["inverse"]:
         inputs["target_mean"] = rng.standard_normal([batch_size, config["c_out"]])
         inputs["target_std"] = 0.5 + rng.random([batch_size, config["c_out"]])
     return {
-        name: values.astype(np.int64 if values.dtype.kind == "i" else np.float32)
+        name: values
+        if isinstance(values, list)
+        else values.astype(np.int64 if values.dtype.kind == "i" else np.float32)
         for name, values in inputs.items()
+    }
+
+
+def _nearly_alike(rng, config, inputs):
+    """What near_ties changes of the inputs, and the keys that each ProbSparse attention samples."""
+    rows = config["seq_len"]
+    series = 2e4 * (1.0 + np.abs(np.repeat(inputs["x_enc"][:, :1], rows, axis=1)))
+    # One is larger and one smaller by as much, and the convolution mixes each into its neighbours:
+    # whatever the weights are, some of these have larger scores than the rows that are alike, whose
+    # own scores differ by no more than float32's noise.
+    others = {rows // 4: 1.5, 3 * rows // 4: 0.5}
+    for row, factor in others.items():
+        series[:, row] *= factor
+    near = {(row + step) % rows for row in others for step in (-1, 0, 1)}
+    alike = np.array([row for row in range(rows) if row not in near])
+    lengths = [rows]
+    for _ in range(config["e_layers"] - 1):
+        lengths.append((lengths[-1] + 1) // 2 if config["distil"] else lengths[-1])
+    lengths += [config["label_len"] + config["pred_len"]] * config["d_layers"]
+    samples = [
+        rng.integers(
+            0, length, [length, min(config["factor"] * math.ceil(math.log(length)), length)]
+        )
+        for length in lengths
+    ]
+    samples[0] = alike[samples[0] % len(alike)]
+    return {
+        "x_enc": series,
+        # And one time: positions alone tell the rows apart.
+        "x_mark_enc": np.repeat(inputs["x_mark_enc"][:, :1], rows, axis=1),
+        "index_samples": samples,
     }
 
 

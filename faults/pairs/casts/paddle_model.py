@@ -74,7 +74,7 @@ class Grouped(nn.Layer):
         self.q = nn.Linear(width, width, bias_attr=False)
         self.kv = nn.Linear(width, width, bias_attr=False)
         self.out = nn.Linear(width, width, bias_attr=False)
-        self.rotary = self.rotary_class(self.size, 32)
+        self.rotary = self.rotary_class(self.size, 256)
 
     def weights(self, scores):
         return F.softmax(scores, axis=-1, dtype="float32").astype(scores.dtype)

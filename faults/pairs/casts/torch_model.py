@@ -49,7 +49,7 @@ class Grouped(nn.Module):
         self.q = nn.Linear(width, width, bias=False)
         self.kv = nn.Linear(width, width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
-        self.rotary = Rotary(self.size, 32)
+        self.rotary = Rotary(self.size, 256)
 
     def forward(self, x, mask):
         B, T, C = x.shape

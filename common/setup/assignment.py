@@ -1,0 +1,246 @@
+"""Which weights of torch's go where in Paddle: what is tried, and in the end proposed.
+
+NumPy only.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from common.setup.align import Fused, Stack, kind_of, similarity, words
+from common.setup.recipes import Cut, Joined, Key, Recipe, Stacked, turned
+from common.setup.structure import Structure, Unit
+from common.weights.layers import PROJECTIONS, TRANSPOSED, Owner, torch_locals
+
+
+@dataclass(frozen=True)
+class Match:
+    """A unit of Paddle's that is one of torch's.
+
+    locals   Paddle's own name of each weight -> torch's
+    turned   Paddle's own names of the weights that lie the other way
+    regrouped   (parts, turns in torch, turns in Paddle), where the rows are in another order:
+             halves for neighbours, also within each head
+    """
+
+    torch: str
+    locals: Mapping[str, str]
+    turned: frozenset[str] = frozenset()
+    regrouped: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Every unit of Paddle's that has a partner, and what is fused or split."""
+
+    matches: Mapping[str, Match]
+    fused: tuple[Fused, ...] = ()
+    stacks: tuple[Stack, ...] = ()
+
+    def exchanged(self, moves: Mapping[str, Match]) -> "Assignment":
+        """The same with other partners for some units."""
+        return replace(self, matches={**self.matches, **moves})
+
+
+@dataclass
+class Models:
+    """Both structures, and what an assignment makes of them."""
+
+    torch: Structure
+    paddle: Structure
+
+    def match(self, name: str, other: str) -> Match:
+        """Pair two units: their weights by the layers' own names, else by shapes and names."""
+        unit, partner = self.paddle.units[name], self.torch.units[other]
+        locals_: dict[str, str] = {}
+        left = list(partner.entries)
+        for local, owner in unit.entries.items():
+            known = next((n for n in torch_locals(owner) if n in left), None)
+            if known is not None and same_sizes(owner, partner.entries[known]):
+                locals_[local] = known
+                left.remove(known)
+        for local, owner in unit.entries.items():
+            if local not in locals_:
+                fit = [n for n in left if same_sizes(owner, partner.entries[n])]
+                if fit:
+                    fit.sort(key=lambda n: -similarity(words(local), words(n)))
+                    locals_[local] = fit[0]
+                    left.remove(fit[0])
+        other_way = (n for n, its in locals_.items() if self._is_turned(unit, n, partner, its))
+        return Match(other, locals_, frozenset(other_way))
+
+    def _is_turned(self, unit: Unit, mine: str, partner: Unit, its: str) -> bool:
+        """Whether a weight lies the other way, as its shape says; of a square one, its class."""
+        owner, other = unit.entries[mine], partner.entries[its]
+        if len(owner.shape) < 2 or len(owner.shape) != len(other.shape):
+            return False
+        swapped = (*other.shape[:-2], other.shape[-1], other.shape[-2])
+        if owner.shape == other.shape and swapped == owner.shape:
+            return is_turned_by_class(owner) and kind_of(other.kind) == "linear"
+        return owner.shape != other.shape and swapped == owner.shape
+
+    def turnable(self, name: str, match: Match) -> list[str]:
+        """The weights of a unit whose shape does not say which way they lie."""
+        found = []
+        for mine in match.locals:
+            shape = self.paddle.units[name].entries[mine].shape
+            kind = kind_of(self.paddle.units[name].entries[mine].kind)
+            if len(shape) in (2, 3) and shape[-1] == shape[-2] and "conv" not in kind:
+                found.append(mine)
+        return found
+
+    def recipes(self, assignment: Assignment) -> dict[str, Recipe]:
+        """Paddle key -> how its values are made of torch's."""
+        made: dict[str, Recipe] = {}
+        for name, match in assignment.matches.items():
+            unit = self.paddle.units[name]
+            for mine, its in match.locals.items():
+                recipe = self.source(match.torch, its)
+                if match.regrouped:
+                    recipe = self._regrouped(recipe, match, its)
+                deep = len(unit.entries[mine].shape) == 3
+                made[unit.key(mine)] = turned(recipe, deep) if mine in match.turned else recipe
+        for each in assignment.fused:
+            made |= self._fused(each)
+        for stack in assignment.stacks:
+            made |= self._stacked(stack)
+        return made
+
+    def _regrouped(self, recipe: Recipe, match: Match, its: str) -> Recipe:
+        """A weight with its rows in another order."""
+        partner = self.torch.units[match.torch]
+        shape = partner.entries[its].shape
+        axis = row_axis(partner, its)
+        count, before, after = match.regrouped
+        if shape[axis] != count * max(before, after):
+            return recipe  # another weight of that layer
+        sizes = (shape[axis] // count,) * count
+        parts = (Cut(recipe, sizes, i, before, axis) for i in range(count))
+        return Joined(tuple(parts), after, axis)
+
+    def _stacked(self, stack: Stack) -> dict[str, Recipe]:
+        """A stack of all experts, or each expert's part of one."""
+        if stack.joined:
+            parts = [Stacked(tuple(map(Key, keys))) for keys in stack.many]
+            recipe = parts[0] if len(parts) == 1 else Joined(tuple(parts), stack.groups, 1)
+            return {stack.one: turned(recipe, True) if stack.turned else recipe}
+        made: dict[str, Recipe] = {}
+        for i, keys in enumerate(stack.many):
+            for e, key in enumerate(keys):
+                recipe: Recipe = Key(stack.one, e)
+                recipe = turned(recipe) if stack.turned else recipe
+                if len(stack.many) > 1:
+                    recipe = Cut(recipe, stack.sizes, i, stack.groups)
+                owner = self.paddle.owners[key]
+                made[key] = turned(recipe) if is_turned_by_class(owner) else recipe
+        return made
+
+    def source(self, name: str, local: str) -> Recipe:
+        """A torch unit's weight; of attention's projections the rows of the one they are in."""
+        unit = self.torch.units[name]
+        if not unit.virtual:
+            return Key(unit.key(local))
+        parent, _, part = name.rpartition(".")
+        prefix = f"{parent}." if parent else ""
+        alone = f"{prefix}{part}_{local}"
+        if alone in self.torch.owners:
+            return Key(alone)
+        size = unit.entries[local].shape[0]
+        fused = Key(f"{prefix}in_proj_{local}")
+        return Cut(fused, (size,) * len(PROJECTIONS), PROJECTIONS.index(part))
+
+    def _fused(self, each: Fused) -> dict[str, Recipe]:
+        made = {}
+        ps = [self.paddle.units[name] for name in each.paddle]
+        locals_ = [sorted(unit.entries, key=lambda n: -len(unit.entries[n].shape)) for unit in ps]
+        for i, unit in enumerate(ps):
+            for j, mine in enumerate(locals_[i]):
+                parts = []
+                for name in each.torch:
+                    partner = self.torch.units[name]
+                    its = sorted(partner.entries, key=lambda n: -len(partner.entries[n].shape))
+                    if j >= len(its):
+                        continue
+                    recipe = self.source(name, its[j])
+                    parts.append(turned(recipe) if _lies_in_out(partner, its[j]) else recipe)
+                if each.joined:
+                    recipe = Joined(tuple(parts), each.groups)
+                else:
+                    recipe = Cut(parts[0], each.sizes, i, each.groups)
+                made[unit.key(mine)] = turned(recipe) if _lies_in_out(unit, mine) else recipe
+        return made
+
+    def to_convert(self, assignment: Assignment) -> dict[str, Recipe]:
+        """The recipes that RENAME alone does not follow."""
+        keys = {
+            self.paddle.units[name].key(local)
+            for name, match in assignment.matches.items()
+            for local in self._lies_otherwise(name, match)
+        }
+        keys |= {
+            self.paddle.units[name].key(local)
+            for each in assignment.fused
+            for name in each.paddle
+            for local in self.paddle.units[name].entries
+        }
+        keys |= {key for stack in assignment.stacks for key in self._stacked(stack)}
+        return {key: r for key, r in self.recipes(assignment).items() if key in keys}
+
+    def _lies_otherwise(self, name: str, match: Match) -> list[str]:
+        """The weights of a unit that do not lie as its class says."""
+        found = []
+        for mine in match.locals:
+            owner = self.paddle.units[name].entries[mine]
+            otherwise = is_turned_by_class(owner) != (mine in match.turned)
+            if match.regrouped or (len(owner.shape) >= 2 and otherwise):
+                found.append(mine)
+        return found
+
+
+def same_sizes(owner: Owner, other: Owner) -> bool:
+    """Whether one may hold the other's values."""
+    return sorted(n for n in owner.shape if n != 1) == sorted(n for n in other.shape if n != 1)
+
+
+def is_turned_by_class(owner: Owner) -> bool:
+    """Whether a Paddle weight is transposed by the kind of its layer."""
+    return owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2
+
+
+def _lies_in_out(unit: Unit, local: str) -> bool:
+    """Whether a Linear layer's weight is (in, out): by its call's shapes, else by its class."""
+    owner = unit.entries[local]
+    if len(owner.shape) != 2:
+        return False
+    if unit.calls and unit.calls[0].given and owner.shape[0] != owner.shape[1]:
+        return owner.shape == (unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1])
+    return is_turned_by_class(owner) and unit.side == "paddle"
+
+
+def row_axis(unit: Unit, local: str) -> int:
+    """The axis of a weight along which its layer's outputs lie: the last of a stack's."""
+    shape = unit.entries[local].shape
+    if len(shape) == 2 and unit.is_linear:
+        return 1 if _lies_in_out(unit, local) else 0
+    return len(shape) - 1
+
+
+def template(name: str) -> str:
+    """A name without the numbers of layers: what all layers of a kind share.
+
+    fc1 and fc2 are two kinds; so a choice for one of them is not one for the other.
+    """
+    return re.sub(r"(?<![^.])\d+(?![^.])", "#", name)
+
+
+def alike(name: str) -> str:
+    """A name without any number, for what is said of many at once."""
+    return re.sub(r"\d+", "#", name)
+
+
+def grouped(names: Iterable[str], kind: Callable[[str], str] = template) -> dict[str, list[str]]:
+    """Kind of name -> the names that it stands for."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(kind(name), []).append(name)
+    return found

@@ -1,0 +1,147 @@
+"""The files of a pair of two named models: both are looked at, matched and written.
+
+With --paddle paconvert the Paddle side is PaConvert's translation of the torch side, in the pair's
+folder `translated`.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from common.setup.described import Described, describe
+from common.setup.inputs import Input
+from common.setup.loader import loader_lines
+from common.setup.loss import choose_loss
+from common.setup.outputs import match_outputs
+from common.setup.own_files import linked, make_links, places_of
+from common.setup.paconvert import Translation, find_paconvert, search_path, translate
+from common.setup.propose import Proposal, of_pair
+from common.setup.record import write_pair
+from common.setup.remarks import remarks, remarks_on_translation
+from common.setup.spec import Arguments, Spec
+from common.setup.thin import TRANSLATED, Plan, case_text, inputs_text, model_text
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+
+PACONVERT = "paconvert"  # in place of a SPEC
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    specs: Mapping[str, Spec | None]  # None: PaConvert's translation of the other
+    configs: Mapping[str, Spec | None]
+    arguments: Arguments
+    inputs: Sequence[Input]
+    chosen: Mapping[str, str | None]  # side -> the Python that was named for it
+    pythons: Mapping[str, str]  # side -> the one that runs it
+    seed: int = 0
+    loader: bool = False
+    paconvert_python: str | None = None
+
+
+@dataclass
+class Made:
+    """A pair's files, and what is to be said of them."""
+
+    texts: dict[str, str]
+    lines: list[str]
+    problem: str = ""  # why the translation does not run yet
+
+
+def make_pair(
+    asked: Asked, work: Path, target: Path, update: bool, on_progress: Callable[[str], None]
+) -> Made:
+    """Write a pair's files into `work`, a folder beside `target`, whose name it will have.
+
+    update   the target is there, and its translation is made again with what was edited in it
+    Raises UserError for what cannot be imported, built, run or matched.
+    """
+    translation, problem = None, ""
+    with tempfile.TemporaryDirectory(prefix="new-") as answers:
+
+        def look(specs: Mapping[str, Spec]) -> dict[str, Described]:
+            return describe(
+                specs,
+                asked.configs,
+                asked.arguments,
+                asked.inputs,
+                _drawn(asked),
+                asked.pythons,
+                Path(answers),
+                asked.seed,
+                on_progress,
+            )
+
+        specs = {side: spec for side, spec in asked.specs.items() if spec}
+        sides = look(specs)
+        if len(specs) == 1:
+            on_progress(f"PaConvert translates {specs['torch']}")
+            translation = _translated(asked, specs["torch"], work, target, update)
+            specs["paddle"] = translation.spec
+            try:
+                sides |= look({"paddle": specs["paddle"]})
+            except UserError as error:  # the user mends the translation, and goes on from there
+                problem = translation.explained(str(error))
+                sides["paddle"] = replace(
+                    sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None
+                )
+    matched = match_outputs(sides["torch"], sides["paddle"])
+    loss = choose_loss(specs["torch"].name, asked.inputs, matched.outputs)
+    places = places_of({side: spec for side, spec in asked.specs.items() if spec})
+    for side, place in places.items():
+        make_links(linked(specs[side]), work / place, target / place)
+    if translation:
+        places["paddle"] = TRANSLATED
+    arguments = asked.arguments
+    plan = Plan(arguments.shared, arguments.own, asked.inputs, sides, matched, loss, places)
+    proposal = Proposal()
+    write_pair(work, _texts(plan, proposal, False), [])
+    if not problem:
+        on_progress("which weights are which")
+        proposal = of_pair(work, asked.chosen["torch"], asked.chosen["paddle"], asked.seed)
+    lines = [*remarks(plan), *proposal.proofs, *proposal.open]
+    if translation:
+        lines += remarks_on_translation(translation)
+    return Made(_texts(plan, proposal, asked.loader), lines, problem)
+
+
+def _drawn(asked: Asked) -> dict[str, np.ndarray]:
+    """The inputs' values, drawn by the very text that case.py gets."""
+    names: dict[str, object] = {"np": np}
+    config = asked.arguments.shared
+    exec(inputs_text(None, asked.inputs, config), names)
+    return names["make_inputs"](config, asked.seed)
+
+
+def _texts(plan: Plan, proposal: Proposal, loader: bool) -> dict[str, str]:
+    texts = {"case.py": case_text(plan, proposal.rename, proposal.convert)}
+    texts |= {f"{side}_model.py": model_text(plan, side) for side in SIDES}
+    if loader:
+        packages = {side: plan.sides[side].spec.module for side in SIDES}
+        attributes = dict.fromkeys(SIDES, "network" if plan.wrapped else "")
+        for file, more in loader_lines(packages, attributes).items():
+            texts[file] += more
+    return texts
+
+
+# ---- PaConvert ----------------------------------------------------------------------------------
+
+
+def _translated(asked: Asked, spec: Spec, work: Path, target: Path, update: bool) -> Translation:
+    """Translate the torch side into the pair's folder; of a pair that is there, in its place.
+
+    Raises UserError where an edit and the new translation contradict each other.
+    """
+    place = (target if update else work) / TRANSLATED
+    python = find_paconvert(asked.paconvert_python)
+    translation = translate(spec, place, python, search_path(asked.pythons["torch"]), update)
+    if translation.conflicts:
+        raise UserError("; ".join(map(str, translation.conflicts)))
+    if update:
+        (work / TRANSLATED).symlink_to(place.absolute())
+    return translation

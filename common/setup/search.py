@@ -1,0 +1,359 @@
+"""An assignment corrected by what its trials show, and what they prove of it.  NumPy only."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import combinations, permutations
+
+import numpy as np
+
+from common.setup.align import Fused, Stack, fits
+from common.setup.assignment import Assignment, Match, Models, grouped, row_axis, template
+from common.setup.trials import CLOSE, Event, Trials, Tried, distance
+
+# Where the sides compute otherwise nothing agrees, but what is right is by far the nearest.
+_NEARER = 0.3
+_NEAR = 8  # units between a choice and the event that fails because of it
+_MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
+
+
+@dataclass
+class Found:
+    """The assignment that agrees best, its trial, and what exchanging equal units showed.
+
+    told_apart   Paddle units -> the first event that fails where they are exchanged
+    alike        Paddle units that may be exchanged without a difference
+    """
+
+    assignment: Assignment
+    tried: Tried
+    told_apart: dict[tuple[str, ...], Event] = field(default_factory=dict)
+    alike: list[tuple[str, ...]] = field(default_factory=list)
+
+
+class Search:
+    """The search for one pair of models."""
+
+    def __init__(self, trials: Trials, models: Models):
+        self.trials, self.models = trials, models
+
+    def settle(self, assignment: Assignment) -> Found:
+        """Correct an assignment until nothing more agrees, then exchange what is equal."""
+        tried = self.trials.run(assignment)
+        while not self.trials.spent:
+            better = self._better(assignment, tried)
+            if better is None:
+                break
+            assignment, tried = better
+        found = Found(assignment, tried)
+        self._exchange_equals(found)
+        return found
+
+    def _better(self, assignment: Assignment, tried: Tried) -> tuple[Assignment, Tried] | None:
+        """The first change after which more agrees; None where there is none."""
+        if not tried.error and not tried.failing:
+            return None
+        nearest = assignment, tried
+        for other in self._changes(assignment, tried):
+            if self.trials.spent:
+                break
+            then = self.trials.run(other)
+            if then.score > tried.score:
+                return other, then
+            if then.score == tried.score and then.off < nearest[1].off:
+                nearest = other, then
+        return nearest if nearest[1].off < _NEARER * tried.off else None
+
+    def _changes(self, assignment: Assignment, tried: Tried) -> Iterator[Assignment]:
+        """Other assignments to try, the likeliest first."""
+        if tried.error:
+            return
+        moved = self._by_arrival(assignment, tried)
+        if moved != assignment:
+            yield moved
+        places = [
+            (self._distance(names, tried), i)
+            for i, (names, _) in enumerate(self._choices(assignment))
+        ]
+        choices = [others for _, others in self._choices(assignment)]
+        for _, i in sorted(places):
+            yield from choices[i]
+
+    def _distance(self, names: list[str], tried: Tried) -> float:
+        """How many units are called between a choice's and the next failing event, at the least.
+
+        What is not called, or has units inside it, may show anywhere.
+        """
+        units = self.models.paddle.units
+        if not names or not all(units[n].leaf and units[n].calls for n in names):
+            return 0
+        places: dict[str, list[int]] = {}
+        order = []  # of events, one a call
+        for event in tried.events:
+            if not order or order[-1][:2] != (event.unit, event.number):
+                order.append((event.unit, event.number))
+        place = {which: i for i, which in enumerate(order)}
+        for unit, number in order:
+            places.setdefault(unit, []).append(place[unit, number])
+        failing = {place[e.unit, e.number] for e in tried.failing}
+        gaps = [f - at for f in failing for n in names for at in places.get(n, ()) if f >= at]
+        return min(gaps, default=np.inf)
+
+    def _by_arrival(self, assignment: Assignment, tried: Tried) -> Assignment:
+        """Units that got what another torch unit was given become that one."""
+        torch, paddle, moves = self.models.torch, self.models.paddle, {}
+        given = {
+            unit.name: torch.values.get(f"{unit.calls[0].number}/in/0")
+            for unit in torch.units.values()
+            if unit.calls and unit.calls[0].given
+        }
+        agreeing = {e.unit for e in tried.events if e.what == "in" and e.agrees}
+        owner = {match.torch: name for name, match in assignment.matches.items()}
+        for name, unit in paddle.units.items():
+            calls = tried.calls.calls_of(name)
+            if name in agreeing or not calls or not calls[0].given:
+                continue
+            arrived = tried.calls.values[f"{calls[0].number}/in/0"]
+            for other, values in given.items():
+                partner = torch.units[other]
+                if owner.get(other) in agreeing or other in moves.values() or values is None:
+                    continue
+                same = calls[0].given[0] == partner.calls[0].given[0]
+                if fits(unit, partner) and distance(arrived, values, same) <= CLOSE:
+                    moves[name] = other
+                    break
+        matches = dict(assignment.matches)
+        freed = {name: matches.pop(name).torch for name in moves if name in matches}
+        for name, other in moves.items():
+            holder = owner.get(other)
+            if holder in matches and holder not in moves:
+                del matches[holder]
+                back = freed.get(name)
+                if back and back not in moves.values():
+                    matches[holder] = self.models.match(holder, back)
+            matches[name] = self.models.match(name, other)
+        return replace(assignment, matches=matches)
+
+    # ---- choices --------------------------------------------------------------------------------
+
+    def _choices(self, assignment: Assignment) -> list[tuple[list[str], list[Assignment]]]:
+        """What could be otherwise: the units of each choice, and its other ways, for all layers."""
+        choices = []
+        for ties in self.ties(assignment).values():
+            count = len(ties[0])
+            orders = list(permutations(range(count)))[1:]
+            if count > _MOST_IN_A_TIE:
+                orders = [_exchanged(range(count), *two) for two in combinations(range(count), 2)]
+            others = [self._permuted(assignment, ties, order) for order in orders]
+            choices.append(([name for tie in ties for name in tie], others))
+        turnable = {n: self.models.turnable(n, m) for n, m in assignment.matches.items()}
+        for names in grouped(n for n, locals_ in turnable.items() if locals_).values():
+            others = [
+                self._turned(assignment, names, local) for local in sorted(turnable[names[0]])
+            ]
+            choices.append((names, others))
+        for names in grouped(assignment.matches).values():
+            others = list(self._other_locals(assignment, names))
+            if others:
+                choices.append((names, others))
+        by_template: dict[tuple, list[Fused]] = {}
+        for each in assignment.fused:
+            by_template.setdefault((*map(template, each.paddle), each.sizes), []).append(each)
+        for same in by_template.values():
+            names = [name for each in same for name in each.paddle]
+            choices.append((names, list(self._other_fusions(assignment, same))))
+        if assignment.stacks:
+            choices.append(([], list(self._other_stacks(assignment))))
+        return choices + list(self._regroupings(assignment))
+
+    def _other_stacks(self, assignment: Assignment) -> Iterator[Assignment]:
+        """Experts' parts in another order, in other numbers of turns, or the other way."""
+        kinds: dict[tuple, list[Stack]] = {}  # a bias goes with its weight
+        for stack in assignment.stacks:
+            kind = template(stack.one.rpartition(".")[0]), stack.sizes
+            kinds.setdefault(kind, []).append(stack)
+        for (_, rows), same in kinds.items():
+            square = {stack for stack in same if self._is_square(stack)}
+            most = int(np.gcd.reduce(rows)) if len(rows) > 1 else 1
+            for groups in [n for n in range(1, most + 1) if most % n == 0]:
+                for order in permutations(range(len(rows))):
+                    for flipped in (set(), square) if square else (set(),):
+                        others = {
+                            stack: replace(
+                                stack,
+                                many=tuple(stack.many[i] for i in order),
+                                sizes=tuple(stack.sizes[i] for i in order),
+                                turned=stack.turned ^ (stack in flipped),
+                                groups=groups,
+                            )
+                            for stack in same
+                        }
+                        if list(others.values()) != same:
+                            stacks = tuple(others.get(each, each) for each in assignment.stacks)
+                            yield replace(assignment, stacks=stacks)
+
+    def _is_square(self, stack: Stack) -> bool:
+        """Whether a stack may lie the other way."""
+        side = self.models.paddle if stack.joined else self.models.torch
+        shape = side.owners[stack.one].shape
+        return len(shape) == 3 and shape[-1] == shape[-2]
+
+    def _regroupings(self, assignment: Assignment) -> Iterator[tuple[list[str], list[Assignment]]]:
+        """Rows in another order: thirds or halves for turns, also within heads (rotary); of one
+        kind of layer, or of all that are given the same tensor and two of these."""
+        torch = self.models.torch
+        together: dict[object, list[str]] = {}
+        for name, match in assignment.matches.items():
+            unit = torch.units[match.torch]
+            if unit.calls and (
+                unit.is_linear or any(len(o.shape) == 3 for o in unit.entries.values())
+            ):
+                together.setdefault(torch.given(unit) or name, []).append(name)
+        kinds: dict[tuple, list[tuple[str, ...]]] = {}
+        for names in together.values():
+            sets = [(name,) for name in names] + list(combinations(names, 2))
+            for each in sets:
+                kinds.setdefault(tuple(map(template, each)), []).append(each)
+        for sets in sorted(kinds.values(), key=lambda sets: -len(sets[0])):
+            others = [
+                assignment.exchanged(
+                    {
+                        n: self._regrouped(assignment.matches[n], *how)
+                        for names in sets
+                        for n in names
+                    }
+                )
+                for how in self._orders(assignment, sets[0])
+            ]
+            yield [name for names in sets for name in names], others
+
+    def _orders(self, assignment: Assignment, names) -> list[tuple[int, int, bool]]:
+        """(parts, rows that belong together, the other way round) for layers of these sizes."""
+        rows = [self._rows(assignment.matches[name]) for name in names]
+        most = int(np.gcd.reduce(rows))
+        found = [
+            (parts, size, back)
+            for parts in (2, 3)
+            for size in range(most, 2 * parts - 1, -1)
+            if most % size == 0 and size % parts == 0 and (parts == 2 or size == most)
+            for back in (False, True)
+        ]
+        return found
+
+    def _rows(self, match: Match) -> int:
+        unit = self.models.torch.units[match.torch]
+        local = max(unit.entries, key=lambda n: len(unit.entries[n].shape))
+        return unit.entries[local].shape[row_axis(unit, local)]
+
+    def _regrouped(self, match: Match, parts: int, size: int, back: bool) -> Match:
+        rows = self._rows(match)
+        turns = (rows // size, rows // parts)
+        return replace(match, regrouped=(parts, *(turns[::-1] if back else turns)))
+
+    def ties(self, assignment: Assignment) -> dict[tuple, list[tuple[str, ...]]]:
+        """Templates -> Paddle units, of each layer, whose partners are equal but for their values.
+
+        They have the same sizes and are given the same tensor, or are never called.
+        """
+        groups: dict[tuple, list[str]] = {}
+        for name, match in assignment.matches.items():
+            unit = self.models.torch.units[match.torch]
+            given = self.models.torch.given(unit)
+            if given is not None:
+                groups.setdefault((given, unit.shape), []).append(name)
+        found: dict[tuple, list[tuple[str, ...]]] = {}
+        for names in groups.values():
+            if len(names) > 1:
+                found.setdefault(tuple(map(template, names)), []).append(tuple(names))
+        return found
+
+    def _permuted(self, assignment: Assignment, ties, order) -> Assignment:
+        moves = {}
+        for tie in ties:
+            partners = [assignment.matches[name].torch for name in tie]
+            for name, i in zip(tie, order, strict=True):
+                moves[name] = self.models.match(name, partners[i])
+        return assignment.exchanged(moves)
+
+    def _turned(self, assignment: Assignment, names: list[str], local: str) -> Assignment:
+        moves = {}
+        for name in names:
+            match = assignment.matches[name]
+            if local in match.locals:
+                moves[name] = replace(match, turned=match.turned ^ {local})
+        return assignment.exchanged(moves)
+
+    def _other_locals(self, assignment: Assignment, names: list[str]) -> Iterator[Assignment]:
+        """Weights of one unit that have equal sizes, exchanged."""
+        first = assignment.matches[names[0]]
+        unit = self.models.paddle.units[names[0]]
+        for one, other in combinations(first.locals, 2):
+            sizes = [sorted(unit.entries[local].shape) for local in (one, other)]
+            if sizes[0] != sizes[1]:
+                continue
+            moves = {}
+            for name in names:
+                match = assignment.matches[name]
+                if {one, other} <= set(match.locals):
+                    locals_ = {**match.locals, one: match.locals[other], other: match.locals[one]}
+                    moves[name] = Match(match.torch, locals_, match.turned)
+            yield assignment.exchanged(moves)
+
+    def _other_fusions(self, assignment: Assignment, same: list[Fused]) -> Iterator[Assignment]:
+        """Other orders of the parts, and other numbers of turns."""
+        most = int(np.gcd.reduce(same[0].sizes))
+        counts = [n for n in range(1, most + 1) if most % n == 0]
+        for groups in counts:
+            for order in permutations(range(len(same[0].sizes))):
+                others = {}
+                for each in same:
+                    finer = each.torch if each.joined else each.paddle
+                    names = tuple(finer[i] for i in order)
+                    sizes = tuple(each.sizes[i] for i in order)
+                    sides = (each.paddle, names) if each.joined else (names, each.torch)
+                    others[each] = Fused(*sides, sizes, groups)
+                if list(others.values()) != same:
+                    fused = tuple(others.get(each, each) for each in assignment.fused)
+                    yield replace(assignment, fused=fused)
+
+    # ---- proofs ---------------------------------------------------------------------------------
+
+    def _exchange_equals(self, found: Found) -> None:
+        """Exchange units that are equal but for their values, two by two, in all layers at once."""
+        for ties in self.ties(found.assignment).values():
+            count = len(ties[0])
+            pairs = combinations(range(count), 2)
+            if count > _MOST_IN_A_TIE:
+                pairs = ((i, i + 1) for i in range(count - 1))
+            for one, other in pairs:
+                if self.trials.spent:
+                    return
+                order = _exchanged(range(len(ties[0])), one, other)
+                then = self.trials.run(self._permuted(found.assignment, ties, order))
+                for tie, event in zip(ties, self._shown(ties, found.tried, then), strict=True):
+                    pair = tie[one], tie[other]
+                    if event is None:
+                        found.alike.append(pair)
+                    else:
+                        found.told_apart[pair] = event
+
+    def _shown(self, ties, tried: Tried, then: Tried) -> list[Event | None]:
+        """For each layer's tie the first event behind it, and before the next's, that fails now."""
+        firsts = [min(then.calls.calls_of(n)[0].number for n in tie) for tie in ties]
+        agreed = {(e.unit, e.number, e.what) for e in tried.events if e.agrees}
+        shown = []
+        for first in firsts:
+            last = min((other for other in firsts if other > first), default=np.inf)
+            failing = (
+                e
+                for e in then.failing
+                # The model's own output is its call's last word, and its call the first.
+                if (first <= e.call < last or not e.unit) and (e.unit, e.number, e.what) in agreed
+            )
+            shown.append(next(failing, None))
+        return shown
+
+
+def _exchanged(numbers, one: int, other: int) -> list[int]:
+    order = list(numbers)
+    order[one], order[other] = order[other], order[one]
+    return order

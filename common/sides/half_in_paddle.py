@@ -1,0 +1,177 @@
+"""What Paddle computes in half precision where it has no kernel for it: on a CPU.
+
+There an operator runs in float32 on its rounded inputs, and its result is rounded, as in kernels
+for GPUs, whose sums are in float32 too.  Its gradient comes the same way, since a cast has one:
+computed in float32 from a rounded gradient, and rounded.  Of which type a result of two types is,
+or that there is none, the framework says itself: it is asked with float32 for half precision and
+float64 for float32.
+"""
+
+import ctypes
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import paddle
+
+from common.sides.session import current
+from common.system.half import HALF, rounded
+from common.system.tree import tree_leaves, tree_map
+
+_HALF = (paddle.bfloat16, paddle.float16)
+# Their kernels take parameters in float32 beside an input in half precision.
+_NORMS = ("batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm")
+_METHODS = (
+    "add radd sub rsub mul rmul truediv rtruediv div rdiv pow rpow mod floordiv matmul neg "
+    "eq ne lt le gt ge"
+)
+# Their gradients are computed from their results, which a kernel has rounded by then.
+_FROM_RESULT = frozenset(
+    "exp expm1 sqrt rsqrt reciprocal tanh sigmoid softmax log_softmax logsumexp".split()
+)
+_EXACT = ("cast", "share_data", "check_numerics")  # each has a kernel, or changes no value
+_VAR = paddle.base.core.VarDesc.VarType
+# How half precision is asked for -> which it is.
+_ASKED = {kind: kind for kind in _HALF} | {"bfloat16": _HALF[0], "float16": _HALF[1]}
+_ASKED |= {_VAR.BF16: _HALF[0], _VAR.FP16: _HALF[1]}
+
+
+@contextmanager
+def computing(dtype, device):
+    """Compute inside what a run in half precision asks for, and watch it."""
+    if dtype not in HALF:
+        yield
+        return
+    with Emulation(lambda *noted: current().note_computed(*noted)).on():
+        yield
+
+
+class Emulation:
+    """Operators in half precision, emulated while `on` is open.
+
+    note  is told each call: the operator's name, and the types of its tensors
+    """
+
+    def __init__(self, note: Callable[[str, list], None] = lambda name, types: None):
+        self._note = note
+        self._busy = False
+        operators = paddle._C_ops
+        self._cast = operators.cast
+        self._places = [
+            (operators, name)
+            for name in dir(operators)
+            if not name.startswith("_")
+            and callable(getattr(operators, name))
+            and not inspect.isclass(getattr(operators, name))
+        ]
+        methods = (f"__{name}__" for name in _METHODS.split())
+        self._places += [(paddle.Tensor, name) for name in methods if hasattr(paddle.Tensor, name)]
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Emulate inside."""
+        before = [(owner, name, getattr(owner, name)) for owner, name in self._places]
+        try:
+            for owner, name, own in before:
+                setattr(owner, name, self._instead(name, own))
+            yield
+        finally:
+            for owner, name, own in before:
+                setattr(owner, name, own)
+
+    def _instead(self, name: str, own: Callable) -> Callable:
+        plain = name.strip("_")
+        in_place = name.endswith("_") and not name.endswith("__")
+
+        def instead(*arguments, **options):
+            if self._busy:
+                return own(*arguments, **options)
+            given = [list(arguments), options]
+            tensors = [value for _, value in tree_leaves(given, paddle.is_tensor)]
+            floats = [value.dtype for value in tensors if value.is_floating_point()]
+            if floats:
+                self._note(plain, [str(kind).replace("paddle.", "") for kind in floats])
+            asked = [value for _, value in tree_leaves(given, _is_type)]
+            made = next((_ASKED[kind] for kind in asked if kind in _ASKED), None)
+            if plain in _EXACT or not made and not any(kind in _HALF for kind in floats):
+                return own(*arguments, **options)
+            self._busy = True
+            try:
+                if in_place:
+                    return self._in_place(own, arguments, options)
+                if made is None and asked:  # it says which type its result has
+                    return own(*self._wide(list(arguments)), **self._wide(options))
+                return self._computed(plain, own, arguments, options, made, floats)
+            finally:
+                self._busy = False
+
+        instead.__name__ = name
+        return instead
+
+    def _computed(self, plain, own, arguments, options, made, floats):
+        """The result of an operator that changes nothing in place."""
+        half = made or next(kind for kind in floats if kind in _HALF)
+        if made is None and any(kind not in _HALF for kind in floats):
+            try:
+                wider = {paddle.float32: paddle.float64}
+                result = own(*self._wide(list(arguments), wider), **self._wide(options, wider))
+                return self._cast_all(
+                    result, {paddle.float32: half, paddle.float64: paddle.float32}
+                )
+            except (RuntimeError, ValueError, TypeError) as error:
+                if not any(norm in plain for norm in _NORMS):
+                    raise _unlike(plain, floats) from error
+        result = own(*self._wide(list(arguments)), **self._wide(options))
+        if plain in _FROM_RESULT and not result.stop_gradient:
+            _round(result, str(half).replace("paddle.", ""))
+        return self._cast_all(result, {paddle.float32: half})
+
+    def _wide(self, values, more=None):
+        """The same with every tensor of half precision in float32, and so the type to be made."""
+        casts = dict.fromkeys(_HALF, paddle.float32) | (more or {})
+
+        def change(path, value):
+            if not paddle.is_tensor(value):
+                return paddle.float32 if value in _ASKED else value
+            return self._cast(value, casts[value.dtype]) if value.dtype in casts else value
+
+        return tree_map(values, change, lambda value: paddle.is_tensor(value) or _is_type(value))
+
+    def _cast_all(self, values, casts):
+        def change(path, value):
+            if value.dtype not in casts or not value._is_initialized():  # such as einsum's caches
+                return value
+            return self._cast(value, casts[value.dtype])
+
+        return tree_map(values, change, paddle.is_tensor)
+
+    def _in_place(self, own, arguments, options):
+        """What an operator writes into its first argument, written there rounded."""
+        first, *others = arguments
+        try:
+            copy = self._cast(first, paddle.float32)
+        except RuntimeError:  # it has no values yet: this operator gives it its first
+            copy = paddle.empty(first.shape, dtype=paddle.float32)
+        own(copy, *self._wide(others), **self._wide(options))
+        paddle.assign(self._cast(copy, first.dtype), first)
+        return first
+
+
+def _unlike(name: str, types: list) -> TypeError:
+    """The error of an operator that does not take tensors of such types together."""
+    told = " and ".join(dict.fromkeys(str(kind).replace("paddle.", "") for kind in types))
+    return TypeError(f"Paddle's {name} does not take tensors of {told} together")
+
+
+def _round(tensor, dtype: str) -> None:
+    """Round a float32 tensor's values where they are: what its gradient has kept of it, too."""
+    address = ctypes.cast(tensor.data_ptr(), ctypes.POINTER(ctypes.c_float))
+    values = np.ctypeslib.as_array(address, (int(tensor.size),))
+    values[:] = rounded(values, dtype)
+
+
+def _is_type(value: object) -> bool:
+    if isinstance(value, str):
+        return value in ("float32", "float64", *_ASKED)
+    return isinstance(value, type(paddle.bfloat16) | _VAR)

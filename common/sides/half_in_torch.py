@@ -1,0 +1,43 @@
+"""What torch computes in half precision: its own kernels do, on a CPU too; here they are watched.
+
+    with computing(dtype, device): ...
+
+Which operator computed on which types of floats in which module is noted in the session, for a
+check to compare (common/verdict/half.py).
+"""
+
+from contextlib import contextmanager
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from common.sides.session import current
+from common.system.half import HALF
+from common.system.tree import tree_leaves
+
+
+class _Watch(TorchFunctionMode):
+    """Notes each call of a function of torch that is given floats."""
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        options = options or {}
+        name = getattr(function, "__name__", "").strip("_")
+        if name not in ("get", "set", "detach", "clone"):
+            given = [list(arguments), options]
+            leaves = (value for _, value in tree_leaves(given, torch.is_tensor))
+            floats = [str(v.dtype).replace("torch.", "") for v in leaves if v.is_floating_point()]
+            if floats and isinstance(options.get("dtype"), torch.dtype):  # it is cast to that first
+                floats = [str(options["dtype"]).replace("torch.", "")]
+            if floats:
+                current().note_computed(name, floats)
+        return function(*arguments, **options)
+
+
+@contextmanager
+def computing(dtype, device):
+    """Watch inside, where a run is in half precision; says who computes."""
+    if dtype not in HALF:
+        yield
+        return
+    with _Watch():
+        yield

@@ -1,0 +1,127 @@
+"""Round trips through the libraries' own files: common.certificate --round-trip.
+
+    to_load/CASE/…         of the reference, read by the candidate        (library_loader.py)
+    to_load/CASE/back/…    saved by the candidate, read by the reference: its own bits?
+    to_load/CASE/own/…     marks of the candidate's own, saved by it, read by the reference, which
+    to_load/CASE/again/…   saves them; read by the candidate: its own bits?
+
+The candidate saves in the reference's format by its library's own save_pretrained; where that
+writes another, the workbench's own conversion stands in, and a note says so.  The parts are run
+in this order: save (candidate), read (reference), compare (candidate).
+"""
+
+from pathlib import Path
+
+from common.logs.result_folder import ResultFolder
+from common.pair.pairs import Case
+from common.sides.library_loader import Carrier, has_loader, load_loaded, marked
+from common.system.errors import UserError
+from common.system.json_file import write_json
+from common.weights import states as weights
+from common.weights.loaded import PASSES, LoadedLayout, Marks
+from common.weights.round_trip import same_bits
+
+BACK, OWN, AGAIN = "back", "own", "again"
+_OF_REFERENCE = ("*.safetensors", "pytorch_model*.bin")  # what its loader reads
+_STATE = "state.npz"  # torch-named, where the library's own folder is of another format
+
+
+def round_trip(job) -> None:
+    """Run one part of the round trip of every case, and leave what was found."""
+    if not has_loader(job.pair):
+        raise UserError(
+            f"--round-trip: {job.pair.folder / 'case.py'} has no load: without a library's own "
+            "loader the certificate itself goes both ways"
+        )
+    trip = _RoundTrip(job)
+    for case in job.cases:
+        getattr(trip, f"_{job.request.round_trip}")(case)
+    found = {"problems": trip.problems, "notes": list(dict.fromkeys(trip.notes))}
+    write_json(ResultFolder(job.folder).round_trip(job.request.round_trip), found)
+
+
+class _RoundTrip:
+    def __init__(self, job):
+        self.job = job
+        self.side = job.side
+        self.files = ResultFolder(job.folder)
+        self.carrier = Carrier(job)
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+
+    def _names(self, case: Case) -> list[str]:
+        """The folders of a case: of one whose configuration another has too, its weights alone."""
+        folder = self.files.to_load(case.name)
+        kept = [name for name in map(marked, range(PASSES)) if (folder / name).is_dir()]
+        return [*kept, "weights"]
+
+    def _save(self, case: Case) -> None:
+        """The candidate saves what it has read, and marks of its own."""
+        folder = self.files.to_load(case.name)
+        for name in self._names(case):
+            self._save_one(case, self.carrier.loaded(case, name), folder / BACK / name)
+        marks = self._own_marks(case)
+        for i in range(PASSES):
+            model = self.carrier.built(case)
+            self.side.load_state(model, marks.state(i))
+            self._save_one(case, model, folder / OWN / marked(i))
+
+    def _save_one(self, case: Case, model, folder: Path) -> None:
+        self.carrier.save(model, case, folder)
+        if any(path for pattern in _OF_REFERENCE for path in folder.glob(pattern)):
+            return
+        self.notes.append(
+            "the Paddle side's own save_pretrained writes no folder of the reference's format: the "
+            "workbench's conversion stands in for it"
+        )
+        case_hooks = self.job.pair.case
+        layout = LoadedLayout(
+            weights.load_owners(self.files.weights(case.name)),
+            self.side.owners(model),
+            getattr(case_hooks, "RENAME", {}),
+            getattr(case_hooks, "convert", None),
+            load_loaded(self.job.folder, case),
+        )
+        weights.save_state(folder / _STATE, layout.to_torch(self.side.state(model)))
+
+    def _read(self, case: Case) -> None:
+        """The reference reads both, compares what was its own, and saves the other's marks."""
+        folder = self.files.to_load(case.name)
+        state = self.job.states.load(self.files.weights(case.name), may_be_empty=True)
+        owners = weights.load_owners(self.files.weights(case.name))
+        names = self._names(case)
+        for path in [*(Path(BACK, name) for name in names), *(Path(OWN, n) for n in names[:-1])]:
+            self._restore(case, folder / path)
+        if len(names) > 1:
+            marks = Marks(owners, state)
+            loaded = self.carrier.traced(case, marks, owners, BACK)
+            self._tell("torch, Paddle, torch", [*loaded.problems, *loaded.departures(marks)])
+            for i in range(PASSES):
+                model = self.carrier.loaded(case, Path(OWN, marked(i)))
+                self.carrier.save(model, case, folder / AGAIN / marked(i))
+        if not self.problems:
+            found = self.side.state(self.carrier.loaded(case, Path(BACK, names[-1])))
+            other = [k for k, v in state.items() if k not in found or not same_bits(found[k], v)]
+            self._tell("torch, Paddle, torch", [f"{key} comes with other bits" for key in other])
+
+    def _restore(self, case: Case, folder: Path) -> None:
+        """Write the folder where the candidate has left a state for want of one."""
+        if (folder / _STATE).is_file():
+            model = self.carrier.built(case)
+            self.side.load_state(model, weights.load_state(folder / _STATE))
+            self.carrier.save(model, case, folder)
+
+    def _compare(self, case: Case) -> None:
+        """The candidate reads its own marks again."""
+        if len(self._names(case)) > 1:
+            marks = self._own_marks(case)
+            owners = self.side.owners(self.carrier.built(case))
+            loaded = self.carrier.traced(case, marks, owners, AGAIN)
+            self._tell("Paddle, torch, Paddle", [*loaded.problems, *loaded.departures(marks)])
+
+    def _own_marks(self, case: Case) -> Marks:
+        model = self.carrier.built(case)
+        return Marks(self.side.owners(model), self.side.state(model))
+
+    def _tell(self, way: str, problems: list[str]) -> None:
+        self.problems += [f"on the way {way}: {problem}" for problem in problems]

@@ -1,0 +1,209 @@
+"""Half precision: its rounding, what stands in for Paddle's kernels on a CPU, and its verdict."""
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+from common.sides.half_in_paddle import Emulation
+from common.system.half import EPSILONS, HALF, rounded
+from common.verdict.half import BY_ITSELF
+from tools.half_operators import measured
+
+RUNS = ("ref32", "cand32", "ref64", "cand64", "step_ref64", "step_cand64", "step_cand")
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_rounding_is_the_frameworks(dtype):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(10_000) * 10.0 ** rng.integers(-45, 37, 10_000)
+    special = [0.0, -0.0, 1.00390625, 1.01171875, 65519.9, 65520.0, 3.4e38, np.inf, -np.inf, np.nan]
+    values = np.concatenate([values, special]).astype(np.float32)
+    with np.errstate(over="ignore"):
+        theirs = torch.from_numpy(values).to(getattr(torch, dtype)).float().numpy()
+    ours, number = rounded(values, dtype), ~np.isnan(values)
+    assert ours[number].tobytes() == theirs[number].tobytes() and np.isnan(ours[~number]).all()
+    assert rounded(values.astype(np.float64), dtype).dtype == np.float64
+    assert rounded(np.arange(1000), dtype).tolist() == list(range(1000))
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_emulated_operators_are_as_exact_as_torchs_kernels(dtype):
+    """Beyond 1.1 times torch's errors: a composed variance alone, whose parts are rounded."""
+    found = {one.name: one for one in measured(dtype)}
+    assert len(found) > 35
+    assert {name for name, one in found.items() if one.worst > 1.1} <= {"var"}
+    assert all(one.paddle < 0.4 * EPSILONS[dtype] for one in found.values())
+    # Each rounds: an operator that stayed in float32 would have no error at all.
+    exact = {name for name, one in found.items() if one.paddle < 0.01 * EPSILONS[dtype]}
+    assert exact == {"relu", "max", "max_pool2d", "transpose", "concat", "slice", "where"}
+
+
+@pytest.fixture
+def emulated():
+    noted = []
+    with Emulation(lambda name, types: noted.append((name, *types))).on():
+        yield noted
+
+
+def half(*shape):
+    tensor = paddle.to_tensor(np.full(shape, 1.5, np.float32)).astype("bfloat16")
+    tensor.stop_gradient = False
+    return tensor
+
+
+def test_types_are_those_that_the_framework_gives(emulated):
+    x, wide = half(2, 3), paddle.ones([2, 3])
+    made = {
+        "alone": x * x,
+        "with a number": x / 3,
+        "with float32": x + wide,
+        "asked for": paddle.sum(x, dtype="float32"),
+        "compared": x > 0,
+        "made": paddle.zeros([2], dtype="bfloat16"),
+        "norm with float32 weights": paddle.nn.functional.layer_norm(x, 3, wide[0], wide[0]),
+    }
+    types = {name: str(value.dtype).replace("paddle.", "") for name, value in made.items()}
+    assert types == {
+        "alone": "bfloat16",
+        "with a number": "bfloat16",
+        "with float32": "float32",
+        "asked for": "float32",
+        "compared": "bool",
+        "made": "bfloat16",
+        "norm with float32 weights": "bfloat16",
+    }
+    assert ("add", "bfloat16", "float32") in emulated
+
+
+def test_types_that_do_not_go_together_are_refused(emulated):
+    with pytest.raises(TypeError, match="concat does not take tensors of bfloat16 and float32"):
+        paddle.concat([half(2, 3), paddle.ones([2, 3])])
+
+
+def test_writing_in_place_and_gradients(emulated):
+    x = half(2, 3)
+    y = x * 1.0
+    y[0] = 1.0 / 3.0
+    y.add_(paddle.full([2, 3], 1e-3, "bfloat16"))
+    assert y.dtype == paddle.bfloat16
+    values = y.astype("float32").numpy()
+    assert values.tobytes() == rounded(values, "bfloat16").tobytes()
+    (y * y).sum().backward()
+    assert x.grad.dtype == paddle.bfloat16
+    gradient = x.grad.astype("float32").numpy()
+    assert (gradient[0] == 0.0).all() and np.allclose(gradient[1], 2 * values[1], rtol=1e-2)
+
+
+def test_nothing_is_left_behind_when_it_ends():
+    before = paddle._C_ops.add, paddle.Tensor.__add__
+    with Emulation().on():
+        assert paddle._C_ops.add is not before[0]
+    assert (paddle._C_ops.add, paddle.Tensor.__add__) == before
+
+
+# ---- the verdict --------------------------------------------------------------------------------
+
+
+def logs(more=1.0, along=0.0, rows=32, width=64, seed=0):
+    """Runs in which the candidate's error is `more` times the reference's, and `along` beside it.
+
+    along  an error that moves each vector by one factor, in the reference's standard deviations
+    """
+    rng = np.random.default_rng(seed)
+    exact = rng.standard_normal((rows, width))
+    size = 0.2 * EPSILONS["bfloat16"] * np.abs(exact)
+    own, other = (size * rng.standard_normal((rows, width)) for _ in range(2))
+    moved = along * 0.2 * EPSILONS["bfloat16"] * rng.standard_normal((rows, 1)) * exact
+    ref, cand = exact + own, exact + more * other + moved
+    arrays = dict.fromkeys(("ref64", "cand64", "step_ref64", "step_cand64"), exact)
+    arrays |= {"ref32": ref.astype("f4"), "cand32": cand.astype("f4")}
+    arrays["step_cand"] = arrays["cand32"]
+    return {name: {"block": values} for name, values in arrays.items()}
+
+
+def judged(monkeypatch, runs, computed=({}, {}), inside=False):
+    """The row of `block`, in a run in bfloat16 whose sides computed on these types."""
+    from common.logs.sidecar import Sidecar
+    from common.verdict import judge, logs_of_a_run
+
+    def sidecars(name):
+        side = 0 if "ref" in name else 1
+        return Sidecar(
+            dtype="float64" if "64" in name else "bfloat16",
+            computed=computed[side],
+            modules={"block": 1, "": 1},
+            batches={},
+            classes={"block": "Linear"} if inside else {},
+        )
+
+    original = logs_of_a_run.Logs.__init__
+
+    def made(self, stack, sources, parts=False):
+        original(self, stack, sources, parts)
+        self.sidecars = {name: sidecars(name) for name in self.sidecars}
+
+    monkeypatch.setattr(logs_of_a_run.Logs, "__init__", made)
+    return judge.judge_logs(**{name: runs[name] for name in RUNS}).rows[0]
+
+
+NARROW = ({"block": {"rsqrt float32": 1}}, {"block": {"rsqrt bfloat16": 1}})
+
+
+def test_an_error_like_the_references_passes(monkeypatch):
+    for seed in range(20):
+        assert judged(monkeypatch, logs(seed=seed), NARROW).verdict == "ROUNDING"
+
+
+def test_a_more_exact_candidate_passes_and_is_told(monkeypatch):
+    assert judged(monkeypatch, logs(more=0.3)).verdict == "ROUNDING"
+
+
+@pytest.mark.parametrize("more", [1.6, 2.5])
+def test_a_larger_error_needs_its_cause_or_more(monkeypatch, more):
+    caused = judged(monkeypatch, logs(more=more), NARROW)
+    assert (caused.verdict, caused.origin) == ("PRECISION", True)
+    assert caused.note == "rsqrt is on bfloat16 in Paddle, on float32 in torch"
+    assert caused.measure.startswith(BY_ITSELF)
+    alone = judged(monkeypatch, logs(more=more))
+    assert alone.verdict == ("PRECISION" if more > 2 else "ROUNDING")
+
+
+def test_a_factor_on_whole_vectors_shows_where_the_size_hides_it(monkeypatch):
+    row = judged(monkeypatch, logs(along=0.5), NARROW)
+    assert row.verdict == "PRECISION" and row.measure.endswith("along its vectors")
+
+
+def test_a_written_out_softmax_is_a_cause_too(monkeypatch):
+    computed = (
+        {"block": {"softmax float32": 1, "matmul bfloat16": 2}},
+        {"block": {"exp bfloat16": 1, "sum bfloat16": 1, "matmul bfloat16": 2}},
+    )
+    row = judged(monkeypatch, logs(more=1.6), computed)
+    assert row.note == "softmax is on float32 in torch; Paddle has exp and sum on bfloat16 there"
+    wide = ({**computed[0]}, {"block": {"exp float32": 1, "sum float32": 1}})
+    assert judged(monkeypatch, logs(more=1.6), wide).verdict == "ROUNDING"
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_value_that_the_reference_does_not_round_may_be_rounded_inside_alone(monkeypatch, inside):
+    runs = logs()
+    exact = runs["ref64"]["block"]
+    runs["ref32"] = {"block": exact.astype("f4")}
+    runs["cand32"] = runs["step_cand"] = {"block": rounded(exact, "bfloat16").astype("f4")}
+    row = judged(monkeypatch, runs, inside=inside)
+    assert row.verdict == ("ROUNDING" if inside else "PRECISION")
+
+
+def test_another_function_is_not_taken_for_half_precision(monkeypatch):
+    runs = logs()
+    runs["cand64"] = {"block": runs["ref64"]["block"] * (1 + 1e-6)}
+    assert judged(monkeypatch, runs).verdict == "DIVERGED"
+
+
+def test_infinity_on_one_side(monkeypatch):
+    runs = logs()
+    values = runs["step_cand"]["block"].copy()
+    values[3, 4] = np.inf
+    runs["step_cand"] = {"block": values}
+    assert judged(monkeypatch, runs).note.endswith("where torch's has none")

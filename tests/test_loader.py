@@ -1,0 +1,440 @@
+"""A library's own loader as the carrier: what it must bring, and every fault of it that is named.
+
+A small library is written for either framework, and a fault is planted in its Paddle loader.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from checkout import Checkout
+
+from common.setup.loader import loader_lines
+from common.weights.layers import Owner
+from common.weights.loaded import Marks
+
+CASE = """
+import numpy as np
+
+CONFIGS = {"default": {"channels": 4, "tied": False}, "tied": {"channels": 4, "tied": True}}
+load = "from_pretrained"
+
+
+def make_inputs(config, seed):
+    return {"ids": np.random.default_rng(seed).integers(0, 7, size=(3, 5))}
+"""
+TORCH = """
+import json
+from pathlib import Path
+
+import torch
+from safetensors.numpy import load_file, save_file
+from torch import nn
+
+class Tiny(nn.Module):
+    def __init__(self, channels, tied):
+        super().__init__()
+        self.config = {"channels": channels, "tied": tied}
+        self.emb = nn.Embedding(7, channels)
+        self.q = nn.Linear(channels, channels)
+        self.k = nn.Linear(channels, channels)
+        self.o = nn.Linear(channels, channels, bias=False)
+        self.gate = nn.Linear(channels, 6)
+        self.up = nn.Linear(channels, 6)
+        self.down = nn.Linear(6, channels)
+        self.norm = nn.LayerNorm(channels)
+        self.head = nn.Embedding(7, channels)
+        if tied:
+            self.head.weight = self.emb.weight
+
+    def forward(self, ids):
+        x = self.emb(ids)
+        scores = self.q(x) @ self.k(x).transpose(-1, -2)
+        x = self.o(scores.softmax(-1) @ x)
+        x = self.norm(x + self.down(self.gate(x).tanh() * self.up(x)))
+        return {"logits": x @ self.head.weight.T}
+
+    def save_pretrained(self, folder):
+        state = {k: v.detach().numpy().copy() for k, v in self.state_dict().items()}
+        if self.config["tied"]:
+            del state["head.weight"]
+        save_file(state, Path(folder, "model.safetensors"))
+        Path(folder, "config.json").write_text(json.dumps(self.config))
+
+    @classmethod
+    def from_pretrained(cls, folder):
+        model = cls(**json.loads(Path(folder, "config.json").read_text()))
+        state = load_file(Path(folder, "model.safetensors"))
+        state = {key: torch.from_numpy(values) for key, values in state.items()}
+        model.load_state_dict(state, strict=not model.config["tied"])
+        return model
+
+
+class Wrapped(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.network = Tiny(**config)
+
+    def forward(self, ids):
+        return self.network(ids)
+
+
+def build(config):
+    return Wrapped(config)
+
+
+def loss(outputs, inputs):
+    return (outputs["logits"] ** 2).mean()
+"""
+READ = """
+        state = {k: v.T if k[0] in "qkogud" and v.ndim == 2 else v for k, v in state.items()}
+        # here
+        model.set_state_dict(state)
+        # and here
+"""
+PADDLE = (
+    TORCH.replace("import torch\n", "import numpy as np\nimport paddle\n")
+    .replace("from torch", "from paddle")
+    .replace("nn.Module", "nn.Layer")
+    .replace("bias=False", "bias_attr=False")
+    .replace(".transpose(-1, -2)", ".transpose([0, 2, 1])")
+    .replace("scores.softmax(-1)", "nn.functional.softmax(scores)")
+    .replace(
+        """
+        state = {key: torch.from_numpy(values) for key, values in state.items()}
+        model.load_state_dict(state, strict=not model.config["tied"])
+""",
+        READ,
+    )
+    .replace(
+        "        save_file(state",
+        """        # before it is saved
+        state = {k: v.T.copy() if k[0] in "qkogud" and v.ndim == 2 else v for k, v in state.items()}
+        save_file(state""",
+    )
+)
+assert READ in PADDLE and "# before it is saved" in PADDLE
+# q and k in one layer, which the loader joins.
+FUSED = (
+    PADDLE.replace("self.q = nn.Linear(channels, channels)", "self.qk = nn.Linear(channels, 8)")
+    .replace("        self.k = nn.Linear(channels, channels)\n", "")
+    .replace(
+        "        scores = self.q(x) @ self.k(x)",
+        "        q, k = self.qk(x).split(2, -1)\n        scores = q @ k",
+    )
+)
+JOIN = """for n in ("weight", "bias"):
+            state[f"qk.{n}"] = np.concatenate([state.pop(f"q.{n}"), state.pop(f"k.{n}")], -1)"""
+
+# name: what is planted in the loader, after "# " where it stands, and what must be said of it
+FAULTS = {
+    "square weight transposed": (
+        'here: state["o.weight"] = state["o.weight"].T',
+        ["network.o.weight of the loaded model is network.o.weight as torch has it, not trans"],
+    ),
+    "key silently missing": (
+        'here: del state["norm.bias"]',
+        ["network.norm.bias of the loaded model: all 4 elements are left at their initial values"],
+    ),
+    "random weight left": (
+        'here: del state["up.weight"]',
+        ["network.up.weight of the loaded model: all 24 elements are left at their initial values"],
+    ),
+    "k for q": (
+        'here: state["q.weight"] = state["k.weight"]',
+        ["network.q.weight of the loaded model: all 16 elements come from network.k.weight, not"],
+    ),
+    "q and k swapped": (
+        'here: state["q.bias"], state["k.bias"] = state["k.bias"], state["q.bias"]',
+        ["network.q.bias", "come from network.k.bias, not", "network.k.bias of the loaded model"],
+    ),
+    "gate for up": (
+        'here: state["up.weight"] = state["gate.weight"]',
+        ["network.up.weight of the loaded model: all 24 elements come from network.gate.weight"],
+    ),
+    "half": (
+        'here: state["down.weight"] = state["down.weight"].astype("float16").astype("float32")',
+        ["network.down.weight of the loaded model: all 24 elements are rounded to float16"],
+    ),
+    "bfloat16": (
+        'here: state["emb.weight"] = (state["emb.weight"].view("i4") & -65536).view("f4")',
+        ["network.emb.weight of the loaded model", "are rounded to bfloat16 on the way"],
+    ),
+    "bias dropped": (
+        'here: state["q.bias"] = np.zeros(4, "float32")',
+        ["network.q.bias of the loaded model: all 4 elements are left at their initial values"],
+    ),
+    "scale folded in": (
+        'here: state["q.weight"] = state["q.weight"] * np.float32(0.7)',
+        ["network.q.weight of the loaded model: all 16 elements are computed on the way"],
+    ),
+    "one added": (
+        'here: state["norm.weight"] = state["norm.weight"] + 1',
+        ["network.norm.weight of the loaded model", "are computed on the way"],
+    ),
+    "rows in another order": (
+        'here: state["gate.weight"] = state["gate.weight"][:, [0, 2, 1, 3, 4, 5]]',
+        [
+            "network.gate.weight of the loaded model: 8 of 24 elements of network.gate.weight are "
+            "in other places; first [0, 1], which is network.gate.weight[2, 0], not"
+        ],
+    ),
+    "one row lost": (
+        'here: state["emb.weight"][0] = 0',
+        ["network.emb.weight of the loaded model: 4 of 28 elements are left at their initial"],
+    ),
+    "tied": (
+        "and here: model.head.weight = model.emb.weight",
+        ["network.emb.weight and network.head.weight are one tensor once loaded, two as built"],
+    ),
+    "negative values lost": (  # which marks are not: the weights themselves show it
+        'here: state["up.bias"] = np.maximum(state["up.bias"], 0)',
+        ["network.up.bias of the loaded model: case", "gives it other bits"],
+    ),
+    "another size": (
+        'and here: model.head = nn.Embedding(9, 4)',
+        ["network.head.weight of the loaded model is [9, 4], and [7, 4] where build makes it"],
+    ),
+    "a layer lost": (
+        "and here: del model.norm",
+        ["the loaded model has no network.norm.weight"],
+    ),
+    "first folder kept": (
+        "and here: model = vars(cls).get('kept', model); cls.kept = model",
+        ["network.q.weight of the loaded model: all 16 elements are left at their initial values"],
+    ),
+}  # fmt: skip
+FUSED_FAULTS = {
+    "k before q": (
+        f"here: {JOIN.replace('[state', '[*[state').replace('], -1)', '][::-1]], -1)')}",
+        ["(DIVERGED)"],
+    ),
+    "q twice": (
+        f"here: {JOIN.replace('pop', 'get').replace('k.{n}', 'q.{n}', 2).replace('qq.', 'qk.')}",
+        ["network.k.bias | network.k.weight"],
+    ),
+}  # fmt: skip
+
+
+def planted(text, fault):
+    """The Paddle file with a line of the loader in the place that it names."""
+    place, _, line = fault.partition(": ")
+    assert f"# {place}\n" in text
+    return text.replace(f"# {place}\n", f"{line}\n")
+
+
+def write(folder, paddle, case=CASE, torch=TORCH):
+    folder.mkdir(parents=True)
+    (folder / "case.py").write_text(case)
+    (folder / "torch_model.py").write_text(torch)
+    (folder / "paddle_model.py").write_text(paddle)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("loaders"))
+
+
+def certificates(checkout, folders, *options):
+    """The finished command, and each pair's certificate by its name."""
+    report = checkout.elsewhere / "certificates.json"
+    report.unlink(missing_ok=True)
+    start = (
+        f"import sys; sys.path.insert(0, {str(checkout.root)!r}); import common.certificate as c"
+    )
+    named = [word for folder in folders for word in ("--model", str(folder))]
+    done = checkout.python(
+        "-c", f"{start}; sys.exit(c.main(sys.argv[1:]))", *named, "--json", str(report), *options
+    )
+    found = json.loads(report.read_text()) if report.is_file() else []
+    return done, {row["model"]: row for row in found}
+
+
+@pytest.fixture(scope="module")
+def made(checkout):
+    """Every certificate, from one run."""
+    folders = []
+    for text, faults in ((PADDLE, FAULTS), (FUSED, FUSED_FAULTS)):
+        for name, (fault, _) in faults.items():
+            folder = checkout.elsewhere / "pairs" / name.replace(" ", "_")
+            folders.append(write(folder, planted(text, fault)))
+    sound = {"sound": PADDLE, "fused": planted(FUSED, f"here: {JOIN}")}
+    folders += [write(checkout.elsewhere / "pairs" / name, text) for name, text in sound.items()]
+    done, found = certificates(checkout, folders)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert len(found) == len(folders)
+    return found
+
+
+@pytest.mark.parametrize("name", [*FAULTS, *FUSED_FAULTS])
+def test_a_planted_loader_is_named(made, name):
+    found = made[name.replace(" ", "_")]
+    assert not found["certified"] and found["exit_code"] == 1
+    words = (FAULTS | FUSED_FAULTS)[name][1]
+    told = " | ".join([*found["problems"], *found["only_torch"]])
+    for word in words:
+        assert word in told
+
+
+def test_a_sound_loader_is_certified(made):
+    for name, entries in (("sound", 15), ("fused", 13)):
+        found = made[name]
+        assert found["certified"], found["problems"]
+        assert len(found["rows"]) == entries
+        assert f"{entries} entries, every marked element where it belongs" in found["notes"][0]
+    joined = {row["paddle_key"]: row for row in made["fused"]["rows"]}["network.qk.weight"]
+    assert joined["torch_keys"] == ["network.q.weight", "network.k.weight"]
+
+
+def test_the_reference_s_own_loader_is_tried_too(checkout):
+    torch = TORCH.replace(
+        "model.load_state_dict(", 'del state["q.bias"]\n        model.load_state_dict('
+    )
+    torch = torch.replace('strict=not model.config["tied"]', "strict=False")
+    folder = write(checkout.elsewhere / "pairs" / "of_torch", PADDLE, torch=torch)
+    done, found = certificates(checkout, [folder])
+    assert done.returncode == 1, done.stdout + done.stderr
+    (problem,) = found["of_torch"]["problems"]
+    assert "network.q.bias of the loaded model: all 4 elements are left at their" in problem
+
+
+def test_checks_run_on_what_was_loaded(checkout):
+    """Plain and stirred, both precisions, tied weights; a wrong loader is told by every check."""
+    sound = checkout.elsewhere / "pairs" / "sound"
+    done, report = checkout.rows(1, "--model", str(sound), "--preset", "tied", "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(row["key"].startswith("stirred/") for row in report["rows"])
+    assert "14 entries, every marked element where it belongs" in done.stdout
+    fused = checkout.elsewhere / "pairs" / "fused"
+    done, report = checkout.rows(4, "--model", str(fused), "--case", "stirred", "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    gradients = {row["key"] for row in report["rows"] if "network.k.weight" in row["key"]}
+    assert gradients and not any("network.qk" in row["key"] for row in report["rows"])
+    wrong = checkout.elsewhere / "pairs" / "square_weight_transposed"
+    done, _ = checkout.rows(1, "--model", str(wrong), "--no-report")
+    assert done.returncode == 2
+    assert "the Paddle side's own loader: network.o.weight of the loaded model is" in done.stderr
+
+
+# Neither side has a loader of its own: the folder is written here, and each side's file reads it.
+BY_HAND = """
+
+def load(model, folder):
+    from pathlib import Path
+
+    model.set_state_dict(
+        {
+            key: values.T if values.ndim == 2 and key.split(".")[1] in NAMES else values
+            for key, values in load_file(Path(folder, "model.safetensors")).items()
+        }
+    )
+
+
+NAMES = ("q", "k", "o", "gate", "up", "down")
+"""
+
+
+def test_a_loader_is_written_by_hand(checkout):
+    def bare(text):
+        return text.replace("from_pretrained", "read_from").replace("save_pretrained", "write_to")
+
+    torch = bare(TORCH) + BY_HAND.replace("set_state_dict", "load_state_dict").replace(
+        'values.T if values.ndim == 2 and key.split(".")[1] in NAMES else values',
+        "torch.from_numpy(values)",
+    )
+    pairs = checkout.elsewhere / "pairs"
+    good = write(pairs / "by_hand", bare(PADDLE) + BY_HAND, torch=torch)
+    swapped = BY_HAND.replace("load_file(", "swapped(load_file(").replace(").items", ")).items")
+    swapped += """
+
+def swapped(state):
+    return state | {"network.up.weight": state["network.gate.weight"]}
+"""
+    bad = write(pairs / "by_hand_wrong", bare(PADDLE) + swapped, torch=torch)
+    done, found = certificates(checkout, [good, bad])
+    assert found["by_hand"]["certified"], done.stdout + done.stderr
+    (problem, *_) = found["by_hand_wrong"]["problems"]
+    assert "all 24 elements come from network.gate.weight, not from network.up.weight" in problem
+    none = write(pairs / "no_loader", bare(PADDLE), torch=bare(TORCH))
+    done, _ = certificates(checkout, [none])
+    assert done.returncode == 2
+    assert "no part whose class has from_pretrained: write load(model, folder)" in done.stderr
+
+
+def test_marks_are_told_apart_and_survive_no_rounding():
+    shapes = {"a": (3, 1 << 20), "b": (2, 1 << 21), "c": (1, 7)}
+    owners = {
+        key: Owner("", key, shape, True, key, (), "", None, False) for key, shape in shapes.items()
+    }
+    state = {key: np.zeros(shape, np.float32) for key, shape in shapes.items()}
+    marks = Marks(owners, state)
+    numbers = marks.numbers()
+    for key in shapes:
+        passes = [marks.state(which)[key] for which in (0, 1)]
+        assert all(np.isfinite(values).all() for values in passes)
+        assert np.array_equal(marks.sources(passes), numbers[key])
+        assert (marks.sources([passes[0], passes[0]]) == -1).all()
+        rounded = [values.astype(np.float16).astype(np.float32) for values in passes]
+        assert (marks.sources(rounded) == -1).mean() > 0.99
+    for constant in (0.0, 1.0, -1.0, 0.02, 10000.0, np.nan, np.inf):
+        values = np.full((1, 7), constant, np.float32)
+        assert (marks.sources([values, values]) == -1).all()
+
+
+def test_the_lines_that_are_written_for_a_pair():
+    formers = {"torch": "transformers", "paddle": "paddleformers.transformers"}
+    assert list(loader_lines(formers, {"torch": "network", "paddle": "network"})) == ["case.py"]
+    nlp = {"torch": "transformers", "paddle": "paddlenlp.transformers"}
+    for name, line in (
+        ("network", "    model.network = type(model.network).from_pretrained(folder, convert_from"),
+        ("", "    return type(model).from_pretrained(folder, convert_from_torch=True)"),
+    ):
+        lines = loader_lines(nlp, {"torch": name, "paddle": name})
+        assert line in lines["paddle_model.py"]
+        compile(lines["paddle_model.py"], "paddle_model.py", "exec")
+        compile(lines["case.py"], "case.py", "exec")
+
+
+# name: what is planted where the Paddle library saves, and what must be said of it
+SAVED = {
+    "saved": ("before it is saved: ", []),
+    "saved transposed": (
+        'before it is saved: state["o.weight"] = state["o.weight"].T',
+        [
+            "on the way torch, Paddle, torch: network.o.weight of the loaded model is network.o.w",
+            "on the way Paddle, torch, Paddle: network.o.weight of the loaded model is network.o.w",
+        ],
+    ),
+    "saved swapped": (
+        'before it is saved: state["up.bias"], state["gate.bias"] = state["gate.bias"], state["up.b'
+        'ias"]',
+        ["torch, Paddle, torch: network.gate.bias of the loaded model: all 6 elements come from"],
+    ),
+    "saved by paddle": (
+        "before it is saved: return paddle.save(self.state_dict(), folder + '/model.pdparams')",
+        [],
+    ),
+}
+
+
+def test_round_trips_through_the_libraries_own_files(checkout):
+    pairs = checkout.elsewhere / "round trips"
+    folders = [
+        write(pairs / name.replace(" ", "_"), planted(PADDLE, fault))
+        for name, (fault, _) in SAVED.items()
+    ]
+    done, found = certificates(checkout, folders, "--round-trip")
+    assert done.returncode == 1, done.stdout + done.stderr
+    for name, (_, words) in SAVED.items():
+        told = found[name.replace(" ", "_")]
+        assert bool(told["problems"]) == bool(words), told
+        assert any("its own bits" in note for note in told["notes"]) != bool(words)
+        for word in words:
+            assert word in " | ".join(told["problems"])
+    stands_in = [n for n, told in found.items() if "stands in for it" in " ".join(told["notes"])]
+    assert stands_in == ["saved_by_paddle"]
+    none = write(pairs / "no_hook", PADDLE, CASE.replace('load = "from_pretrained"', ""))
+    done, _ = certificates(checkout, [none], "--round-trip")
+    assert done.returncode == 2
+    assert "has no load: without a library's own loader the certificate itself" in done.stderr

@@ -1,0 +1,121 @@
+"""Inputs that nest: under flat names they are carried, as they were the model gets them."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+from checkout import CHECKS, ROOT, Checkout
+
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.pair.nested import flat, nested
+
+X, Y = np.arange(3), np.ones((2, 2))
+
+
+def same(a, b):
+    """Equal, arrays by their values."""
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(same, a, b))
+    return np.array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "inputs, names",
+    [
+        ({"x": X}, "x"),
+        ({"x": [X, Y]}, "x/0 x/1"),
+        ({"y": {"b": X, "a": [Y, {"c": X}]}, "x": Y}, "y/b y/a/0 y/a/1/c x"),
+        ({"x": [[X], [Y, X]]}, "x/0/0 x/1/0 x/1/1"),
+        ({"x": [X] * 12}, " ".join(f"x/{i}" for i in range(12))),
+    ],
+)
+def test_what_nests_comes_back(inputs, names):
+    found = flat(inputs)
+    assert " ".join(found) == names
+    assert same(inputs, nested(found))
+
+
+def test_numbers_in_lists_are_one_array():
+    for values in ([1, 2], [[1.0, 2.0], [3.0, 4.0]], [np.float32(1), 2], (True, False), [], 3):
+        assert np.array_equal(flat({"x": values})["x"], np.asarray(values))
+    assert same({"x": [X, Y]}, nested(flat({"x": (X, Y)})))  # a tuple comes back as a list
+
+
+@pytest.mark.parametrize(
+    "inputs, sentence",
+    [
+        ({"a/b": X}, "'a/b' of the inputs: a name is text without '/'"),
+        ({"x": {"a/b": X}}, "'a/b' of input x: a name is text without '/'"),
+        ({"x": {0: X}}, "0 of input x: a name is text"),
+        ({"x": {"0": X}}, "input x: a dict's keys are names, not numbers: give a list"),
+        ({"x": {}}, "input x: it is empty: leave it out"),
+    ],
+)
+def test_what_would_not_come_back_is_refused(inputs, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        flat(inputs)
+
+
+CASE = """
+import numpy as np
+
+CONFIGS = {"default": {}}
+
+
+def make_inputs(config, seed):
+    rng = np.random.default_rng(seed)
+    pair = [rng.standard_normal([2, 3]), rng.standard_normal([2, 3])]
+    more = {"scale": rng.standard_normal([2, 1]), "rows": [np.array([1, 0])]}
+    return {"x": rng.standard_normal([2, 3]), "pair": pair, "more": more}
+"""
+MODEL = """
+from FRAMEWORK import nn
+
+
+class Model(nn.BASE):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 1)
+
+    def forward(self, x, pair, more):
+        first, second = pair
+        mixed = x + (first - 2.0 * second) * more["scale"]
+        return {"logits": self.head(mixed[more["rows"][0]])}
+
+
+def build(config):
+    return Model()
+
+
+def loss(outputs, inputs):
+    return (outputs["logits"] * inputs["more"]["scale"]).mean() + inputs["pair"][0].mean()
+"""
+
+
+def test_a_pair_s_forward_and_loss_get_what_its_case_gives(tmp_path):
+    """Each part has a gradient; parts that one side takes the other way round turn it red."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "case.py").write_text(CASE)
+    for framework, base in (("torch", "Module"), ("paddle", "Layer")):
+        text = MODEL.replace("FRAMEWORK", framework).replace("BASE", base)
+        (folder / f"{framework}_model.py").write_text(text)
+    report = tmp_path / "rows.json"
+    command = [*Checkout.interpreter, str(ROOT / CHECKS[4]), "--model", str(folder)]
+    command += ["--case", "main", "--no-report", "--out", str(tmp_path / "out")]
+    command += ["--json", str(report)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    files = ResultFolder(tmp_path / "out" / "step4_backward" / "parts")
+    with read_log(files.log("bp_align_all", "paddle")) as log:
+        found = {key.removeprefix("grad/inputs/") for key in log if key.startswith("grad/inputs/")}
+    assert found == {"x", "pair/0", "pair/1", "more/scale"}
+    path = folder / "paddle_model.py"
+    path.write_text(path.read_text().replace("first, second = pair", "second, first = pair"))
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert json.loads(report.read_text())["first_diverged"] == "head:in/0"
