@@ -217,18 +217,27 @@ BY_NAME = {
 }
 
 
-def test_running_statistics_are_moved_once_and_exactly(lifted):
+def _relu_behind(num_channels):
+    """As paddle.vision's DenseNet has it: the older layer, with an activation of its own."""
+    return paddle.nn.BatchNorm(num_channels, act="relu", dtype="float64")
+
+
+@pytest.mark.parametrize("build", [paddle.nn.BatchNorm1D, _relu_behind])
+def test_running_statistics_are_moved_once_and_exactly(lifted, build):
     """Two updates: they add up as they do with a momentum that is 0.9."""
     paddle.set_default_dtype("float64")
     try:
-        norm = paddle.nn.BatchNorm1D(10)
+        norm = build(10)
         values = np.zeros(10)
         for part in (MATRIX, 3.0 * MATRIX + 1.0):
-            norm(paddle.to_tensor(part))
+            result = norm(paddle.to_tensor(part)).numpy()
             values = 0.9 * values + 0.1 * part.mean(axis=0)
     finally:
         paddle.set_default_dtype("float32")
     assert np.abs(norm._mean.numpy() - values).max() < 1e-15
+    normal = (part - part.mean(axis=0)) / np.sqrt(part.var(axis=0) + 1e-5)
+    wanted = np.maximum(normal, 0) if build is _relu_behind else normal
+    assert np.abs(result - wanted).max() < 1e-12
 
 
 def test_a_formula_that_does_not_mean_the_same_is_not_used(lifted, monkeypatch):

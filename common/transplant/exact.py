@@ -319,14 +319,21 @@ def _install_batch_norm(exact: Exact) -> None:
     @functools.wraps(own_forward)
     def forward(layer, input):
         plain = exact.leaves_alone() or input.dtype != paddle.float64
-        if plain or layer._act is not None or layer._trainable_statistics:
+        if plain or layer._trainable_statistics:
             return own_forward(layer, input)
         training = layer.training and not layer._use_global_stats
-        return answer(
-            lambda: own_forward(layer, input), input, layer._mean, layer._variance,
-            layer.weight, layer.bias, training, layer._momentum, layer._epsilon,
-            layer._data_layout,
-        )  # fmt: skip
+        activation, layer._act = layer._act, None  # the layer may have one of its own
+        try:
+            result = answer(
+                lambda: own_forward(layer, input), input, layer._mean, layer._variance,
+                layer.weight, layer.bias, training, layer._momentum, layer._epsilon,
+                layer._data_layout,
+            )  # fmt: skip
+        finally:
+            layer._act = activation
+        if activation is None:
+            return result
+        return paddle.base.dygraph_utils._append_activation_in_dygraph(result, act=activation)
 
     paddle.nn.BatchNorm.forward = forward
     for name, module in list(sys.modules.items()):
