@@ -92,7 +92,7 @@ def _named(text: str) -> list[tuple[str, list[Path]]]:
     text = re.sub(r"\]\([^)]*\)", "]", text)  # links are checked by themselves
     found = []
     for path in _PATH.findall(text):
-        path = re.sub(r":\d+$", "", path).rstrip(".:")  # file:line, as a check prints it
+        path = re.sub(r":[\w:]+$", "", path).rstrip(".:")  # file:line, file.py:Class, a test's name
         parts = path.split("/")
         if "log" in parts or "…" in path or any(map(_STANDS_FOR_ANY.fullmatch, parts)):
             continue

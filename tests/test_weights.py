@@ -162,6 +162,21 @@ def test_leftovers_and_double_use_are_errors():
     assert list(caught.value.certificate["without_partner"]) == ["sn.weight_u"]
 
 
+def test_a_buffer_of_positions_needs_no_partner_and_a_parameter_does():
+    paddle_owners = owners(
+        ("fc.weight", "Linear", (4, 4)), ("embeddings.position_ids", "", (1, 9), False)
+    )
+    layout = Layout({"fc.weight": LINEAR}, paddle_owners)
+    assert layout.without_partner == {"embeddings.position_ids": "positions, counted from 0"}
+    state = {"fc.weight": np.eye(4)}
+    assert list(layout.to_paddle(state)) == ["fc.weight"]
+    for key, parameter in (("embeddings.position_ids", True), ("embeddings.scale", False)):
+        with pytest.raises(LayoutError, match=f"only in the Paddle model: {key}"):
+            Layout(
+                {"fc.weight": LINEAR}, {"fc.weight": LINEAR, **owners((key, "", (9,), parameter))}
+            )
+
+
 def test_ties_must_be_on_both_sides():
     tied = owners(("emb.weight", "Embedding", (5, 4)), ("out.w", "", (5, 4), True, "emb.weight"))
     untied = owners(("emb.weight", "Embedding", (5, 4)), ("out.w", "", (5, 4)))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 _TOLD = {"paddlenlp": ("convert_from_torch=True", "reads torch's files where it is told to")}
 
 _CASE = """
+
 # Each side reads the folder that the reference writes by its own class's from_pretrained.
 load = "from_pretrained"
 """

@@ -17,7 +17,7 @@ from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
 from common.setup.align import Fused
 from common.setup.assignment import Assignment, Models
-from common.setup.recipes import cut, join
+from common.setup.recipes import Recipe, cut, join
 from common.setup.structure import Structure, read_calls
 from common.system.json_file import write_json
 from common.weights.states import save_state
@@ -25,7 +25,7 @@ from common.weights.states import save_state
 # Both sides compute in float64: what agrees does so within rounding, what does not is far off.
 CLOSE = 1e-7
 # Of a small model; of a larger one as many as handle so many values, but some in any case.
-MOST_TRIALS, LEAST_TRIALS, MOST_VALUES = 200, 20, 2_000_000_000
+MOST_TRIALS, LEAST_TRIALS, MOST_VALUES = 200, 20, 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ class Trials:
         values = sum(map(math.prod, shapes)) + sum(v.size for v in self.state.values())
         self.most = min(MOST_TRIALS, max(LEAST_TRIALS, MOST_VALUES // max(1, values)))
         self._known: dict[str, Tried] = {}
+        self._loaded: dict[str, Recipe] = {}  # what the process's model holds
 
     @property
     def spent(self) -> bool:
@@ -103,8 +104,11 @@ class Trials:
             return self._known[which]
         self.count += 1
         paddle = self.models.paddle
+        recipes = self.models.recipes(assignment)
         arrays = {}
-        for key, recipe in self.models.recipes(assignment).items():
+        for key, recipe in recipes.items():
+            if self._loaded.get(key) == recipe:
+                continue  # the process has it from the last trial
             values = recipe.value(self.state)
             shape = paddle.owners[key].shape
             if values.size == int(np.prod(shape)):
@@ -132,6 +136,7 @@ class Trials:
         write_json(self.folder / "trial.json", {"same": same})
         self.process.ask(self.request, self.folder / "request_try.json")
         failure = self.process.failure()
+        self._loaded = recipes if failure is None else {}
         if failure is not None:
             tried = Tried(error=failure.sentence)
         else:

@@ -6,12 +6,20 @@ The same on both sides.  The request and the answer, both JSON, are described in
 common/setup/described.py.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin, show_help
+
+    show_help(__doc__)
+    begin("numpy")
+
 import importlib
 import inspect
-import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np

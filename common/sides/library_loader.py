@@ -21,6 +21,7 @@ import numpy as np
 
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import Case, Pair
+from common.pair.request import PHASES
 from common.sides.model_file import load_model_file
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
@@ -110,9 +111,10 @@ class Carrier:
 
     def read(self, case: Case) -> None:
         """Read a case's folders by this side's own loader, and leave what it made of them."""
-        if self.files.loaded(case.name).is_file():
+        request, folder = self.job.request, self.files.to_load(case.name)
+        later = request.single_step or request.phase != PHASES[0]  # of a check that has read them
+        if self.files.loaded(case.name).is_file() and (later or not folder.is_dir()):
             return
-        folder = self.files.to_load(case.name)
         if not (folder / _WEIGHTS).is_dir():
             raise UserError(
                 f"{folder}: the folder that the loader is to read is not there: run the torch side "
@@ -129,7 +131,7 @@ class Carrier:
             loaded, problems=loaded.problems + self._changed(case, arranged(loaded, state))
         )
         save_loaded(self.files.loaded(case.name), loaded)
-        if self.job.request.keep != "all" and weights.bytes_of(state) > weights.LARGE_BYTES:
+        if request.keep != "all" and weights.bytes_of(state) > weights.LARGE_BYTES:
             shutil.rmtree(folder, ignore_errors=True)
 
     # ---- both -----------------------------------------------------------------------------------

@@ -317,5 +317,8 @@ class LoadedLayout(Layout):
             f"{len(self.entries)} entries, every marked element where it belongs"
         )
         if by_loader:
-            sentence += f", of {len(by_loader)} of them as the loader alone says"
+            sentence += (
+                f"; {len(by_loader)} of them, whose place no name and no convert says, are where "
+                "the loader puts them"
+            )
         return "; ".join([sentence, *self._loaded.notes])

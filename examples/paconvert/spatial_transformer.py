@@ -1,4 +1,4 @@
-"""A spatial transformer (Jaderberg et al. 2015): a network that turns its image, then looks at it."""
+"""A spatial transformer (Jaderberg et al. 2015): it turns its image before it looks at it."""
 
 import torch.nn.functional as F
 from torch import nn
