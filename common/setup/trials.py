@@ -127,6 +127,8 @@ class Trials:
                 count, before, after = match.regrouped
                 for i, call in enumerate(self.models.torch.calls_of(match.torch)):
                     out = self.whole[f"{call.number}/out/0"]
+                    if out.shape[-1] != count * max(before, after):
+                        continue  # what it gives has no such parts
                     axis, sizes = out.ndim - 1, (out.shape[-1] // count,) * count
                     made = join(cut(out, sizes, before, axis), after, axis)
                     arrays[f"given:{name}/{i}/out/0"] = made

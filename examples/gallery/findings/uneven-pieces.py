@@ -1,4 +1,4 @@
-"""The function that PaConvert 3.3.1 puts in the place of Paddle's Tensor.split, and torch's split."""
+"""What PaConvert 3.3.1 puts in the place of Paddle's Tensor.split, beside torch's split."""
 
 import sys
 
