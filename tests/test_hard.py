@@ -38,7 +38,7 @@ def few(folder, name, cases, preset="few"):
     made = shutil.copytree(PAIRS / name, folder / name)
     with open(made / "case.py", "a") as file:
         file.write(
-            "\n_ALL = {k: v for cases in CASES.values() for k, v in cases.items()}\n"
+            "\n_ALL = {k: v for cases in reversed(CASES.values()) for k, v in cases.items()}\n"
             f"CASES[{preset!r}] = {{name: _ALL[name] for name in {cases!r}}}\n"
             f"CONFIGS[{preset!r}] = {{}}\n"
         )

@@ -145,7 +145,7 @@ FAULTS = [
     (
         "a rotary base of 10,500 for 10,000",
         "decoder",
-        "        self.rotary = self.rotary_class(self.size, 32)",
+        "        self.rotary = self.rotary_class(self.size, 256)",
         "        self.rotary = self.rotary_class(self.size, 32, 10500.0)",
         "blocks.0.attention.rotary",
     ),
