@@ -8,7 +8,7 @@ import torch
 from common.sides.half_in_paddle import Emulation
 from common.system.half import EPSILONS, HALF, rounded
 from common.verdict.half import BY_ITSELF
-from tools.half_operators import measured
+from tools.half_table import measured
 
 RUNS = ("ref32", "cand32", "ref64", "cand64", "step_ref64", "step_cand64", "step_cand")
 

@@ -14,7 +14,16 @@ from checkout import ROOT
 
 from common.check.guard import guarded
 
-LEFT_OUT = {".venv", ".paconvert", ".environments", ".git", "log", "tests", "__pycache__", "programs"}
+LEFT_OUT = {
+    ".venv",
+    ".paconvert",
+    ".environments",
+    ".git",
+    "log",
+    "tests",
+    "__pycache__",
+    "programs",
+}
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
     "common/publish/alone.py",

@@ -116,7 +116,6 @@ def test_the_pages_have_the_commands_that_are_tested():
 
 # Further options of a command, where `make check` has run above what takes its time.
 LESS = {
-    "step4_backward/check_step4.py --model reformer": ("--case", "lm_masked_rows"),
     "step5_train/check_step5.py": FEW_STEPS,
 }
 
