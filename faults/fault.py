@@ -94,7 +94,7 @@ class Fault:
         case, cases = self.origin.partition("/")[0], cases_of(self.model)
         if case in cases:
             return case
-        return UNNAMED if UNNAMED in cases else ""
+        return UNNAMED if "" in _names(self.model) else ""
 
     def planted(self, text: str) -> str:
         """The file's text with the fault; raises ValueError unless `old` occurs exactly once."""
@@ -112,8 +112,14 @@ class Fault:
 @cache
 def cases_of(model: str) -> tuple[str, ...]:
     """The names of a model's cases, as --case takes them."""
+    return tuple(name or UNNAMED for name in _names(model))
+
+
+@cache
+def _names(model: str) -> tuple[str, ...]:
+    """The names of a model's cases; a pair's only one may have none."""
     pair = load_pair(str(ROOT / model) if "/" in model else model)
-    return tuple(case.name or UNNAMED for case in pair.cases("default"))
+    return tuple(case.name for case in pair.cases("default"))
 
 
 def in_model(model: str, step: int = 1):
