@@ -177,7 +177,11 @@ class Net(torch.nn.Module):
         y = fancy(x, other.thing)
         return y.plain()
 """
-STAND_IN = """#!{python}
+# Its first lines are a shell's: the path of a Python may have spaces, which "#!" does not take.
+STAND_IN = """#!/bin/sh
+''':'
+exec "{python}" "$0" "$@"
+'''
 import pathlib, sys
 if "-c" in sys.argv:
     print("{version}")
