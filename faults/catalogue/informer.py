@@ -220,7 +220,8 @@ FAULTS = [
         "no padding in front of the pooling",
         "kernel_size=3, stride=2, padding=1",
         "kernel_size=3, stride=2, padding=0",
-        "stack/encoder.encoders.0.conv_layers.0",  # near_ties gives indices for the right length alone
+        # near_ties gives its indices for the right length alone
+        "stack/encoder.encoders.0.conv_layers.0",
         area="positions, padding",
     ),
     forward(
