@@ -95,6 +95,15 @@ def test_writing_in_place_and_gradients(emulated):
     assert (gradient[0] == 0.0).all() and np.allclose(gradient[1], 2 * values[1], rtol=1e-2)
 
 
+def test_where_there_are_kernels_they_are_left_to_compute():
+    noted = []
+    x = half(2, 3)
+    with Emulation(lambda *told: noted.append(told), computes=False).on():
+        with pytest.raises(RuntimeError, match="rsqrt"):  # there is none on a CPU
+            paddle.rsqrt(x)
+    assert noted == [("rsqrt", ["bfloat16"])]
+
+
 def test_nothing_is_left_behind_when_it_ends():
     before = paddle._C_ops.add, paddle.Tensor.__add__
     with Emulation().on():

@@ -56,7 +56,7 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
 
     trials   tries assignments in the Paddle side's process; None: names, shapes and order decide
     """
-    models = Models(torch, paddle)
+    models = trials.models if trials else Models(torch, paddle)
     pairs, fused, stacks = align(torch, paddle)
     matches = {name: models.match(name, other) for name, other in pairs.items()}
     assignment = Assignment(matches, tuple(fused), tuple(stacks))

@@ -39,22 +39,28 @@ _ASKED |= {_VAR.BF16: _HALF[0], _VAR.FP16: _HALF[1]}
 
 @contextmanager
 def computing(dtype, device):
-    """Compute inside what a run in half precision asks for, and watch it."""
+    """Watch inside what a run in half precision computes; on a CPU compute it, too."""
     if dtype not in HALF:
         yield
         return
-    with Emulation(lambda *noted: current().note_computed(*noted)).on():
+    with Emulation(lambda *noted: current().note_computed(*noted), device == "cpu").on():
         yield
 
 
 class Emulation:
     """Operators in half precision, emulated while `on` is open.
 
-    note  is told each call: the operator's name, and the types of its tensors
+    note      is told each call: the operator's name, and the types of its tensors
+    computes  False where there are kernels, as on a GPU: then calls are told, and left as they are
     """
 
-    def __init__(self, note: Callable[[str, list], None] = lambda name, types: None):
+    def __init__(
+        self,
+        note: Callable[[str, list], None] = lambda name, types: None,
+        computes: bool = True,
+    ):
         self._note = note
+        self._computes = computes
         self._busy = False
         operators = paddle._C_ops
         self._cast = operators.cast
@@ -92,6 +98,8 @@ class Emulation:
             floats = [value.dtype for value in tensors if value.is_floating_point()]
             if floats:
                 self._note(plain, [str(kind).replace("paddle.", "") for kind in floats])
+            if not self._computes:
+                return own(*arguments, **options)
             asked = [value for _, value in tree_leaves(given, _is_type)]
             made = next((_ASKED[kind] for kind in asked if kind in _ASKED), None)
             if plain in _EXACT or not made and not any(kind in _HALF for kind in floats):

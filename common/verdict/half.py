@@ -79,7 +79,10 @@ class Half:
     def __init__(self, logs: Logs):
         self._logs = logs
         self.dtype = logs.sidecars["ref32"].dtype
-        self.computed = [logs.sidecars[name].computed for name in ("ref32", "cand32")]
+        self._widths = [
+            {module: _widths(said) for module, said in logs.sidecars[name].computed.items()}
+            for name in ("ref32", "cand32")
+        ]
         modules = logs.sidecars["ref32"].modules
         self._modules = {case: _within(modules, case) for case in (*logs.cases, "")}
 
@@ -181,7 +184,7 @@ class Half:
             name = key.module(modules)
         if name is None:
             return []
-        ref, cand = (_widths(side.get(f"{key.case}{name}", {})) for side in self.computed)
+        ref, cand = (side.get(f"{key.case}{name}", {}) for side in self._widths)
         found = [
             f"{operator} is on {cand[operator]} in Paddle, on {ref[operator]} in torch"
             for operator in cand
