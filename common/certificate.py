@@ -19,6 +19,8 @@ would not show.
 library has read it saves too, in the reference's format, and the reference must read its own bits
 out of that; and the other way round, Paddle, torch, Paddle.  Both ways are proven by marks.
 
+The certificate is kept in step1_forward/log/certificate/MODEL/certificate.json.
+
 Exit status: 0 certified, 1 not, 2 it could not be found out.
 """
 
@@ -48,17 +50,20 @@ from common.pair.pairs import WORDS, Pair, load_pairs
 from common.pair.request import ROUND_TRIP, RunRequest
 from common.pair.twin_process import Failure, TwinProcess
 from common.report import terminal as report
+from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
-from common.system.json_file import load_json
+from common.system.json_file import load_json, write_json
 from common.verdict.folder import judge_folder
 from common.verdict.row import HARMLESS, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from common.weights.layout import BIASED, UNBIASED
 from common.weights.loaded import LOADED
 
+# Where each certificate is kept, for `python -m common.pr_report`.
+OUT = ROOT / "step1_forward" / "log" / "certificate"
 NOT_REACHED = "not reached"
 _VARIANCES = {
     UNBIASED: "in training Paddle's is computed as torch's, with n / (n - 1) "
@@ -82,6 +87,8 @@ class Certificate:
     notes: list[str] = field(default_factory=list)
     ignored: dict[str, str] = field(default_factory=dict)  # key of a checkpoint -> why passed over
     filled: dict[str, str] = field(default_factory=dict)  # key -> its name in the checkpoint
+    round_trip: bool | None = None  # whether both ways gave the same bits; None: not gone
+    made_by: dict[str, object] = field(default_factory=dict)  # what the sides' sidecars say
 
     @property
     def exit_code(self) -> int:
@@ -103,6 +110,8 @@ class Certificate:
             "notes": self.notes,
             "ignored": self.ignored,
             "filled": self.filled,
+            "round_trip": self.round_trip,
+            **self.made_by,
             "rows": self.rows,
         }
 
@@ -146,6 +155,9 @@ def _certify(
         certificates = certify(pairs, run, pythons, Path(name), on_progress, round_trip)
     for certificate in certificates:
         show(certificate)
+        path = OUT / certificate.model / "certificate.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"schema": 1, **certificate.as_json()})
     if json_path:
         text = json.dumps([certificate.as_json() for certificate in certificates], indent=1)
         write_text(json_path, text)
@@ -237,6 +249,7 @@ def _read_round_trip(certificate: Certificate, folder: Path) -> None:
         for note in found["notes"]:
             _add(certificate.notes, note)
         whole &= not found["problems"]
+    certificate.round_trip = whole
     if whole:
         certificate.notes.append(
             "round trip: the Paddle side's folder gives the reference its own bits, and the "
@@ -258,6 +271,13 @@ def _read_logs(certificate: Certificate, folder: Path) -> None:
         for run in (FLOAT32, FLOAT64)
     }
     read_layout(certificate, sidecars["paddle", FLOAT32].certificate)
+    told = {side: sidecars[side, FLOAT32] for side in SIDES}
+    certificate.made_by = {
+        "versions": {side: one.framework_version for side, one in told.items()},
+        "sources": {side: one.sources for side, one in told.items()},
+        **{n: getattr(told["torch"], n) for n in ("preset", "seed", "weights", "weights_sha256")},
+        "time": told["paddle"].time,
+    }
     for told in sidecars["paddle", FLOAT32].loader.values():
         _add(certificate.notes, told)
     _read_back(certificate, sidecars)

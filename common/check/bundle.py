@@ -1,17 +1,16 @@
 """Put what the steps have left into a bundle: a check's own results, or those of an earlier one."""
 
-import dataclasses
 import platform
 import shlex
 import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from common.check.options import CheckOptions
+from common.check.record import asked_of, repeated
 from common.check.result import Result, shown
 from common.check.runner import base_folder, judge_model
 from common.check.steps import Step
@@ -28,12 +27,6 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 
 NAME = "bundle.zip"
-# Of a request, what makes other results, and the option that says it.
-ASKED = (
-    *("preset", "seed", "device", "weights", "train", "cases", "probes", "no_probe", "epochs"),
-    *("steps", "seeds", "given_gradients_above", "keep", "transplant"),
-)
-_OPTIONS = {"cases": "case", "probes": "probe"}
 
 
 def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
@@ -93,7 +86,7 @@ def _name(step: Step) -> str:
 
 def _part(result: Result, pair: Pair, options: CheckOptions) -> Judged:
     """What a bundle is to hold of one result."""
-    asked = _asked(result)
+    asked = asked_of(result.step.judged[0], result.folder)
     return Judged(
         number=result.step.number,
         step=_name(result.step),
@@ -104,53 +97,12 @@ def _part(result: Result, pair: Pair, options: CheckOptions) -> Judged:
         threshold=result.step.guide_threshold,
         rows=result.rows,
         notes=result.notes,
-        command=_command(result.step, pair, asked, options),
+        command=repeated(result.step, pair.model, asked, options),
         guide_passed=result.guide_passed,
         guide_all_passed=result.guide_all_passed,
         seen=result.seen,
         asked=asked | {"built_in": pair.built_in},
     )
-
-
-def _asked(result: Result) -> dict[str, object]:
-    """What the torch side was asked for, where it is not the default."""
-    files = ResultFolder(result.folder)
-    request = RunRequest()
-    for path in (files.path / "request_torch_full.json", files.path / "request_torch.json"):
-        if path.is_file():
-            with suppress(UserError):  # of a later version
-                request = RunRequest.read(path)
-                break
-    else:
-        told = read_sidecar(files.log(result.step.judged[0], "torch")) or Sidecar()
-        weights = None if told.weights == "initial" else told.weights
-        request = RunRequest(
-            preset=told.preset or "default",
-            seed=told.seed or 0,
-            device=told.device or "cpu",
-            weights=weights,
-            train=bool(told.train),
-            cases=tuple(told.cases),
-            probes=tuple(told.probes),
-            no_probe=bool(told.no_probe),
-        )
-    usual = {field.name: field.default for field in dataclasses.fields(RunRequest)}
-    found = {name: getattr(request, name) for name in ASKED}
-    found = {name: value for name, value in found.items() if value != usual[name]}
-    return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
-
-
-def _command(step: Step, pair: Pair, asked: dict[str, object], options: CheckOptions) -> str:
-    """What to type to run the same check again, from the checkout's root."""
-    words = ["python", step.check, "--model", pair.model]
-    for name, value in asked.items():
-        option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
-        values = value if isinstance(value, list) else [value]
-        for one in values:
-            words += [option] if one is True else [option, str(one)]
-    words += ["--strict"] if options.strict else []
-    words += [word for name in options.allow for word in ("--allow", name)]
-    return shlex.join(words)
 
 
 def say_written(written: Written) -> None:

@@ -19,9 +19,14 @@ from common.report import terminal as report
 from common.system.errors import UserError
 
 
-def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
-    """One step for the models asked for; prints the table and returns the exit status."""
-    parser = Parser(sys.modules["__main__"].__doc__).take(*step.takes)
+def check_main(
+    step: Step, arguments: Sequence[str] | None = None, parser: Parser | None = None
+) -> int:
+    """One step for the models asked for; prints the table and returns the exit status.
+
+    parser  of a check that takes more than its step
+    """
+    parser = parser or Parser(sys.modules["__main__"].__doc__).take(*step.takes)
     given = parser.parse_args(arguments)
     options = CheckOptions.of(given)
     hint = "; --resume goes on with a training" if step.trains else ""

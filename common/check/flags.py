@@ -65,6 +65,10 @@ _FLAGS = {
         choices=DTYPES,
         default=RunRequest.dtype,
     ),
+    "autocast": _flag(
+        "with --dtype, each framework's own mixed precision, O1: --autocast",
+        action="store_true",
+    ),
     "seed": _flag("of inputs, weights and dropout: --seed 1", type=natural, default=0, metavar="N"),
     "weights": _flag(
         "a checkpoint, or trained-like or stirred: --weights checkpoints/reformer",
@@ -111,7 +115,9 @@ _FLAGS = {
     "seeds": _flag(
         "train each side so often, from N seeds: --seeds 5", type=positive, default=1, metavar="N"
     ),
-    "resume": _flag("go on with a training that was stopped: --resume", action="store_true"),
+    "resume": _flag(
+        "go on with what was stopped, a training or an agreement: --resume", action="store_true"
+    ),
     "checkpoint-every": _flag(
         "beside those after each epoch; else one a minute: --checkpoint-every 50",
         type=positive,
@@ -164,7 +170,7 @@ OF_EVERY_CHECK = (
 )
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")
 OF_CASES = ("case", "train", "probe")  # steps 1, 3 and 4
-OF_HALF = ("dtype",)  # steps 1, 3 and 4
+OF_HALF = ("dtype", "autocast")  # steps 1, 3 and 4
 OF_PROBES = ("no-probe",)  # steps 1 and 4, which look inside unless told otherwise
 OF_DATA = ("data", "tokenizer")  # steps 2 and 5
 OF_OPTIMIZERS = ("given-gradients-above",)  # step 4

@@ -16,6 +16,7 @@ from common.check.flags import (
 )
 from common.pair.request import RunRequest
 from common.system.errors import UserError
+from common.system.half import HALF
 
 
 @dataclass(frozen=True)
@@ -89,5 +90,7 @@ class CheckOptions:
                 f"--compare-only judges logs as they are and runs nothing: leave out "
                 f"{', '.join(idle)}"
             )
+        if self.run.autocast and self.run.dtype not in HALF:
+            raise UserError(f"--autocast lowers what to? Give --dtype {' or '.join(HALF)} too")
         if self.run.probes and self.run.no_probe:
             raise UserError("--probe and --no-probe exclude each other: give one of them")

@@ -22,7 +22,12 @@ _DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}
 def write_report(
     path: Path, results: Sequence[Result], short: bool = False, **more: object
 ) -> None:
-    """Write every row, what they come to and what else is given as JSON; all or nothing.
+    """Write every row, what they come to and what else is given as JSON; all or nothing."""
+    write_text(path, report_text(results, short, **more))
+
+
+def report_text(results: Sequence[Result], short: bool = False, **more: object) -> str:
+    """The JSON of every row, of what they come to and of what else is given.
 
     short  leave out of rows that agree what neither is promised nor goes into a table
     """
@@ -48,7 +53,7 @@ def write_report(
         f' "{name}": [\n' + ",\n".join(lines) + "\n ]"
         for name, lines in (("guide", guide), ("rows", rows))
     ]
-    write_text(path, ",\n".join([head, *lists]) + "\n}\n")
+    return ",\n".join([head, *lists]) + "\n}\n"
 
 
 def _guide(result: Result) -> str:
@@ -64,6 +69,9 @@ def _guide(result: Result) -> str:
     return json.dumps(values, separators=(",", ":"))
 
 
+_encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
 def _line(row: Row, short: bool) -> str:
     values = row.as_json()
     if short and row.verdict in AGREEING:
@@ -74,4 +82,4 @@ def _line(row: Row, short: bool) -> str:
         for name, digits in _DIGITS.items():
             if values.get(name) is not None:
                 values[name] = float(f"{values[name]:.{digits}g}")
-    return json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return _encoded(values)

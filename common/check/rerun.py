@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.bundle import ASKED
 from common.check.options import CheckOptions
+from common.check.record import ASKED
 from common.check.result import Result
 from common.check.runner import run_step
 from common.check.steps import Step

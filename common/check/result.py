@@ -17,7 +17,7 @@ from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
-from common.verdict.draws import draw_notes
+from common.verdict.draws import draw_notes, dropout_notes
 from common.verdict.folder import guide_passed, pair_passed
 from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement
@@ -104,6 +104,7 @@ class Result:
                     "randint or randperm"
                 )
         self.notes += draw_notes(*(sidecars[side] for side in SIDES))
+        self.notes += dropout_notes(*(sidecars[side] for side in SIDES))
         self.notes += lowered_notes(sidecars["torch"])
         cases = sidecars["torch"][0].cases
         if cases:

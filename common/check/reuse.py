@@ -8,9 +8,7 @@ Either way every log must still be the file that its sidecar describes.
 
 import json
 import platform
-import subprocess
 import sys
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,17 +21,14 @@ from common.pair.provenance import changed_sources, model_sources, workbench_sha
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.hashes import file_sha256
+from common.system.interpreters import versions
 from common.system.json_file import load_json, write_json
 from common.system.processes import environment
 from common.weights.read import parts
 
 _FIELDS = (
     *("preset", "seed", "train", "cases", "probes", "no_probe", "epochs", "steps", "seeds"),
-    *("dtype", "device", "keep", "given_gradients_above"),
-)
-_VERSIONS = (
-    "import platform; from importlib.metadata import version; "
-    "print(platform.python_version(), version('torch'), version('numpy'))"
+    *("dtype", "autocast", "device", "keep", "given_gradients_above"),
 )
 
 
@@ -55,12 +50,11 @@ def reference_key(
     }
 
 
-@cache
 def _versions(python: str) -> str:
-    """The versions of Python, torch and NumPy; another Python is asked once."""
+    """The versions of Python, torch and NumPy."""
     if python == sys.executable:
         return f"{platform.python_version()} {version('torch')} {version('numpy')}"
-    return subprocess.run([python, "-c", _VERSIONS], capture_output=True, text=True).stdout.strip()
+    return versions(python, ("torch", "numpy"))
 
 
 def _other_files(pair: Pair) -> dict[str, list[int]]:

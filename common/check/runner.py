@@ -13,20 +13,22 @@ from pathlib import Path
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.origins import prove_origins, run_with_exact_operators
+from common.check.record import write_record
 from common.check.result import Result, refuse_unfit, shown
 from common.check.steps import Step
 from common.check.twins import Twins
 from common.check.unfinished import Unfinished
 from common.logs.guide_pair import bring_pair, has_pair
-from common.logs.result_folder import ResultFolder
+from common.logs.result_folder import BESIDE, ResultFolder
 from common.pair.case_hooks import data_preset
 from common.pair.pairs import WORDS, Pair, chosen_cases, load_pairs
 from common.report.guide_report import GuideReport, GuideReports
 from common.system.checkout import ROOT
 from common.system.errors import UserError
-from common.system.files import write_text
+from common.system.files import link_or_copy, write_text
 from common.system.folders import put_in_place, remove_abandoned, version, working_folder
 from common.system.frameworks import SIDES
+from common.system.half import HALF
 from common.system.interpreters import interpreter
 from common.transplant.operators import SMALLEST, chosen
 from common.transplant.search import Search
@@ -49,6 +51,12 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     pairs = load_pairs(options.models)
     base = base_folder(step, options)
     _check_transplant(step, options)
+    if step.trains and options.run.dtype in HALF and not options.run.autocast:
+        raise UserError(
+            f"--dtype {options.run.dtype}: step {step.number} trains in mixed precision alone, "
+            "since an update of weights in half precision is lost in their rounding: give "
+            "--autocast too"
+        )
     options.refuse_contradictions()
     if options.compare_only:
         remove_abandoned(base)
@@ -107,6 +115,10 @@ def _conclude(
             twins, step, pair, green, lambda f: judge_model(step, pair, f, options).exit_code
         )
         result.notes += search.notes()
+    for name in BESIDE:  # what other commands have left of this model stays
+        if (result.folder / name).is_file():
+            link_or_copy(result.folder / name, made / name)
+    write_record(made, result, options, pair)
     put_in_place(made, result.folder)
     twins.inputs.unfinished.forget(pair)
     error_file.unlink(missing_ok=True)
@@ -128,6 +140,9 @@ def _judge_in_place(
             break
         guide = GuideReport() if guide else None
     result.folder = folder
+    if not result.error:
+        with suppress(OSError, UserError):  # logs of somebody else's can be judged too
+            write_record(folder, result, options, pair)
     return result
 
 
@@ -168,6 +183,7 @@ def judge_model(
         judged = (folder, step.judged, step.number, pair.name)
         how = {"strict": options.strict, "allow_nan": "nan" in options.allow}
         how["seen"] = result.seen if options.keep_seen else None
+        how["progress"] = {} if twins and not options.keep_seen else None
         judgements = judge_folder(*judged, until_off=twins is not None, **how)
         if twins and not all(judgement.harmless for judgement in judgements.values()):
             failed = twins.single_step(pair)
@@ -175,13 +191,12 @@ def judge_model(
                 result.notes.append(
                     f"only the first origin is sure, single-step mode failed: {failed}"
                 )
-            judgements = judge_folder(*judged, **how)
+            judgements = judge_folder(*judged, until_asked=not failed, **how)
             if not failed and any(judgement.asks_exact for judgement in judgements.values()):
                 failed = twins.single_step(pair, exact=True)
                 if failed:
                     result.notes.append(f"Paddle's own part could not be shown: {failed}")
-                else:
-                    judgements = judge_folder(*judged, **how)
+                judgements = judge_folder(*judged, **how)
             if not failed and any(judgement.asks_free for judgement in judgements.values()):
                 run_with_exact_operators(twins, pair, folder)
                 judgements = judge_folder(*judged, **how)

@@ -81,7 +81,8 @@ class Step:
     @property
     def takes(self) -> tuple[str, ...]:
         """The options that its check takes."""
-        more = OF_DATA if self.data else (*OF_CASES, *OF_HALF)
+        more = OF_DATA if self.data else OF_CASES
+        more += OF_HALF if self.trains or not self.data else ()
         more += OF_PROBES if self.probes else ()
         more += OF_TRAINING if self.trains else ()
         more += OF_OPTIMIZERS if self.optimizers else ()

@@ -11,12 +11,14 @@ from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
 from common.check.time_left import JUDGING, SETUP, Part, TimeLeft
-from common.logs.result_folder import FLOAT64, WHOLE, ResultFolder
+from common.logs.reference import unlike
+from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair, chosen_cases
 from common.pair.request import RunRequest, error_file
 from common.pair.twin_process import Failure, TwinProcess, run_group
 from common.system.frameworks import SIDES
+from common.system.half import HALF
 from common.system.shared_arrays import SharedFile
 from common.transplant.operators import SMALLEST
 from common.weights import states
@@ -92,8 +94,29 @@ class Twins:
                     self._run_group(side, launch, some)
                 elif some:
                     self._finish(side, self._ask(side, launch, some), some)
+        if self.options.run.dtype in HALF:
+            for pair in pairs:
+                if pair.name not in errors:
+                    self._feed_alike(pair)
         self._end(["torch"])
         return errors
+
+    def _feed_alike(self, pair: Pair) -> None:
+        """Have torch's modules fed what Paddle's can be fed, where that is less than was fed."""
+        files = ResultFolder(self.work / pair.name)
+        for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
+            log = files.log(stem, "torch", HALF_STEP64)
+            former = read_sidecar(log)
+            if former is None or former.unfed == unlike(files, stem):
+                continue
+            if "torch" not in self.pythons:  # somebody else's logs
+                continue
+            path = files.path / "request_torch_fed_alike.json"
+            failed = self._answered("torch", path, pair, launch, fed_alike=True)
+            if failed:
+                self.inputs.notes[pair.name].append(
+                    f"torch could not be fed what Paddle has alone: {failed}"
+                )
 
     def single_step(self, pair: Pair, exact: bool = False) -> str:
         """Run the Paddle side once more, each module fed with the reference's values.

@@ -19,10 +19,14 @@ _PREVIOUS = ".previous"
 
 
 class Unfinished:
-    """The checkpoint folders of one check; a context manager that lets them go at its end."""
+    """The checkpoint folders of one check; a context manager that lets them go at its end.
 
-    def __init__(self, base: Path, work: Path, resume: bool):
+    what    that is begun and can be gone on with, for sentences
+    """
+
+    def __init__(self, base: Path, work: Path, resume: bool, what: str = "training"):
         """`base` is where results are, `work` this check's own folder."""
+        self._what = what
         self.folder = work / ".checkpoints"  # what the twins are given: MODEL/SIDE-PHASE-SEED
         self._kept = base / ".checkpoints"
         self._resume = resume
@@ -43,11 +47,11 @@ class Unfinished:
         lock = lock_folder(kept)
         if lock is None:
             (self.folder / pair.name).mkdir()
-            note = "another check trains this model here: this training cannot be resumed"
+            note = f"another check is at this model here: this {self._what} cannot be resumed"
             return [note + "; give it another --out"]
         self._locks[pair.name] = lock
         notes = []
-        begun = any(kept.glob("*/last.npz"))
+        begun = any(kept.glob("*/last.*"))
         if begun and not self._resume:
             aside = kept.with_name(pair.name + _PREVIOUS)
             with put_off():
@@ -56,11 +60,11 @@ class Unfinished:
                 for path in kept.iterdir():
                     os.replace(path, aside / path.name)
             notes.append(
-                f"an unfinished training was set aside in {aside}; with --resume this check "
+                f"an unfinished {self._what} was set aside in {aside}; with --resume this check "
                 "would have gone on with it"
             )
         if self._resume and not begun:
-            notes.append("--resume: no unfinished training is here; this one began anew")
+            notes.append(f"--resume: no unfinished {self._what} is here; this one began anew")
         (self.folder / pair.name).symlink_to(kept.absolute(), target_is_directory=True)
         return notes
 

@@ -162,6 +162,7 @@ COUNTS_BY_PLACE = Kind(_dict_of(_dict_of(_whole)), "whole numbers by name, by na
 NAMED_SHAPES = Kind(_dict_of(_shape), "shapes by name", dict)
 NAMED_LENGTHS = Kind(_dict_of(_length), "lengths from 1 by name", dict)
 NAMED_LISTS = Kind(_dict_of(_texts), "lists of texts by name", dict)
+NAMED_SERIES = Kind(_dict_of(_dict_of(_list_of(_number_or_null))), "lists by name, by name", dict)
 NAMED_RATES = Kind(_dict_of(_dict_of(_number_or_null)), "numbers by name, by name", dict)
 NAMED_SIZES = Kind(_dict_of(_dict_of(_seconds)), "sizes by name, by name", dict)
 LEDGER = Kind(_dict_of(_dict_of(_text)), "texts by name, by name", dict)

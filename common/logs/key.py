@@ -10,7 +10,7 @@ NumPy is not needed.
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 # Folders of a key that name a kind of tensor.
@@ -42,6 +42,7 @@ class Key:
     # of a buffer: `built` (before weights were carried over)
     call: str = ""  # which use of a module it is: `#2`, `@2#3`
     choice: str = ""  # of a discrete choice: `scores` or `margin`; empty for what was chosen
+    _text: str = field(default="", init=False, repr=False, compare=False)  # once it was asked for
 
     @classmethod
     def parse(cls, text: str, cases: Iterable[str] = ()) -> "Key":
@@ -49,9 +50,12 @@ class Key:
         return _parse(text, tuple(cases))
 
     def __str__(self) -> str:
-        local, choice = (f":{part}" if part else "" for part in (self.local, self.choice))
-        kind = f"{self.kind}/" if self.kind else ""
-        return f"{self.prefix}{kind}{self.site}{local}{self.call}{choice}"
+        if not self._text:
+            local, choice = (f":{part}" if part else "" for part in (self.local, self.choice))
+            kind = f"{self.kind}/" if self.kind else ""
+            text = f"{self.prefix}{kind}{self.site}{local}{self.call}{choice}"
+            object.__setattr__(self, "_text", text)
+        return self._text
 
     @property
     def prefix(self) -> str:
@@ -129,7 +133,7 @@ def parent_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 15)  # of the largest logs: fewer would be of no use in pass after pass
 def _parse(text: str, cases: tuple[str, ...]) -> Key:
     case = max((prefix for prefix in cases if text.startswith(prefix)), key=len, default="")
     rest = text[len(case) :]

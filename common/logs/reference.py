@@ -3,13 +3,13 @@
 A log may hold sums of a large tensor; the whole tensor is then in another log of the same run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
 from common.logs.reader import Log, read_log
-from common.logs.result_folder import FLOAT64, WHOLE, ResultFolder
+from common.logs.result_folder import FLOAT64, HALF_STEP, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 
 
@@ -36,14 +36,33 @@ class Values(Mapping):
 
 @contextmanager
 def reference_values(
-    files: ResultFolder, stem: str, runs: Sequence[str] = (WHOLE, FLOAT64)
+    files: ResultFolder,
+    stem: str,
+    runs: Sequence[str] = (WHOLE, FLOAT64),
+    without: Collection[str] = (),
 ) -> Iterator[Values]:
-    """Every value that torch's logs of some runs of a stem have whole; the last must be there."""
+    """Every value that torch's logs of some runs of a stem have whole; the last must be there.
+
+    without   keys to leave out
+    """
     with ExitStack() as stack:
         logs = []
         for run in runs:
             path = files.log(stem, "torch", run)
             if path.is_file() or run == runs[-1]:
                 sums = (read_sidecar(path) or Sidecar()).sums
-                logs.append((stack.enter_context(read_log(path)), frozenset(sums)))
+                logs.append((stack.enter_context(read_log(path)), frozenset((*sums, *without))))
         yield Values(logs)
+
+
+def unlike(files: ResultFolder, stem: str) -> list[str]:
+    """Keys of torch's half precision run that Paddle's cannot be fed: it has no such tensor.
+
+    A model that has a module for what the other computes in its own code goes fewer operators from
+    one fed value to the next, which is no precision: neither side is fed what one alone has.
+    """
+    paths = files.log(stem, "torch"), files.log(stem, "paddle", HALF_STEP)
+    if not all(path.is_file() for path in paths):
+        return []
+    with read_log(paths[0]) as torch, read_log(paths[1]) as paddle:
+        return sorted(k for k in torch if k not in paddle or torch.shape(k) != paddle.shape(k))

@@ -28,8 +28,14 @@ to_load/CASE/                      folders that a library's own loader reads (ca
 loaded_paddle/CASE.npz             where the Paddle side's puts each element, and .json
 gradients/CASE.npz                 what a large model's optimizers are given (step 4), likewise
 error_SIDE.json                    why a twin failed; only until the check has read it
+result.json                        what the check has found (common/check/record.py)
 reference.json                     what the torch side's logs depend on (--reuse torch)
 train_SIDE.log, best_SIDE/         step 5: a training's own log, and its best weights
+
+And what other commands have left, which stays where the step runs again:
+
+agreement.json                     step 2: of --agree (step2_metric/agreement.py)
+trainers.json, generation.json     step 5: of logged losses (step5_train/trainers.py), of generation
 """
 
 import re
@@ -45,6 +51,8 @@ FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED = "", "_fp64", "_fp64_single_step", "_un
 WHOLE = "_fp64_whole"
 HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
 EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
+
+BESIDE = ("agreement.json", "trainers.json", "generation.json")
 
 _LOG = re.compile(r"(?P<stem>.+?)_(?P<side>torch|paddle)(?P<run>(_[a-z0-9_]+)?)\.npy")
 
@@ -166,6 +174,10 @@ class ResultFolder:
     def diff_log(self, stem: str) -> Path:
         """reprod_log's own report."""
         return self.path / f"{stem}_diff.log"
+
+    def record(self) -> Path:
+        """What the check has found, as it was said."""
+        return self.path / "result.json"
 
     def reference_key(self) -> Path:
         """What the torch side's logs depend on."""

@@ -121,6 +121,8 @@ class Sidecar:
     recurrent_dropout_not_drawn: dict[str, dict[str, float]] = _note(kinds.NAMED_RATES)
     # Case -> the random numbers that the model drew by itself and got from the tape.
     draws: dict[str, list[dict]] = _note(kinds.PASSES)
+    # Case -> its dropouts; the site is the label of their numbers, by the reference's names.
+    dropouts: dict[str, list[dict]] = _note(kinds.PASSES)
     # Case -> true where the model drew random numbers that the tape does not know.
     untaped_draws: dict[str, bool] = _note(kinds.NAMED_FLAGS)
     # Case -> torch's name of the logits' bias, null where there is none (step 4).
@@ -151,17 +153,32 @@ class Sidecar:
     lifted: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
     # Module -> operator and the types of its floats -> calls, of a run in half precision.
     computed: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
+    # Whose arithmetic that was: the framework's own kernels, or what stood in for them.
+    kernels: str | None = _note(kinds.TEXT)
+    # Whether it was the framework's own mixed precision, with weights in float32.
+    autocast: bool | None = _note(kinds.YES_OR_NO)
     # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
     inexact: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
     # Whether these were computed exactly.
     exact: bool | None = _note(kinds.YES_OR_NO)
     # Key -> the shape of its tensor, of which the log holds a sample and sums only.
     sums: dict[str, list[int]] = _note(kinds.NAMED_SHAPES)
+    # Keys of large tensors of booleans, which the log holds in a byte each, not in eight.
+    booleans: list[str] = _note(kinds.TEXTS)
     # Case -> keys of what the model returned, in the order of its outputs (step 1).
     outputs: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    # Case -> way of generating and prompt -> how far each token's logits are from the plain loop's,
+    # or the ids that the library wrote (step5_train/decoding.py).
+    generated: dict[str, dict[str, list]] = _note(kinds.NAMED_SERIES)
+    # Case -> ways of generating that its model does not have, and why.
+    left_out: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    # Case -> way of generating -> with what error it ended.
+    failed: dict[str, dict[str, str]] = _note(kinds.LEDGER)
     # Of a log of the guide's pair: the full log that its values were selected from, that log's
     # hash, and the pair's key -> the full log's (common/logs/guide_pair.py).
     selected: dict[str, object] = _note(kinds.SELECTION)
+    # Keys that the reference's modules were not fed, since the other side has no such tensors.
+    unfed: list[str] = _note(kinds.TEXTS)
     # Why there is no float64 log.
     no_float64: str | None = _note(kinds.TEXT)
 

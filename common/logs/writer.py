@@ -4,7 +4,8 @@
         writer.add("logits", array)
 
 `np.save` of a dict holds every array twice; this holds none.  Where a log grows beyond a limit, its
-large tensors become a sample and sums (common/logs/sums.py), those that are there already too.
+large tensors become a sample and sums (common/logs/sums.py), those that are there already too, and
+large booleans take a byte each.
 NumPy only.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
-from common.logs.sums import can_be_summed, summed
+from common.logs.sums import SMALLEST, can_be_summed, summed
 from common.system.errors import UserError
 
 # NumPy 1.26 and 2 both know the old name of this function, and neither warns about it.
@@ -89,7 +90,7 @@ class LogWriter:
     limit     bytes of the file beyond which large tensors are written as sums; None: there is none
     summing   whether they are from the start
     `sha256` is the finished file's digest; `skipped` names the empty arrays, which are not stored;
-    `sums` the shape of each tensor of which there are sums only.
+    `sums` the shape of each tensor of which there are sums only, `booleans` those in a byte each.
     """
 
     def __init__(self, path: str | os.PathLike, limit: int | None = None, summing: bool = False):
@@ -98,6 +99,8 @@ class LogWriter:
         self.sha256: str | None = None
         self.skipped: list[str] = []
         self.sums: dict[str, list[int]] = {}
+        self.booleans: list[str] = []
+        self._booleans: list[str] = []  # in eight
         self._keys: dict[str, _Stored | None] = {}  # where its array lies; None: it is empty
         self._whole: set[str] = set()  # keys of arrays that stay whole
         self._slots: dict[str, int] = {}
@@ -155,8 +158,10 @@ class LogWriter:
         if key in self._keys:
             raise ValueError(f"{key}: this key is in the log already")
         array = np.asarray(array)
-        if array.dtype.kind == "b":
-            array = array.astype(np.int64)  # reprod_log cannot subtract booleans
+        if array.dtype.kind == "b":  # reprod_log cannot subtract booleans
+            short = self.summing and not whole and array.size >= SMALLEST
+            (self.booleans if short else self._booleans).append(key)
+            array = array.astype(np.int8 if short else np.int64)
         if array.dtype.kind == "c":  # two floats along one more axis: real and imaginary part
             array = np.stack([array.real, array.imag], -1)
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
@@ -215,27 +220,31 @@ class LogWriter:
 
     def take_back(self, mark: Mark) -> None:
         """Forget all that was added since the last `mark` was made, once."""
-        self._hash, self._keys, self._slots, self._large, self.skipped, self.sums = mark.state
+        self._hash, self._keys, self._slots, self._large, *lists = mark.state
+        self.skipped, self.sums, self.booleans, self._booleans = lists
         self._place, self._mark = mark.place, None
         self._file.seek(mark.place)
         self._file.truncate()
 
     def _state(self) -> tuple:
         """What goes on changing as the log grows."""
-        parts = self._hash, self._keys, self._slots, self._large, self.skipped, self.sums
-        return tuple(part.copy() for part in parts)
+        parts = self._hash, self._keys, self._slots, self._large
+        lists = self.skipped, self.sums, self.booleans, self._booleans
+        return tuple(part.copy() for part in (*parts, *lists))
 
     def _sum_up(self) -> None:
         """Write the log anew, with sums in the place of large tensors, and go on so."""
         former, keys, mark = self._file, self._keys, self._mark
         self.summing = True
         self._keys, self._slots, self._large, self.skipped = {}, {}, {}, []
+        booleans, self._booleans = frozenset(self._booleans), []
         self._temporary.unlink()  # what is open stays readable
         self._begin()
         with former:
             for key, stored in keys.items():
                 self._move(mark)
                 values = np.empty(0) if stored is None else _read(former, stored)
+                values = values.astype(bool) if key in booleans else values
                 self.add(key, values, key in self._whole)
         self._move(mark)
 

@@ -33,6 +33,12 @@ case.py, NumPy only:
     DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset; one that has an entry
                  in DATA, or in a dict TRAIN, is run as it is
 
+    For --agree DATA (step2_metric/examples.py, choosing.py), all optional:
+
+    read_example (path) -> {input: array of one example}: reads and prepares a file of a folder
+    read_text    (line) -> {input: array of one example}, of a line of text
+    agreement    (outputs) -> {name: array}: scores (B, ..., classes), or chosen integers (B, ...)
+
     Of published checkpoints (--weights FOLDER, common/weights/checkpoint.py), all optional:
 
     published    (config.json) -> configuration; without it the preset's, updated with the file's

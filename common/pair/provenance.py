@@ -5,6 +5,7 @@ The twins write these into their sidecars, the check's process compares them.
 
 import ast
 import hashlib
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -28,6 +29,22 @@ def model_sources(pair: Pair, side: str) -> dict[str, str]:
         for path in sorted(pair.folder.rglob("*.py"))
         if path.name != other and "__pycache__" not in path.parts
     }
+
+
+def imported_packages(pair: Pair, side: str) -> list[str]:
+    """Packages beside Python's own, NumPy and the workbench that a side's files import."""
+    found: set[str] = set()
+    for name in model_sources(pair, side):
+        try:
+            tree = ast.parse((pair.folder / name).read_text(encoding="utf-8"))
+        except (ValueError, SyntaxError):  # of another Python: nothing that runs imports it
+            continue
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            found.update(name.partition(".")[0] for name in names)
+    return sorted(found - {*sys.stdlib_module_names, *SIDES, "common", "numpy"})
 
 
 def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:

@@ -39,6 +39,8 @@ class RunRequest:
     device: str = "cpu"
     # The precision that is judged beside float64: float32, bfloat16 or float16.
     dtype: str = "float32"
+    # Whether that half precision is each framework's own mixed one (O1): weights stay in float32.
+    autocast: bool = False
     # The seed of the tape, of the inputs and of the initial weights.
     seed: int = 0
     # What the user gave as --weights: a word (trained-like, stirred) or a checkpoint's path.
@@ -99,6 +101,8 @@ class RunRequest:
     round_trip: str | None = None
     # A file to write `weights` to in this framework's own format, without running any model.
     save: str | None = None
+    # Whether torch's run on half precision values is made again, fed those that Paddle has too.
+    fed_alike: bool = False
     # Whether the float64 run is made again, without optimizer steps, for a log of whole tensors.
     whole: bool = False
     # Which arrays stay whole in the logs: as many as a log's size allows, all, or small ones alone.
@@ -109,6 +113,11 @@ class RunRequest:
     progress: bool = False
     # Whether tracebacks are printed beside the sentences.
     debug: bool = False
+
+    @property
+    def stored_dtype(self) -> str:
+        """The precision of weights and inputs in the run that is judged beside float64."""
+        return "float32" if self.autocast else self.dtype
 
     def write(self, path: Path) -> None:
         """Write the request as JSON, every field of it."""

@@ -69,6 +69,8 @@ def write_repository(folder: Path, published: Published, settings: Settings) -> 
         (package / f"{module}.py").write_text(text, encoding="utf-8")
     _write_program(package / "__init__.py", "package.py", settings, _begin(sources))
     _write_program(package / "arrays.py", "arrays.py", settings)
+    title = "Arrays under flat names, nested as a forward takes them."
+    _write_part(package / "nested.py", "nested.py", {"nested"}, title)
     programs = [p for p in _ALWAYS if p not in ("export.py", "infer.py") or not settings.no_program]
     if samples is not None:
         programs.append("eval.py")
@@ -77,10 +79,8 @@ def write_repository(folder: Path, published: Published, settings: Settings) -> 
         _write_arrays(folder / "data" / "test.npz", samples.test)
         if _has_loss(sources.modules[MODEL]):
             programs.append("train.py")
-            text = (ROOT / "common" / "pair" / "schedules.py").read_text(encoding="utf-8")
             title = "Schedules of the learning rate: step number -> factor."
-            text = extract(text, {"schedule"}, "schedules.py", title)
-            (package / "schedules.py").write_text(text, encoding="utf-8")
+            _write_part(package / "schedules.py", "schedules.py", {"schedule"}, title)
     for program in programs:
         _write_program(folder / program, program, settings)
     (folder / "weights").mkdir()
@@ -135,10 +135,15 @@ def _write_metrics(package: Path, own: bool, settings: Settings) -> None:
         (package / "metrics.py").write_text(text, encoding="utf-8")
         return
     _write_program(package / "metrics.py", "metrics.py", settings)
-    text = (ROOT / "common" / "pair" / "metrics.py").read_text(encoding="utf-8")
     wanted = {"accuracy", "forecast_scores", "macro_f1", "next_token_sums"}
-    text = extract(text, wanted, "metrics.py", "Scores of predictions against labels; NumPy only.")
-    (package / "scoring.py").write_text(text, encoding="utf-8")
+    title = "Scores of predictions against labels; NumPy only."
+    _write_part(package / "scoring.py", "metrics.py", wanted, title)
+
+
+def _write_part(path: Path, name: str, wanted: set[str], title: str) -> None:
+    """A part of a file of common/pair/."""
+    text = (ROOT / "common" / "pair" / name).read_text(encoding="utf-8")
+    path.write_text(extract(text, wanted, name, title), encoding="utf-8")
 
 
 def _has_loss(text: str) -> bool:

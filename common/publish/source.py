@@ -23,6 +23,11 @@ REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
 _OURS = ("common", "faults", "tools", "tests", "fake_data")
 _STEP = re.compile(r"step\d_\w+")
 _TWIN = re.compile(r"# twin:")
+# What common.new writes above the import of PaConvert's translation, which is looked for there.
+_TRANSLATED = re.compile(
+    r"import sys\nfrom pathlib import Path\n\n"
+    r'sys\.path\.insert\(0, str\(Path\(__file__\)\.parent / "(translated)"\)\)\n+'
+)
 
 
 @dataclass
@@ -47,10 +52,14 @@ def take(folder: Path, name: str, built_in: bool, more: frozenset[str] = frozens
     if more:
         sources.used[CONFIG] = set(more)
     waiting = {MODEL: folder / "paddle_model.py"}
+    beside = folder
     while waiting:
         module, path = waiting.popitem()
         text = path.read_text(encoding="utf-8")
-        text = _Imports(path, folder, built_in, sources, waiting).rewritten(text)
+        translated = _TRANSLATED.search(text) if module == MODEL else None
+        if translated:
+            beside, text = folder / translated[1], text.replace(translated[0], "")
+        text = _Imports(path, beside, built_in, sources, waiting).rewritten(text)
         sources.modules[module] = _without_twin_comments(_with_usage(text, name))
     if CASE in sources.whole:
         _add_case(sources, folder, built_in, name, None)

@@ -82,7 +82,17 @@ def forward_first(result) -> str:
     if result.step.number == 1 or result.step.data or result.step.other:
         return ""
     script = _from_here(ROOT / "step1_forward" / "check_step1.py")
-    takes = ("preset", "device", "seed", "weights", "case", "train", "torch-python")
+    takes = (
+        "preset",
+        "device",
+        "dtype",
+        "autocast",
+        "seed",
+        "weights",
+        "case",
+        "train",
+        "torch-python",
+    )
     takes += ("paddle-python", "out")
     typed = [word for name, words in result.typed if name in takes for word in words]
     return shlex.join([python(), script, "--model", model(result), *typed])

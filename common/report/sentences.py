@@ -37,6 +37,8 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
     if row.measure == "claim":
         said = (told for begin, told in _CLAIMS.items() if _SEED.sub("", row.key).startswith(begin))
         return next(said, f"{_last_word(row.key)}'s own numbers contradict each other")
+    if row.key.endswith(":p"):
+        return _of_dropout(row, Key.parse(row.key, cases))
     if row.verdict == "INVALID":
         return row.note or "it cannot be compared"
     if row.measure.startswith(BY_ITSELF):
@@ -69,6 +71,17 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
     if site == "loss" or site.startswith("losses/"):
         return "the loss is off"
     return f"the model's {site} is off"
+
+
+def _of_dropout(row: Row, key: Key) -> str:
+    """The same of a dropout, whose row is its rate; a recurrent layer's is a row too."""
+    site = printable((key.site + key.call).removesuffix(":p"))
+    if row.verdict == "INVALID":
+        return f"the dropout {site} is {row.note or 'on one side alone'}"
+    rates = row.worst_ref, row.worst_cand
+    if None in rates:
+        return f"the dropout {site} has another rate"
+    return f"the dropout {site} has the rate {rates[0]:g} in torch and {rates[1]:g} in Paddle"
 
 
 def headline(

@@ -82,7 +82,8 @@ class Translation:
                 text = (self.folder / found[1]).read_text(encoding="utf-8")
                 where = _line_of(text, line, self.files[found[1]].read_text(encoding="utf-8"))
                 more = f"; in torch {self.files[found[1]]}:{where}" if where else ""
-        return f"{sentence}{more}. Mend the translation, then set the pair up again"
+        mend = "Mend the translation" if found else "Mend that"  # such as a package that is missing
+        return f"{sentence}{more}. {mend}, then set the pair up again"
 
 
 def find_paconvert(python: str | None = None) -> str:

@@ -53,7 +53,12 @@ def _differences(found: Found) -> Iterator[str]:
             f"DIFFERS: what {_place(events[0])} is off by {events[0].gap:.0e} of its size, however "
             "weights were assigned: the sides compute otherwise before it"
         )
-    near = [e for e in found.tried.failing if e.what == "out" and e.unit]
+    for same in grouped(sorted(found.more), alike).values():
+        yield (
+            f"{same[0]}{_more(same)}: it gives another result than its partner in torch, and what "
+            "arrives behind it is torch's: it computes more by itself, such as an activation"
+        )
+    near = [e for e in found.tried.failing if e.what == "out" and e.unit not in ("", *found.more)]
     for events in _by_kind([e for e in near if e.gap <= _COMPUTES_OTHERWISE]):
         yield (
             f"DIFFERS: {events[0].unit}{_more([e.unit for e in events])}: given what torch's is "
@@ -104,7 +109,8 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
                 f"{said}: of all orders that were tried it comes nearest, but {shown}: look how "
                 "both sides cut it, and mend case.py's convert if it is another"
             )
-    far = [n for n in matches if (found.tried.gap(n, "out") or 0) > _COMPUTES_OTHERWISE]
+    gaps = {name: found.tried.gap(name, "out") or 0 for name in matches if name not in found.more}
+    far = [name for name, gap in gaps.items() if gap > _COMPUTES_OTHERWISE]
     for same in grouped(far, alike).values():
         name, gap = same[0], found.tried.gap(same[0], "out")
         if any(models.paddle.units[name].key(local) in told for local in matches[name].locals):

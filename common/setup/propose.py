@@ -23,12 +23,12 @@ from common.setup.proofs import open_questions, proofs
 from common.setup.rename import shortest
 from common.setup.search import Found, Search
 from common.setup.source import convert_source
-from common.setup.structure import Structure, Unit, read_structure
+from common.setup.structure import MULTIHEAD, Structure, Unit, read_structure
 from common.setup.trials import CLOSE, Trials, Tried, distance
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
-from common.weights.layers import torch_locals
+from common.weights.layers import COMPAT, torch_locals
 from common.weights.layout import Layout
 
 # Names of whole layers, which no weight needs, are worth so many more lines.
@@ -63,6 +63,11 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
     found = Found(assignment, Tried())
     if trials is not None:
         found = Search(trials, models).settle(assignment)
+        # Such as a batch norm with an activation in it: its own result is what goes on in Paddle.
+        own = frozenset(e.unit for e in found.tried.failing if e.what == "out" and e.unit)
+        again = trials.run(found.assignment, own) if own else found.tried
+        if own and {event.unit for event in again.failing} <= own and not again.error:
+            found = replace(found, tried=again, more=own)
     names: dict[str, str] = {}
     for name, match in found.assignment.matches.items():
         names |= names_of(paddle.units[name], torch.units[match.torch], match)
@@ -163,6 +168,9 @@ def of_pair(
             if failure is not None:
                 raise UserError(failure.sentence)
         torch, paddle = (read_structure(work, side) for side in SIDES)
+        # paddle.compat's keeps torch's one weight.
+        kept = any(owner.kind == COMPAT + MULTIHEAD for owner in paddle.owners.values())
+        torch = replace(torch, splits=not kept)
         if torch.error or paddle.error:
             return propose(torch, paddle)
         request = replace(see, structure="try")

@@ -13,6 +13,7 @@ _IDLE = {
     *("paddleformers_version", "is_encoder_decoder", "progress", "pretrained"),
 }
 _MOST = 8  # settings in one line
+_MOST_PLACES = 20  # that PaConvert left, a line each
 
 
 def remarks(plan: Plan) -> Iterator[str]:
@@ -50,6 +51,8 @@ def remarks_on_translation(translation: Translation) -> Iterator[str]:
     """Lines on what PaConvert left untranslated, and on whose edits an update has kept."""
     if translation.untranslated:
         yield f"PaConvert left {len(translation.untranslated)} in torch:"
-        yield from (f"  {place}" for place in translation.untranslated)
+        yield from (f"  {place}" for place in translation.untranslated[:_MOST_PLACES])
+        if len(translation.untranslated) > _MOST_PLACES:
+            yield f"  and {len(translation.untranslated) - _MOST_PLACES} more"
     for name in translation.kept:
         yield f"{translation.folder / name}: your edits are kept"

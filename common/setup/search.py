@@ -22,12 +22,14 @@ class Found:
 
     told_apart   Paddle units -> the first event that fails where they are exchanged
     alike        Paddle units that may be exchanged without a difference
+    more         Paddle units that compute more than their partners: behind them all agrees
     """
 
     assignment: Assignment
     tried: Tried
     told_apart: dict[tuple[str, ...], Event] = field(default_factory=dict)
     alike: list[tuple[str, ...]] = field(default_factory=list)
+    more: frozenset[str] = frozenset()
 
 
 class Search:

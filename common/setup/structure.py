@@ -64,6 +64,7 @@ class Structure:
     calls: list[Call] = field(default_factory=list)
     values: Mapping[str, np.ndarray] = field(default_factory=dict)  # "CALL/in/NUMBER" and so on
     error: str = ""  # why there was no pass
+    splits: bool = True  # a MultiheadAttention of torch's is three projections in Paddle
 
     @cached_property
     def units(self) -> dict[str, Unit]:
@@ -74,7 +75,8 @@ class Structure:
             name = key[: len(key) - len(owner.local)].rstrip(".")
             if why_no_partner(owner) or name not in kinds:
                 continue
-            if owner.kind == MULTIHEAD and owner.local.startswith("in_proj_"):
+            inside = owner.local.startswith("in_proj_")
+            if self.splits and owner.kind == MULTIHEAD and inside:
                 local = owner.local.removeprefix("in_proj_")
                 size = owner.shape[0] // len(PROJECTIONS)
                 for part in PROJECTIONS:

@@ -97,9 +97,12 @@ class Trials:
         """Whether there were as many as there may be."""
         return self.count >= self.most
 
-    def run(self, assignment: Assignment) -> Tried:
-        """One pass."""
-        which = repr(assignment)
+    def run(self, assignment: Assignment, own: frozenset[str] = frozenset()) -> Tried:
+        """One pass.
+
+        own   units whose own results go on to the others, not torch's
+        """
+        which = repr((assignment, sorted(own)))
         if which in self._known:
             return self._known[which]
         self.count += 1
@@ -118,7 +121,7 @@ class Trials:
             for i, other in enumerate(self.models.torch.calls_of(match.torch)):
                 if paddle.units[name].leaf and other.given:
                     same[f"{name}/{i}/in/0"] = f"{other.number}/in/0"
-                for j in range(0 if match.regrouped else len(other.gave)):
+                for j in range(0 if match.regrouped or name in own else len(other.gave)):
                     same[f"{name}/{i}/out/{j}"] = f"{other.number}/out/{j}"
         for each in assignment.fused:
             arrays |= {f"given:{key}": values for key, values in self._of_fused(each)}

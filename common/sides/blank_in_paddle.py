@@ -43,7 +43,12 @@ class Read(RuntimeError):
 
 
 class Blanks:
-    """The tensors that are blank; nothing is computed of them."""
+    """The tensors that are blank; nothing is computed of them.
+
+    What stands in the place of operators is made once a process: there are thousands.
+    """
+
+    now: "Blanks"  # the one that a model is built in
 
     def __init__(self):
         self.read = False  # a blank tensor was asked for its values
@@ -53,7 +58,7 @@ class Blanks:
         self._before = b""
 
     def __enter__(self) -> "Blanks":
-        self._before = random_state()
+        Blanks.now, self._before = self, random_state()
         for owner in (_C_ops, _legacy_C_ops):
             for name, own in list(vars(owner).items()):
                 if isinstance(own, _FUNCTIONS) and not name.startswith("__"):
@@ -105,11 +110,14 @@ class Blanks:
 
     # ---- what stands in the place of operators and methods --------------------------------------
 
-    def _look(self, own, written: int | None = None):
+    @staticmethod
+    @functools.cache
+    def _look(own, written: int | None = None):
         """`own`, which is given no blank tensor but the one that it writes."""
 
         @functools.wraps(own)
         def instead(*arguments, **options):
+            self = Blanks.now
             if self._looking:
                 for i, value in enumerate((*arguments, *options.values())):
                     parts = value if isinstance(value, list | tuple) else (value,)
@@ -123,11 +131,14 @@ class Blanks:
         self.read = True
         raise Read(f"{own.__name__} of a blank tensor")
 
-    def _draw(self, own, name: str):
+    @staticmethod
+    @functools.cache
+    def _draw(own, name: str):
         """A random operator: what it makes is blank."""
 
         @functools.wraps(own)
         def instead(*arguments, **options):
+            self = Blanks.now
             shape_at, dtype_at = _DRAWN[name]
             shape = arguments[shape_at]
             if any(type(length) is not int for length in shape):
@@ -140,9 +151,12 @@ class Blanks:
 
         return instead
 
-    def _share(self, own):
+    @staticmethod
+    @functools.cache
+    def _share(own):
         @functools.wraps(own)
         def share(tensor, other, *arguments):
+            self = Blanks.now
             blank = self.has(tensor)
             own(tensor, other, *arguments)
             if blank:
@@ -150,9 +164,12 @@ class Blanks:
 
         return share
 
-    def _set_value(self, own):
+    @staticmethod
+    @functools.cache
+    def _set_value(own):
         @functools.wraps(own)
         def set_value(tensor, value):
+            self = Blanks.now
             if not self.has(value):
                 return self._unseen(own, tensor, value)
             if list(tensor.shape) != list(value.shape) or tensor.dtype != value.dtype:
@@ -161,21 +178,27 @@ class Blanks:
 
         return set_value
 
-    def _set_item(self, own):
+    @staticmethod
+    @functools.cache
+    def _set_item(own):
         """Some of a blank tensor may be overwritten, as an Embedding's padding row is."""
 
         @functools.wraps(own)
         def set_item(tensor, index, value):
+            self = Blanks.now
             if not self.has(tensor) or self.has(value):
                 self._look(own)(tensor, index, value)
 
         return set_item
 
-    def _copy(self, own):
+    @staticmethod
+    @functools.cache
+    def _copy(own):
         """What copy.deepcopy calls, too."""
 
         @functools.wraps(own)
         def copy_(tensor, other, *arguments, **options):
+            self = Blanks.now
             if not self.has(other):
                 return self._look(own)(tensor, other, *arguments, **options)
             if tensor._is_initialized():

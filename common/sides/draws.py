@@ -1,15 +1,18 @@
 """A model's own random numbers: which number of the tape each draw gets, and a list of them.
 
+`Draws` has what a model draws by `rand` and its kin, `Dropouts` its dropouts.
+
 The n-th draw of its kind and shape in a pass gets the n-th such numbers; a pass is what runs
 between two `begin` of a session.  The Paddle side knows the reference's list: a draw gets the
 numbers that the module of the same name got there, in whatever order modules run; one in a module
 that the reference does not have gets the first that are left.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from common.logs.draws import Draw, Groups, Runs, grouped, pass_at, runs_of
+from common.logs.draws import Draw, Groups, Pass, Runs, grouped, pass_at, runs_of
+from common.logs.dropouts import axes_of, partners
 
 
 class Draws:
@@ -91,7 +94,101 @@ class Draws:
 
     def listed(self, shorten: Callable[[str], str]) -> list[dict[str, object]]:
         """The list for the sidecar; `shorten` says how a file:line is written."""
-        return grouped(
-            [Draw(d.kind, d.shape, d.site, shorten(d.place)) for d in draws]
-            for draws in self._recorded
-        )
+        return listed(self._recorded, shorten)
+
+
+class Restart(Exception):
+    """A run must begin again: only now is known which dropout is which of the reference's."""
+
+
+# The candidate's label of a dropout -> the reference's, and how the axes of its mask are turned.
+Plan = Mapping[str, tuple[str, list[int] | None]]
+
+
+class Dropouts:
+    """The dropouts of one run of one case: their labels on the tape, and a list of them.
+
+    reference   reads the reference's list as its sidecar has it; called at the first dropout
+    learned     a pass of the reference -> what the candidate's dropouts in it are; fills up
+    """
+
+    def __init__(
+        self,
+        reference: Callable[[], Groups] | None = None,
+        learned: dict[tuple[str, Pass], Plan] | None = None,
+        case: str = "",
+    ):
+        self._reference = reference
+        self._learned = {} if learned is None else learned
+        self._case = case
+        self._runs: Runs | None = None  # the reference's list, once it has been read
+        self._plan: Plan = {}  # of this pass
+        self._pass: list[Draw] | None = None  # what was drawn in it; None: nothing yet
+        self._recorded: list[list[Draw]] = []
+
+    def begin(self) -> None:
+        """Another pass.
+
+        Raises Restart where the dropouts of the last one turn out to have other names on the
+        reference's side: what was computed with the wrong masks is of no use.
+        """
+        drawn, self._pass = self._pass, None
+        if not drawn:
+            return
+        if drawn == (self._recorded[-2:-1] or [None])[0]:  # a training has many alike
+            self._recorded[-1] = self._recorded[-2]
+        known = self._known(), tuple(drawn)
+        key = self._case, known[0]
+        if known[0] and key not in self._learned:
+            self._learned[key] = _plan(*known)
+            if self._learned[key]:
+                raise Restart
+
+    def enter(self, draw: Draw, record: bool) -> tuple[str, list[int] | None]:
+        """The reference's label of a dropout, and how its mask's axes are turned.
+
+        record  whether the draw goes into the list
+        """
+        if self._pass is None:
+            self._pass = []
+            self._recorded.append(self._pass)
+            if self._runs is None:
+                self._runs = runs_of(self._reference()) if self._reference else ()
+            self._plan = self._learned.get((self._case, self._known()), {})
+        if record:
+            self._pass.append(draw)
+        return self._plan.get(draw.site, (draw.site, None))
+
+    def _known(self) -> Pass:
+        """What the reference drew in this pass; passes without a dropout do not count."""
+        return pass_at(self._runs or (), len(self._recorded) - 1)
+
+    def listed(self, shorten: Callable[[str], str]) -> list[dict[str, object]]:
+        """The list for the sidecar; `shorten` says how a file:line is written."""
+        return listed(self._recorded, shorten)
+
+
+def _plan(reference: Pass, candidate: Pass) -> Plan:
+    """What is not the reference's dropout of the same name; empty where all are."""
+    found = partners(reference, candidate)
+    names = {draw.site for draw in reference}
+    plan: dict[str, tuple[str, list[int] | None]] = {}
+    for number, draw in enumerate(candidate):
+        if number in found:
+            other = reference[found[number]]
+            plan[draw.site] = other.site, axes_of(other.shape, draw.shape)
+    for number, draw in enumerate(candidate):
+        if number not in found:  # one too many: numbers that no other dropout has
+            site = draw.site.partition("#")[0]
+            taken = names | {label for label, _ in plan.values()}
+            counted = (f"{site}#{n}" for n in range(2, len(taken) + 3))
+            label = next(n for n in (draw.site, *counted) if n not in taken)
+            plan[draw.site] = label, None
+    return {} if all(plan[name] == (name, None) for name in plan) else plan
+
+
+def listed(passes: list[list[Draw]], shorten: Callable[[str], str]) -> list[dict[str, object]]:
+    """Draws as a sidecar lists them; `shorten` says how a file:line is written."""
+    return grouped(
+        [Draw(d.kind, d.shape, d.site, shorten(d.place)) for d in draws] for draws in passes
+    )

@@ -9,8 +9,10 @@ float64 for float32.
 
 import ctypes
 import inspect
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import ModuleType
 
 import numpy as np
 import paddle
@@ -30,6 +32,17 @@ _METHODS = (
 _FROM_RESULT = frozenset(
     "exp expm1 sqrt rsqrt reciprocal tanh sigmoid softmax log_softmax logsumexp".split()
 )
+EMULATED = "Paddle's kernels in float32, each result rounded (emulated: a CPU has no others)"
+# Operators under the names that Paddle's lists for mixed precision have for them.
+_LISTED = {
+    "matmul": "matmul_v2", "linear": "linear_v2", "sum": "reduce_sum", "mean": "reduce_mean",
+    "mean_all": "mean", "prod": "reduce_prod", "embedding": "lookup_table_v2",
+    "cross_entropy_with_softmax": "softmax_with_cross_entropy",
+    "mul": "elementwise_mul", "rmul": "elementwise_mul", "multiply": "elementwise_mul",
+    "linear_interp": "linear_interp_v2", "nearest_interp": "nearest_interp_v2",
+    "bilinear_interp": "bilinear_interp_v2", "bicubic_interp": "bicubic_interp_v2",
+}  # fmt: skip
+_KEPT_NORMS = ("batch_norm", "sync_batch_norm")  # as their input is; their weights stay
 _EXACT = ("cast", "share_data", "check_numerics")  # each has a kernel, or changes no value
 _VAR = paddle.base.core.VarDesc.VarType
 # How half precision is asked for -> which it is.
@@ -41,10 +54,15 @@ _ASKED |= {_VAR.BF16: _HALF[0], _VAR.FP16: _HALF[1]}
 def computing(dtype, device):
     """Watch inside what a run in half precision computes; on a CPU compute it, too."""
     if dtype not in HALF:
-        yield
+        yield ""
         return
     with Emulation(lambda *noted: current().note_computed(*noted), device == "cpu").on():
-        yield
+        yield EMULATED if device == "cpu" else "Paddle's own kernels"
+
+
+def mixed(dtype, device):
+    """The framework's own mixed precision inside, level O1; on a CPU emulated, too."""
+    return paddle.amp.auto_cast(level="O1", dtype=dtype)
 
 
 class Emulation:
@@ -73,16 +91,31 @@ class Emulation:
         ]
         methods = (f"__{name}__" for name in _METHODS.split())
         self._places += [(paddle.Tensor, name) for name in methods if hasattr(paddle.Tensor, name)]
+        self._on = False
+        self._mixed = None  # half precision, operators that are lowered and that are not
 
     @contextmanager
     def on(self) -> Iterator[None]:
         """Emulate inside."""
         before = [(owner, name, getattr(owner, name)) for owner, name in self._places]
+        instead = {id(own): self._instead(name, own) for _, name, own in before}
+        before += _imported(instead)
+        amp = paddle.amp.auto_cast, paddle.amp.autocast
+        flat = paddle._legacy_C_ops.coalesce_tensor  # an LSTM's weights in one piece, for GPUs
         try:
+            self._on = True
+            if self._computes:
+                paddle.amp.auto_cast = paddle.amp.autocast = self._auto_cast
+            paddle._legacy_C_ops.coalesce_tensor = lambda *given: (
+                given[0][0].dtype in _HALF or flat(*given)
+            )
             for owner, name, own in before:
-                setattr(owner, name, self._instead(name, own))
+                setattr(owner, name, instead[id(own)])
             yield
         finally:
+            self._on = False
+            paddle._legacy_C_ops.coalesce_tensor = flat
+            paddle.amp.auto_cast, paddle.amp.autocast = amp
             for owner, name, own in before:
                 setattr(owner, name, own)
 
@@ -91,8 +124,10 @@ class Emulation:
         in_place = name.endswith("_") and not name.endswith("__")
 
         def instead(*arguments, **options):
-            if self._busy:
+            if self._busy or not self._on:  # a model's file may have kept this function
                 return own(*arguments, **options)
+            if self._mixed and not in_place and plain not in _EXACT:
+                arguments, options = self._lowered(plain, arguments, options)
             given = [list(arguments), options]
             tensors = [value for _, value in tree_leaves(given, paddle.is_tensor)]
             floats = [value.dtype for value in tensors if value.is_floating_point()]
@@ -116,6 +151,50 @@ class Emulation:
 
         instead.__name__ = name
         return instead
+
+    @contextmanager
+    def _auto_cast(
+        self,
+        enable=True,
+        custom_white_list=None,
+        custom_black_list=None,
+        level="O1",
+        dtype="float16",
+        use_promote=True,
+    ):
+        """What stands for paddle.amp.auto_cast, which does nothing on a CPU."""
+        if enable and level not in ("O0", "O1"):
+            raise NotImplementedError(f"on a CPU amp's level O1 is emulated, not {level}")
+        saved, lists = self._mixed, paddle.amp.amp_lists
+        lowered, kept = set(custom_white_list or ()), set(custom_black_list or ())
+        lowered |= lists.white_list()[dtype]["O1"] - kept
+        kept |= lists.black_list()[dtype]["O1"] - lowered
+        self._mixed = (_ASKED[dtype], lowered, kept) if enable and level == "O1" else None
+        try:
+            yield
+        finally:
+            self._mixed = saved
+
+    def _lowered(self, plain, arguments, options):
+        """An operator's arguments as mixed precision casts them: by its lists, else to the widest.
+
+        An operator of neither list computes in float32 where one of its tensors is.
+        """
+        half, lowered, kept = self._mixed
+        given = [list(arguments), dict(options)]
+        tensors = [value for _, value in tree_leaves(given, paddle.is_tensor)]
+        types = {value.dtype for value in tensors} & {paddle.float32, *_HALF}
+        name = _LISTED.get(plain, plain)
+        wide = name in kept or paddle.float32 in types
+        wanted = half if name in lowered else paddle.float32 if wide else None
+        if wanted is None or types <= {wanted} or plain in _KEPT_NORMS:
+            return arguments, options
+
+        def change(path, value):
+            return self._cast(value, wanted) if value.dtype in types - {wanted} else value
+
+        changed = tree_map(given, change, paddle.is_tensor)
+        return tuple(changed[0]), changed[1]
 
     def _computed(self, plain, own, arguments, options, made, floats):
         """The result of an operator that changes nothing in place."""
@@ -148,6 +227,8 @@ class Emulation:
 
     def _cast_all(self, values, casts):
         def change(path, value):
+            if value.dtype in casts and 0 in value.shape:  # such as a cache that is still empty
+                return paddle.empty(value.shape, dtype=casts[value.dtype])
             if value.dtype not in casts or not value._is_initialized():  # such as einsum's caches
                 return value
             return self._cast(value, casts[value.dtype])
@@ -164,6 +245,17 @@ class Emulation:
         own(copy, *self._wide(others), **self._wide(options))
         paddle.assign(self._cast(copy, first.dtype), first)
         return first
+
+
+def _imported(operators: Mapping[int, object]) -> list[tuple[ModuleType, str, Callable]]:
+    """Where modules have these operators by name, such as paddle.tensor.linalg's `matmul`."""
+    return [
+        (module, name, value)
+        for module in list(sys.modules.values())
+        if isinstance(module, ModuleType) and module is not paddle._C_ops
+        for name, value in list(vars(module).items())
+        if id(value) in operators
+    ]
 
 
 def _unlike(name: str, types: list) -> TypeError:

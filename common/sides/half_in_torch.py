@@ -15,9 +15,15 @@ from common.sides.session import current
 from common.system.half import HALF
 from common.system.tree import tree_leaves
 
+_DEVICES = {"cpu": "cpu", "gpu": "cuda"}
+
 
 class _Watch(TorchFunctionMode):
     """Notes each call of a function of torch that is given floats."""
+
+    def __init__(self, device: str):
+        super().__init__()
+        self.device = device
 
     def __torch_function__(self, function, types, arguments=(), options=None):
         options = options or {}
@@ -29,7 +35,12 @@ class _Watch(TorchFunctionMode):
             if floats and isinstance(options.get("dtype"), torch.dtype):  # it is cast to that first
                 floats = [str(options["dtype"]).replace("torch.", "")]
             if floats:
+                result = function(*arguments, **options)
+                lowered = torch.is_autocast_enabled(self.device) and torch.is_tensor(result)
+                if lowered and result.is_floating_point():  # what it was given was cast to that
+                    floats = [str(result.dtype).replace("torch.", "")]
                 current().note_computed(name, floats)
+                return result
         return function(*arguments, **options)
 
 
@@ -37,7 +48,12 @@ class _Watch(TorchFunctionMode):
 def computing(dtype, device):
     """Watch inside, where a run is in half precision; says who computes."""
     if dtype not in HALF:
-        yield
+        yield ""
         return
-    with _Watch():
-        yield
+    with _Watch(_DEVICES[device]):
+        yield "torch's own kernels"
+
+
+def mixed(dtype, device):
+    """The framework's own mixed precision inside: it casts what it lowers, weights too."""
+    return torch.autocast(_DEVICES[device], dtype=getattr(torch, dtype))

@@ -16,6 +16,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     show_help(__doc__)
     begin("numpy")
 
+import gc
 import importlib
 import inspect
 import traceback
@@ -27,7 +28,7 @@ import numpy as np
 from common.sides.twin import error_sentence
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
-from common.system.processes import watch
+from common.system.processes import leave, watch
 from common.system.tree import children, tree_leaves
 from common.system.words import did_you_mean
 
@@ -41,6 +42,7 @@ def main() -> int:
     """Answer one request; returns the exit status."""
     watch()
     request = load_json(Path(sys.argv[2]))
+    gc.disable()  # imports make much and drop little, and one small model is run
     side = importlib.import_module(f"common.sides.{sys.argv[1]}_side")
     try:
         answer = describe(side, request)
@@ -291,4 +293,4 @@ def _kind(side: ModuleType, outputs) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -14,6 +14,7 @@ from common.sides.compat import COMPAT, torch_is_paddle
 from common.sides.lift import lifting
 from common.system.checkout import ROOT
 from common.system.errors import UserError
+from common.system.memory import no_collections
 
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
@@ -24,7 +25,7 @@ def load_model_file(pair: Pair, side: ModuleType, dtype: str = "float32") -> Mod
     Raises UserError where `import torch` then gives Paddle.
     """
     try:
-        with lifting(False), side.default_dtype("float32"):
+        with lifting(False), side.default_dtype("float32"), no_collections():
             module = pair.side(side.NAME)
     finally:
         if torch_is_paddle():  # whatever else goes wrong by that

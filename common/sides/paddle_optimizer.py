@@ -3,7 +3,7 @@
 import numpy as np
 import paddle
 
-from common.sides.paddle_tensors import array, tensor
+from common.sides.paddle_tensors import array, tensor, view
 from common.sides.paddle_weights import trainable
 
 
@@ -89,13 +89,13 @@ class Optimizer:
     def moments(self, kind):
         """(name, array) of what the rule remembers: moment1, moment2 or velocity."""
         if kind == "velocity":
-            yield from ((name, array(value)) for name, value in self.velocities.items())
+            yield from ((name, view(value)) for name, value in self.velocities.items())
             return
         own = kind  # twin: names
         for name, value in self.parameters:
             kept = {} if self.rule is None else self.rule._accumulators[own]  # twin: where
             if value.name in kept:  # twin: where
-                yield name, array(kept[value.name])  # twin: where
+                yield name, view(kept[value.name])  # twin: where
 
     def state(self):
         """Name -> array of all that the next steps depend on, for `load_state`."""

@@ -55,13 +55,12 @@ def dropout(module, name, value, p, mask_shape=None):
 def keep_mask(site, value, p, mask_shape=None):
     """A draw from the tape, 1 = keep, with the dtype of `value`; its rate p is a row of the log."""
     session = current()
-    label = session.label(site, "draw")
-    if session.record is not None and not session.recomputing:
-        key = f"{session.prefix}{label}:p"
+    shape = tuple(value.shape if mask_shape is None else mask_shape)
+    mask, key = session.keep_mask(site, shape, p)
+    if key:
         session.record(key, np.array(p, array(value.flatten()[:0]).dtype))
         session.note_place(key)
-    shape = tuple(value.shape if mask_shape is None else mask_shape)
-    return tensor(session.tape.keep_mask(label, session.step, shape, p)).astype(value.dtype)
+    return tensor(mask).astype(value.dtype)
 
 
 def choose(module, name, scores):

@@ -27,7 +27,8 @@ from common.sides.model_file import load_model_file
 from common.sides.session import Session, current
 from common.sides.suited import Suited
 from common.system.errors import UserError
-from common.system.half import rounded
+from common.system.half import HALF, rounded
+from common.system.memory import no_collections
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
 from common.weights.layers import count_values, own_parameters
@@ -56,6 +57,8 @@ class Job:
     states        weights and other states that one side leaves for the other
     drawn         configurations whose models keep something that their constructor draws
     layouts       which entry goes where, of the models that there were
+    dropouts      which of the reference's dropouts the candidate's are (common/sides/draws.py)
+    losses        case, set-up -> the losses of its optimizer steps in the last float64 run
     """
 
     side: ModuleType
@@ -75,6 +78,8 @@ class Job:
     states: weights.States = field(default_factory=weights.States)
     drawn: list[dict] = field(default_factory=list)
     layouts: list[Layout] = field(default_factory=list)
+    dropouts: dict = field(default_factory=dict)
+    losses: dict[tuple[str, str], list[float]] = field(default_factory=dict)
 
 
 class Run:
@@ -107,10 +112,12 @@ class Run:
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.blank = importlib.import_module(f"common.sides.blank_in_{side.NAME}")
         self.drawn, self.layouts = job.drawn, job.layouts
+        self.step_losses = job.losses
         self.states = job.states
         self.stored_weights = ResultFolder(job.folder).weights(case.name)
         self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
+        self.is_suited = True  # as far as this run shows
         self._forward: Callable | None = None  # of the model that was called last
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.name or "main") in self.suited.noise:
@@ -125,9 +132,12 @@ class Run:
             self.inputs = dict(named)
         else:
             inputs = pair.inputs(case, request.preset, request.seed)
-            self.inputs = {key: rounded(values, request.dtype) for key, values in inputs.items()}
+            self.inputs = {
+                key: rounded(values, request.stored_dtype) for key, values in inputs.items()
+            }
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
-        self.module = load_model_file(pair, side, dtype)
+        self.half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
+        self.module = load_model_file(pair, side, stored(dtype, request))
         if job.transplant:
             job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
@@ -164,7 +174,7 @@ class Run:
     def log(self, key: str, values: object, class_name: str = "", whole: bool = False) -> None:
         """Log one array (or tensor) under this case's prefix; `whole`, however large it is."""
         if self.side.is_tensor(values):
-            values = self.side.array(values)
+            values = self.side.view(values)
         more = {"whole": True} if whole else {}
         self.session.record(self.prefix + key, np.asarray(values), **more)
         self.session.note_place(self.prefix + key, class_name)
@@ -223,7 +233,8 @@ class Run:
 
     def construct(self):
         """The case's model as its file builds it."""
-        return self.module.build(dict(self.case.config))
+        with no_collections():
+            return self.module.build(dict(self.case.config))
 
     def _with_weights(self, model):
         """The model that was built, its draws followed, with the shared weights in it."""
@@ -440,7 +451,9 @@ class Run:
     def drawing(self) -> Iterator[None]:
         """Code of the pair runs: it draws from the tape; what it draws otherwise is noted."""
         before = self.dropout.random_state()
-        with current().draws.from_tape():
+        mixed = self.request.autocast and self.dtype in HALF
+        own = self.half.mixed(self.dtype, self.request.device) if mixed else nullcontext()
+        with current().draws.from_tape(), own:
             yield
         if self.dropout.random_state() != before:
             self.notes["untaped_draws"] = True
@@ -482,6 +495,11 @@ class Run:
         """Say where this run is, for the check's progress bar."""
         if self.request.progress:
             print(f"@progress {self.pair.name} {self.dtype} {what}", flush=True)
+
+
+def stored(dtype: str, request: RunRequest) -> str:
+    """The precision that a run's model is built in."""
+    return request.stored_dtype if dtype in HALF else dtype
 
 
 def _hash(values: np.ndarray) -> bytes:

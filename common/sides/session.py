@@ -17,7 +17,7 @@ import numpy as np
 
 from common.logs.draws import Draw
 from common.pair.tape import Tape
-from common.sides.draws import Draws
+from common.sides.draws import Draws, Dropouts
 from common.sides.places import is_instrument
 from common.sides.selection import Selection
 
@@ -69,17 +69,22 @@ class Session:
         self.configs: list[dict] = []  # configurations whose constants are logged
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
         self.draws = Draws()  # a model's own random numbers
+        self.dropouts = Dropouts()
         self.running: list[str] = []  # names of the modules that run now, the innermost last
         self.begin()
 
     def begin(self, step: int = 0, prefix: str = "") -> None:
-        """Start a step: names count from one again; keys start with `prefix`."""
+        """Start a step: names count from one again; keys start with `prefix`.
+
+        Raises Restart (common/sides/draws.py) where the last step cannot have been right.
+        """
         self.step = step
         self.prefix = prefix
         self.recomputing = False
         self._call = 0
         self._counts: dict[str, int] = {}
         self.draws.begin()
+        self.dropouts.begin()
 
     def label(self, site: str, what: str = "") -> str:
         """The site's name at this call: `site`, then `site#2`, …
@@ -126,6 +131,21 @@ class Session:
         number = self.draws.enter(draw, self._counts, record)
         call = f"@{self._call + 1}" if self._call else ""
         return self.tape.numbers(kind, shape, f"{number + 1}{call}", self.step)
+
+    def keep_mask(self, site: str, shape: tuple[int, ...], p: float) -> tuple[np.ndarray, str]:
+        """True = keep, and the key of the row that says at which rate; "" where it has one."""
+        recorded = self.record is not None and not self.recomputing
+        label = self.label(site, "draw")
+        place = recorded and (self.places.get(f"{self.prefix}{label}:p") or _line_of_model())
+        draw = Draw(f"dropout {p:g}", shape, label, place or "")
+        label, axes = self.dropouts.enter(draw, recorded)
+        key = f"{self.prefix}{label}:p" if recorded else ""
+        lengths = [length for length in shape if length != 1]
+        if axes is None or len(axes) != len(lengths):
+            return self.tape.keep_mask(label, self.step, shape, p), key
+        turned = tuple(lengths[axes.index(axis)] for axis in range(len(axes)))
+        mask = self.tape.keep_mask(label, self.step, turned, p)
+        return mask.transpose(axes).reshape(shape), key
 
     def snapshot(self) -> tuple[dict[str, int], list[str]]:
         """Where names stand now, for `repeat`."""

@@ -11,6 +11,7 @@ from common.sides.sizes import measuring
 from common.sides.suited import Suited
 from common.system.half import rounded
 from common.system.json_file import load_json
+from common.system.memory import no_collections
 from common.weights import states as weights
 from common.weights.noise import perturbed
 from common.weights.published import stored_weights
@@ -27,7 +28,8 @@ def make_weights(job: Job) -> None:
     carrier = Carrier(job) if has_loader(job.pair) else None
     for case in job.cases:
         side.set_up("float32", request.device, request.seed + case.seed)
-        model = module.build(dict(case.config))
+        with no_collections():
+            model = module.build(dict(case.config))
         state, owners = side.state(model), side.owners(model)
         words = request.weights is None or request.weights in WORDS
         if words and STIRRED in (case.weights, request.weights):
@@ -41,7 +43,7 @@ def make_weights(job: Job) -> None:
             path = stored_weights(job.pair, request.published, request.weights)
             state = weights.load_state(path)
             weights.check_state(request.weights, state, owners)
-        state = {key: rounded(values, request.dtype) for key, values in state.items()}
+        state = {key: rounded(values, request.stored_dtype) for key, values in state.items()}
         job.states.save(files.weights(case.name), state, owners)
         if carrier is not None:
             carrier.write(case, state, owners)

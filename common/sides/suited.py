@@ -18,6 +18,10 @@ from common.system.json_file import load_json, write_json
 _KINDS = {"noise": kinds.NOISES, "rates": kinds.FACTORS, "given_gradients": kinds.GIVEN}
 
 
+class Unsuited(Exception):
+    """The float64 run must be made again: float32 has shown that what was chosen does not suit."""
+
+
 class Suited:
     """The choices of one model's run; empty where the torch side has left none."""
 

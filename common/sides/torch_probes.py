@@ -12,7 +12,7 @@ from common.logs.sidecar import IN_PLACE, OWN
 from common.sides.hooks import hook_inputs
 from common.sides.session import current
 from common.sides.settings import settings_of
-from common.sides.torch_tensors import array, is_float, is_tensor, like, shape, tensor
+from common.sides.torch_tensors import is_float, is_tensor, like, shape, tensor, view
 from common.system.tree import tree_map
 
 _FULL = tuple(f"torch.{n}" for n in ("float32", "float64", "complex64", "complex128"))
@@ -54,7 +54,7 @@ def observe(session, label, value, class_name="", replace=True):
         return value
     key = session.prefix + label
     if not session.recomputing:
-        session.record(key, array(value))
+        session.record(key, view(value))
         session.note_place(key, class_name)
     if class_name.endswith(IN_PLACE):
         return value
@@ -85,7 +85,7 @@ def _observe_gradient(session, label, gradient):
     if not session.in_backward or key in session.gradient_keys:
         return gradient
     session.gradient_keys.add(key)
-    session.record(key, array(gradient))
+    session.record(key, view(gradient))
     session.places.setdefault(key, session.places.get(session.prefix + label, ""))
     session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
     reference = None if session.reference is None else session.reference.get(key)

@@ -11,7 +11,7 @@ from torch import nn
 
 from common.sides.torch_batch_norm import VARIANCE, keeps_unbiased
 from common.sides.torch_probes import LAYERS, probed_modules
-from common.sides.torch_tensors import NAME, array, is_float, like, shape, to_load
+from common.sides.torch_tensors import NAME, array, is_float, like, shape, to_load, view
 from common.weights.layers import Owner, layer_kind, why_no_partner
 
 
@@ -139,7 +139,7 @@ def gradient(parameter):
     """The parameter's gradient as an array; zeros where the loss does not reach it."""
     if parameter.grad is None:
         return np.zeros_like(array(parameter))
-    return array(parameter.grad)
+    return view(parameter.grad)
 
 
 def clear_gradients(model):

@@ -10,7 +10,7 @@ The float64 run comes first; the reference's records the discrete choices, and e
 on with them (common/verdict/choices.py says why).
 """
 
-import atexit
+import gc
 import importlib
 import json
 import os
@@ -25,7 +25,7 @@ from types import ModuleType
 
 import numpy as np
 
-from common.logs.reference import reference_values
+from common.logs.reference import reference_values, unlike
 from common.logs.result_folder import (
     EXACT,
     FLOAT32,
@@ -43,17 +43,19 @@ from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file
 from common.sides import lift
 from common.sides.compat import forbid_compat
+from common.sides.draws import Restart
 from common.sides.library_round_trip import round_trip
 from common.sides.places import is_instrument, of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, read_folders, save
+from common.sides.suited import Unsuited
 from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import UserError
 from common.system.half import HALF
 from common.system.memory import give_back_freed_memory, keep_freed_memory
 from common.system.npz import read_npz
-from common.system.processes import watch
+from common.system.processes import leave, watch
 from common.transplant import operators
 from common.weights import states as weights
 from common.weights.layout import LayoutError
@@ -162,6 +164,8 @@ class Twin:
 def main(side: ModuleType, *arguments, **options) -> int:
     """Run a twin script (Twin's arguments); returns the exit status, 0 or 2."""
     watch()
+    gc.freeze()  # what has been imported stays
+    gc.enable()
     keep_freed_memory()
     # What overflows or is NaN is a row's verdict.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
@@ -172,7 +176,7 @@ def main(side: ModuleType, *arguments, **options) -> int:
         return 2
     try:
         if paths == [FROM_STDIN]:
-            _leave(_answer_from_stdin(twin))
+            leave(_answer_from_stdin(twin))
         return max([twin.answer(Path(path)) for path in paths])
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -197,15 +201,6 @@ def _answer_from_stdin(twin: Twin) -> int:
             sys.stdout.flush()
         os.write(answers, b"\n@done %d\n" % status)
     return worst
-
-
-def _leave(status: int) -> None:
-    """End at once: to take a framework's modules down costs as much as half of their import."""
-    atexit._run_exitfuncs()
-    with suppress(OSError, ValueError):  # the model's own code has closed it
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(status)
 
 
 def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
@@ -240,6 +235,8 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         path = files.log(job.stem, side, run)
         try:
             return write_log(job, path, *arguments, **options)
+        except Restart:  # it knows more now
+            return write(run, *arguments, **options)
         except Exception as error:
             if job.gradients or not _asks_for_gradients(error):
                 raise
@@ -249,6 +246,13 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     aligned = "float64" in dtypes
     if request.whole:
         write(WHOLE, "float64", None)
+        return
+    if request.fed_alike:
+        unfed = unlike(files, job.stem)
+        with reference_values(files, job.stem, (FLOAT32,), unfed) as reference:
+            write(HALF_STEP64, "float64", _load_choices(files.choices(job.stem)), reference)
+        log = files.log(job.stem, side, HALF_STEP64)
+        write_sidecar(log, replace(read_sidecar(log), unfed=unfed))
         return
     if side == "torch" and aligned:
         make_weights(job)
@@ -267,9 +271,14 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             write(name, "float64", forced, reference)
         return
     no_float64 = ""
-    for dtype in dtypes[-1:] if request.only_float32 else dtypes:
+    waiting = list(dtypes[-1:] if request.only_float32 else dtypes)
+    while waiting:
+        dtype = waiting.pop(0)
         try:
             session = write(FLOAT64 if dtype == "float64" else FLOAT32, dtype, forced)
+        except Unsuited:
+            waiting, forced = list(dtypes), None
+            continue
         except Exception as error:
             # A model may be tied to float32.  If it is only wrong, float32 fails too, and says so.
             # A full disk or memory says nothing of the model.

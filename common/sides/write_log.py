@@ -18,18 +18,19 @@ from common.logs.draws import Groups
 from common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
 from common.logs.sidecar import SCHEMA, Sidecar, read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
-from common.pair.provenance import model_sources, workbench_sha256
+from common.pair.provenance import imported_packages, model_sources, workbench_sha256
 from common.pair.tape import Tape
 from common.sides.compat import frameworks_loaded, torch_is_paddle
-from common.sides.draws import Draws
+from common.sides.draws import Draws, Dropouts
 from common.sides.lift import lifting
 from common.sides.places import short_place
-from common.sides.run import Job, Run
+from common.sides.run import Job, Run, stored
 from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SETTINGS
+from common.system.half import HALF
 from common.system.hashes import arrays_sha256
 from common.weights.layers import count_values
 from common.weights.states import load_owners
@@ -73,33 +74,43 @@ def write_log(
     half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
     log = LogWriter(path, **_kept(job, path))
     lift = lifting(dtype == "float64")
-    with log as writer, lift as lifted, watching as inexact, half.computing(dtype, request.device):
+    computing = half.computing(dtype, request.device)
+    with log as writer, lift as lifted, watching as inexact, computing as kernels:
         session = Session(
             request.seed,
             record=writer.add,
             forced=forced,
             reference=reference,
-            partly=request.free or request.feed is not None or selection.is_partial,
+            partly=request.free
+            or request.fed_alike
+            or request.feed is not None
+            or selection.is_partial,
         )
         session.probing, session.selection = probing, selection
         for case in job.cases:
-            side.set_up(dtype, request.device, request.seed + case.seed)
+            side.set_up(stored(dtype, request), request.device, request.seed + case.seed)
             session.tape = Tape(request.seed + case.seed)
-            session.draws = Draws(partial(_draws_of_reference, job, case.name or "main"))
+            name = case.name or "main"
+            session.draws = Draws(partial(_listed_by_reference, job, name, "draws"))
+            session.dropouts = Dropouts(
+                partial(_listed_by_reference, job, name, "dropouts"), job.dropouts, name
+            )
             session.begin(prefix=f"{case.name}/" if case.name else "")
             run = Run(job, case, dtype, session, writer)
-            run.progress(case.name or "main")
+            run.progress(name)
             with using(session):
                 job.function(run)
+            session.dropouts.begin()  # the last pass has ended
             inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
             batches[run.prefix] = run.batch
             states |= {run.prefix + key: values for key, values in run.start().items()}
             extra |= run.extra
-            drawn = session.draws.listed(_shortened)
-            if drawn:
-                run.notes["draws"] = drawn
+            for what in ("draws", "dropouts"):
+                drawn = getattr(session, what).listed(_shortened)
+                if drawn:
+                    run.notes[what] = drawn
             for key, value in run.notes.items():
-                notes.setdefault(key, {})[case.name or "main"] = value
+                notes.setdefault(key, {})[name] = value
     if request.cases:
         notes["cases"] = list(request.cases)
     if selection.is_partial:
@@ -109,8 +120,8 @@ def write_log(
         notes["operators"] = job.transplant.take_counts()
     if lifted:
         notes["lifted"] = {_shortened(place): calls for place, calls in lifted.items()}
-    if session.computed:
-        notes["computed"] = session.computed
+    if dtype in HALF:
+        notes |= {"computed": session.computed, "kernels": kernels, "autocast": request.autocast}
     notes["inexact"] = inexact
     sidecar = Sidecar(
         schema=SCHEMA,
@@ -141,6 +152,7 @@ def write_log(
         batches=batches,
         modules=session.modules,
         sums=writer.sums,
+        booleans=writer.booleans,
         converted=session.converted,
         places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
@@ -150,6 +162,7 @@ def write_log(
             "executable": sys.executable,
             "numpy": np.__version__,
             "platform": platform.platform(),
+            **_libraries(job),
             **{name: os.environ[name] for name in SETTINGS if name in os.environ},
         },
         command=f"{sys.executable} -m {_module_name()} {job.request_file}",
@@ -166,6 +179,13 @@ def write_log(
         sidecar = replace(sidecar, step=stem, log_sha256=writer.sha256)
         write_sidecar(small, replace(sidecar, seal=seal(sidecar)))
     return session
+
+
+def _libraries(job: Job) -> dict[str, str]:
+    """Package that the pair's files import -> its version, such as transformers'."""
+    packages = imported_packages(job.pair, job.side.NAME)
+    versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in packages}
+    return {name: version for name, version in versions.items() if isinstance(version, str)}
 
 
 def _kept(job: Job, path: Path) -> dict[str, object]:
@@ -220,10 +240,10 @@ def _shortened(place: str) -> str:
     return short_place(place, str(ROOT))
 
 
-def _draws_of_reference(job: Job, case: str) -> Groups:
-    """What the torch model drew by itself in a case, as far as its logs say; nothing for itself.
+def _listed_by_reference(job: Job, case: str, what: str) -> Groups:
+    """The torch model's `draws` or `dropouts` in a case, as its logs say; nothing for itself.
 
-    A whole training lists no draws: those of its first steps, under another stem, stand for them.
+    A whole training lists none: those of its first steps, under another stem, stand for them.
     """
     if job.side.NAME == "torch":
         return ()
@@ -231,9 +251,9 @@ def _draws_of_reference(job: Job, case: str) -> Groups:
     logs = [files.log(job.stem, "torch", run) for run in (FLOAT64, FLOAT32)]
     logs += [path for path, name in files.logs() if name.side == "torch"]
     for log in logs:
-        draws = (read_sidecar(log) or Sidecar()).draws
-        if draws:
-            return draws.get(case) or next(iter(draws.values()))
+        listed = getattr(read_sidecar(log) or Sidecar(), what)
+        if listed:
+            return listed.get(case) or next(iter(listed.values()))
     return ()
 
 

@@ -9,7 +9,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +48,9 @@ _DISTRIBUTIONS = {
     "paddle": ("paddlepaddle", "paddlepaddle-gpu"),
     "numpy": ("numpy",),
 }
+
+
+_said: dict[str, dict] = {}  # a Python's path -> what it said of itself
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,8 @@ def find_interpreter(
         raise UserError(f"{option}: this is a folder; name its Python, such as {python}/bin/python")
     if not path.exists():
         raise UserError(f"{option}: there is no such file")
-    answer = _ask(option, path, variables, folder)
+    answer = _said.get(str(path)) or _ask(option, path, variables, folder)
+    _said[str(path)] = answer
     version = tuple(int(part) for part in answer["python"].split("."))
     if version < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
@@ -122,6 +126,12 @@ def find_interpreter(
     return Interpreter(
         str(path), answer["python"], answer[side], answer["numpy"], _variables(side, answer)
     )
+
+
+def versions(python: str, packages: Sequence[str]) -> str:
+    """The versions of a Python that was asked what it has, and of packages there."""
+    said = _said.get(python, {})
+    return " ".join(said.get(name, "unknown") for name in ("python", *packages))
 
 
 def _ask(option: str, path: Path, variables: Mapping[str, str], folder: Path) -> dict:

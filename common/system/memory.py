@@ -7,7 +7,8 @@ longer than most of what is computed with them.  Values do not depend on it.
 
 import ctypes
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 # Numbers of mallopt's settings, from glibc's malloc.h, and what each is set to: no array is so
 # large that it is given back when freed, what is free at the end is not either, and the process
@@ -20,6 +21,18 @@ def keep_freed_memory() -> None:
     mallopt = _of_glibc("mallopt")
     for setting, value in _SETTINGS.items() if mallopt else ():
         mallopt(setting, value)
+
+
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """Inside, nobody looks for cycles: imports and constructors make much and drop little."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def give_back_freed_memory() -> None:

@@ -4,6 +4,7 @@ Called before any import that another Python lacks: this file imports the standa
 and Python 3.6 can read it, as it can each file that calls it.
 """
 
+import gc
 import importlib.util
 import os
 import shlex
@@ -32,6 +33,7 @@ def begin_side(framework, doc):
     """Begin a script of a side: --help without its framework, which must be there otherwise."""
     show_help(doc)
     begin("numpy", framework)
+    gc.disable()  # an import makes much and drops little; common/sides/twin.py enables it
 
 
 def what_is_missing(packages):

@@ -42,8 +42,8 @@ FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula, with Paddle
 PATHS: dict[str, tuple[str, ...]] = {}  # operator -> Paddle's names of it
 _CLIPS = ("log_softmax", "cross_entropy")
 # Their values may be exact where their gradients are not, by about this much: p_norm's adds 1e-12
-# to the norm.
-_ONLY_GRADIENT = {"avg_pool": 2.0**-24, "p_norm": 1e-12}
+# to the norm; a group norm's without a weight is another function's.
+_ONLY_GRADIENT = {"avg_pool": 2.0**-24, "p_norm": 1e-12, "group_norm": 0.0324}
 
 
 def _formula(name, *paths):
@@ -254,6 +254,15 @@ def _instance_norm(
         raise Untaken("another layout, or statistics that are kept")
     shape = [1, -1] + [1] * (x.ndim - 2)
     return _affine(_normalised(x, list(range(2, x.ndim)), eps)[0], weight, bias, shape)
+
+
+@_formula("group_norm", "nn.functional.group_norm")
+def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
+    last = data_format[-1] == "C" and x.ndim > 2
+    if last or weight is not None or not isinstance(epsilon, float):
+        raise Untaken("another layout or another order of arguments; with a weight it is exact")
+    normal = _normalised(x.reshape([x.shape[0], num_groups, -1]), [2], epsilon)[0]
+    return _affine(normal.reshape(x.shape), None, bias, [1, -1] + [1] * (x.ndim - 2))
 
 
 def _batch_norm(x, mean, variance, weight, bias, training, epsilon, data_format):

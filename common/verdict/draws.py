@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from common.logs.draws import Draw, Pass, runs_of, side_by_side
+from common.logs.dropouts import partners
 from common.logs.pickle_machine import escaped
 from common.logs.sidecar import Sidecar
 
@@ -38,6 +39,42 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]
         f"both models drew the same random numbers, {count} times in all, all from the tape: "
         f"first {_described(first)}"
     ]
+
+
+def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]:
+    """What to say of dropouts that other modules draw, and of the first that one side alone has.
+
+    The sidecars of both sides' logs, in the same order.
+    """
+    renamed: dict[str, str] = {}
+    unlike = []
+    for reference, candidate in zip(torch, paddle, strict=True):
+        for case in dict.fromkeys([*reference.dropouts, *candidate.dropouts]):
+            both = (runs_of(sidecar.dropouts.get(case, ())) for sidecar in (reference, candidate))
+            for _, ours, theirs in side_by_side(*both):
+                found = partners(ours, theirs)
+                pairs = ((ours[k], theirs[i]) for i, k in sorted(found.items()))
+                renamed |= {b.site: a.site for a, b in pairs if a.site != b.site}
+                lost = [draw for i, draw in enumerate(ours) if i not in found.values()]
+                more = [draw for i, draw in enumerate(theirs) if i not in found]
+                unlike += [f"torch has {_dropout(draw)}, which paddle has not" for draw in lost[:1]]
+                unlike += [f"paddle has {_dropout(draw)}, which torch has not" for draw in more[:1]]
+    notes = []
+    if renamed:
+        theirs, ours = next(iter(renamed.items()))
+        notes.append(
+            f"dropouts that the paddle side draws in other modules, {len(renamed)}, were given "
+            "the masks of torch's, matched by rate, shape and order of calls in the modules around "
+            f"them: first {escaped(ours)}, in paddle {escaped(theirs)}"
+        )
+    if unlike:
+        notes.append(f"the models do not have the same dropouts: {unlike[0]}")
+    return notes
+
+
+def _dropout(draw: Draw) -> str:
+    where = f" at {draw.place}" if draw.place else ""
+    return escaped(f"{draw.kind} of shape {list(draw.shape)}{where}")
 
 
 def _amounts(draws: Pass) -> Counter:

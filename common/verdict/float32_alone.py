@@ -84,7 +84,8 @@ def why_no_float64(arrays: list[np.ndarray]) -> str:
     if sides and 32 in held[2:]:
         who = " and ".join(f"{name}'s" for name in sides)
         return (
-            f"{who} float64 run holds float32 values here: the model casts, and that was not lifted"
+            f"{who} float64 run holds float32 values here: weights that are looked up or handed "
+            "on, or a cast of the model's that was not lifted"
         )
     return ""
 

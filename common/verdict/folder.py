@@ -8,6 +8,7 @@ from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.system.frameworks import SIDES
 from common.verdict.judge import Judgement, judge_logs
+from common.verdict.progress import Progress
 from common.verdict.replay import Seen, Watch
 from common.verdict.rule import judge_tensor
 
@@ -21,11 +22,14 @@ def judge_folder(
     strict: bool = False,
     allow_nan: bool = False,
     seen: dict[str, list[Seen]] | None = None,
+    progress: dict[str, Progress] | None = None,
+    until_asked: bool = False,
 ) -> dict[str, Judgement]:
     """Stem -> the verdicts of its logs; the torch and paddle float32 logs of each must be there.
 
-    until_off, strict, allow_nan  as for judge_logs
-    seen   takes what each row of a stem depended on, for a bundle
+    until_off, until_asked, strict, allow_nan  as for judge_logs
+    seen      takes what each row of a stem depended on, for a bundle
+    progress  stem -> what was settled when fewer of its logs were there; without `seen` alone
     Raises LogError for a file that is no log.
     """
     judgements = {}
@@ -39,6 +43,8 @@ def judge_folder(
             strict=strict,
             allow_nan=allow_nan,
             observer=watching,
+            until_asked=until_asked,
+            progress=None if progress is None else progress.setdefault(stem, Progress()),
         )
         if seen is not None:
             seen[stem] = watching.seen

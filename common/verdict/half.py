@@ -42,7 +42,8 @@ _ALIKE = {
     "radd": "add", "subtract": "sub", "rsub": "sub",
     "elementwise_pow": "pow", "rpow": "pow", "square": "pow",
     "bmm": "matmul", "mm": "matmul", "rmatmul": "matmul",
-    "log_softmax": "softmax", "reduce_sum": "sum", "reduce_mean": "mean",
+    "reduce_sum": "sum", "reduce_mean": "mean", "swish": "silu",
+    "cross_entropy_with_softmax": "cross_entropy", "softmax_with_cross_entropy": "cross_entropy",
 }  # fmt: skip
 # These move values, compare or choose them, and round nothing.
 _MOVING = frozenset(
@@ -57,11 +58,23 @@ _MOVING = frozenset(
 )
 
 
-# What models compute in float32 where all else is in half precision.
-_LIFTED = frozenset(
-    "softmax exp log logsumexp sum mean var std pow rsqrt sqrt norm layer_norm rms_norm batch_norm "
-    "group_norm cumsum prod cos sin sigmoid cross_entropy nll_loss".split()
-)
+_Calls = dict[str, dict[str, int]]  # operator -> type of float -> calls
+
+_OF_NORM = (("mean", "var", "sum", "rsqrt", "sqrt"), ("pow", "mul", "div", "sub"))
+# An operator -> one of what it is written out in, and what else may be.  Kernels compute in
+# float32 inside, whatever they are given.
+_PARTS = {
+    "softmax": (("exp",), ("sum", "div", "sub")),
+    "log_softmax": (("exp", "log", "logsumexp", "softmax"), ("sum", "sub")),
+    "cross_entropy": (("exp", "log", "logsumexp", "softmax", "log_softmax"), ("sum", "mean")),
+    "logsumexp": (("exp", "log"), ("sum",)),
+    "layer_norm": _OF_NORM, "rms_norm": _OF_NORM, "group_norm": _OF_NORM,
+    "batch_norm": _OF_NORM, "instance_norm": _OF_NORM, "normalize": _OF_NORM,
+    "gelu": (("erf", "tanh", "pow"), ("mul", "add", "div")),
+    "silu": (("sigmoid", "exp"), ("mul",)),
+    "sigmoid": (("exp",), ("add", "div")),
+    "hardswish": (("relu6", "hardsigmoid", "clip"), ("mul", "div", "add")),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,16 +86,48 @@ class _Errors:
     along: float  # of the part that goes each vector's own way, as a part of the vector
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Both sides' errors of one tensor, each fed what torch had in half precision."""
+
+    reference: _Errors
+    candidate: _Errors
+    allowed: _Errors
+    scale: float  # of the tensor
+    finite: bool  # the candidate has no infinity or NaN where the reference has none
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The candidate's error as a part of what it may be, measured in each way."""
+        return {
+            name: getattr(self.candidate, name) / getattr(self.allowed, name)
+            for name in ("rms", "max", "along")
+            if getattr(self.candidate, name) > 0.0
+        }
+
+    @property
+    def decides(self) -> str:
+        """The measure that uses most of what is allowed; empty where there is no error."""
+        return max(self.shares, key=self.shares.get, default="")
+
+    @property
+    def share(self) -> float:
+        """How much of what is allowed it uses."""
+        return max(self.shares.values(), default=0.0) if self.finite else np.inf
+
+    @property
+    def ratio(self) -> float | None:
+        """The candidate's error over the reference's; None where that has none."""
+        return self.candidate.rms / self.reference.rms if self.reference.rms else None
+
+
 class Half:
     """Judges a run's rows in half precision, once their functions have been judged."""
 
     def __init__(self, logs: Logs):
         self._logs = logs
         self.dtype = logs.sidecars["ref32"].dtype
-        self._widths = [
-            {module: _widths(said) for module, said in logs.sidecars[name].computed.items()}
-            for name in ("ref32", "cand32")
-        ]
+        self._computed = [logs.sidecars[name].computed for name in ("ref32", "cand32")]
         modules = logs.sidecars["ref32"].modules
         self._modules = {case: _within(modules, case) for case in (*logs.cases, "")}
 
@@ -93,19 +138,33 @@ class Half:
 
     def judge(self, rows: Sequence[Row], keys: Sequence[Key]) -> list[str]:
         """Make PRECISION the rows of which the candidate's error is larger; what is to be said."""
-        better, worse = [], []
+        better, worse, harmless = [], [], {}
         for row, key in zip(rows, keys, strict=True):
             if row.verdict not in _PASSING:
                 continue
             ratio = self._judge(row, key)
             if row.verdict == "PRECISION":
                 worse.append(row)
-            elif ratio is not None and ratio * tolerance("half_caused") < 1.0:
+                continue
+            if ratio is not None and not key.is_gradient:
+                harmless |= {line: printable(row.key) for line in self.narrower(key)}
+            if ratio is not None and ratio * tolerance("half_caused") < 1.0:
                 better.append(row)
         notes = [
             f"{self.dtype}: each module's error on torch's values is measured against its own "
             f"float64 run; {len(worse)} of {len(rows)} values have a larger one than torch's"
         ]
+        if harmless and not worse:
+            line, place = next(iter(harmless.items()))
+            notes.append(f"no larger error for it, but at {place} {line}")
+        said = [self._logs.sidecars[name] for name in ("ref32", "cand32")]
+        if any(sidecar.kernels for sidecar in said):
+            notes.append(f"{self.dtype} by {', and by '.join(s.kernels or '?' for s in said)}")
+        if said[0].autocast:
+            notes.append(
+                "weights in float32, and each framework's own mixed precision: what it computes in "
+                "which type is in both logs' sidecars, under `computed`"
+            )
         if better:
             notes.append(
                 f"Paddle's {self.dtype} is more exact than torch's in {len(better)} values, such "
@@ -115,6 +174,31 @@ class Half:
 
     def _judge(self, row: Row, key: Key) -> float | None:
         """Judge one row; the candidate's error over the reference's, None where there is none."""
+        narrower = self.narrower(key)
+        found = self.measure(key, bool(narrower), row.inside)
+        if found is None:
+            return None
+        if found.finite and found.scale < tolerance("noise_only") * found.reference.rms:
+            return None  # zero in exact arithmetic: rounding is all that it holds
+        if found.share > 1.0:
+            row.verdict, row.origin, row.inside = "PRECISION", True, False
+            row.measure, row.note = BY_ITSELF, "; ".join(narrower)
+            if found.share == np.inf:
+                row.note = f"Paddle's {self.dtype} has infinities or NaN where torch's has none"
+            else:
+                name = found.decides
+                row.measure += f", {'along its vectors' if name == 'along' else name}"
+                row.noise_ref = getattr(found.reference, name)
+                row.noise_cand = getattr(found.candidate, name)
+                row.allowed, row.scale = getattr(found.allowed, name), found.scale
+        return found.ratio
+
+    def measure(self, key: Key, caused: bool, inside: bool) -> Measured | None:
+        """Both sides' errors of a tensor by itself; None where there is nothing to measure.
+
+        caused   whether the candidate is seen computing on narrower types there
+        inside   whether it is inside the model: see `_allowed`
+        """
         arrays = [self._logs.get(name, key) for name in _RUNS]
         if any(a is None or a.dtype.kind != "f" for a in arrays) or not arrays[0].size:
             return None
@@ -123,32 +207,15 @@ class Half:
         ref, exact, cand, cand_exact = (a.astype(np.float64) for a in arrays)
         with np.errstate(all="ignore"):
             kept = np.isfinite(ref) & np.isfinite(exact) & np.isfinite(cand_exact)
-            if not np.isfinite(cand[kept]).all():
-                row.verdict, row.measure, row.origin = "PRECISION", BY_ITSELF, True
-                row.inside = False
-                row.note = f"Paddle's {self.dtype} has infinities or NaN where torch's has none"
-                return np.inf
+            finite = np.isfinite(cand[kept]).all()
             own = np.where(kept, ref - exact, 0.0)
-            other = np.where(kept, cand - cand_exact, 0.0)
+            other = np.where(kept & np.isfinite(cand), cand - cand_exact, 0.0)
             exact = np.where(kept, exact, 0.0)
-        narrower = self.narrower(key)
-        measured, allowed = _errors(other, exact), self._allowed(row, own, exact, bool(narrower))
-        reference = _errors(own, exact)
-        over = {
-            name: getattr(measured, name) / getattr(allowed, name)
-            for name in ("rms", "max", "along")
-            if getattr(measured, name) > 0.0
-        }
-        name = max(over, key=over.get, default="")
-        if name and over[name] > 1.0:
-            row.verdict, row.origin, row.inside = "PRECISION", True, False
-            row.measure = f"{BY_ITSELF}, {'along its vectors' if name == 'along' else name}"
-            row.noise_ref, row.noise_cand = getattr(reference, name), getattr(measured, name)
-            row.allowed, row.scale = getattr(allowed, name), rms(exact)
-            row.note = "; ".join(narrower)
-        return measured.rms / reference.rms if reference.rms else None
+        reference, candidate = _errors(own, exact), _errors(other, exact)
+        allowed = self._allowed(own, exact, caused, inside)
+        return Measured(reference, candidate, allowed, rms(exact), bool(finite))
 
-    def _allowed(self, row: Row, own: np.ndarray, exact: np.ndarray, caused: bool) -> _Errors:
+    def _allowed(self, own: np.ndarray, exact: np.ndarray, caused: bool, inside: bool) -> _Errors:
         """How large the candidate's error may be, from the reference's.
 
         A value inside may be rounded once where the reference does not round it.
@@ -159,18 +226,19 @@ class Half:
         along = _along(own, exact)
         vectors = 1.0 + tolerance("half_spread") / np.sqrt(_effective(along))
         factor = tolerance("half_caused" if caused else "half")
-        least = SMALLEST[self.dtype]
-        rounds = reference.rms > tolerance("half_exact") * epsilon * rms(exact)
-        once = 0.0 if rounds or not row.inside else epsilon / 2
-        length = exact.shape[-1] if exact.ndim else 1
+        # What float32 makes of it, where neither side rounds to half precision.
+        none = tolerance("half_exact") * epsilon
+        rounds = reference.rms > none * rms(exact)
+        once = 0.0 if rounds or not inside else epsilon / 2
+        root = np.sqrt(exact.shape[-1]) if exact.ndim else 1.0
         # What single roundings make of it, each by itself; of one vector it is small by chance.
-        size = rms(exact)
-        chance = reference.rms / size / np.sqrt(length) if size else 0.0
+        size, most, least = rms(exact), np.abs(exact).max(), SMALLEST[self.dtype]
+        chance = reference.rms / size / root if size else 0.0
         chance *= 1.0 + 2.0 * tolerance("half_spread") / np.sqrt(along.size)
         return _Errors(
-            max(factor * values * reference.rms, once * size, least),
-            max(2.0 * factor * values * reference.max, 2.0 * once * np.abs(exact).max(), least),
-            max(factor * vectors * reference.along, factor * chance, 2 * once / np.sqrt(length)),
+            max(factor * values * reference.rms, once * size, least, none * size),
+            max(2.0 * factor * values * reference.max, 2.0 * once * most, least, none * most),
+            max(factor * vectors * reference.along, factor * chance, 2 * once / root, none),
         )
 
     def narrower(self, key: Key) -> list[str]:
@@ -184,48 +252,63 @@ class Half:
             name = key.module(modules)
         if name is None:
             return []
-        ref, cand = (side.get(f"{key.case}{name}", {}) for side in self._widths)
-        found = [
-            f"{operator} is on {cand[operator]} in Paddle, on {ref[operator]} in torch"
-            for operator in cand
-            if operator in ref and _is_narrower(cand[operator], ref[operator])
-        ]
-        # A softmax on one side may be an exponential and a sum on the other.
-        lifted = {o: kind for o, kind in ref.items() if o in _LIFTED and kind not in HALF}
-        on_half = [o for o, kind in cand.items() if o in _LIFTED and kind in HALF]
-        if lifted and on_half and not any(o in _LIFTED and k not in HALF for o, k in cand.items()):
-            operator, kind = next(iter(lifted.items()))
-            found = found or [
-                f"{operator} is on {kind} in torch; Paddle has {' and '.join(on_half)} on "
-                f"{cand[on_half[0]]} there"
-            ]
-        return found
+        said = (side.get(f"{key.case}{name}", {}) for side in self._computed)
+        ref, cand = (_calls(each, key.is_gradient) for each in said)
+        return [*_written_out(ref, cand), *_narrowed(ref, cand)]
 
 
 def _within(modules: Mapping[str, int], case: str) -> frozenset[str]:
     return frozenset(name[len(case) :] for name in modules if name.startswith(case))
 
 
-def _widths(computed: Mapping[str, int]) -> dict[str, str]:
-    """Operator -> the narrowest type of float that it was given in a module, where it computes.
+def _calls(computed: Mapping[str, int], widest: bool) -> _Calls:
+    """Operator -> type of float -> calls of it in a module, of operators that compute.
 
-    One narrow operand is enough: it was rounded to be that.
+    Of several types the narrowest counts: an operand may have been rounded to be that.  Not for a
+    gradient: the operator was computed on the widest, and in the forward pass shows what it rounds.
     """
-    found: dict[str, str] = {}
-    for said in computed:
+    found: _Calls = {}
+    for said, count in computed.items():
         operator, *types = said.split(" ")
         operator = _ALIKE.get(operator, operator)
         types = [kind for kind in types if kind in _TYPES]
         if operator in _MOVING or not types:
             continue
-        narrowest = max(types, key=_TYPES.index)
-        if operator not in found or _is_narrower(narrowest, found[operator]):
-            found[operator] = narrowest
+        calls = found.setdefault(operator, {})
+        counts = (min if widest else max)(types, key=_TYPES.index)
+        calls[counts] = calls.get(counts, 0) + count
     return found
 
 
-def _is_narrower(one: str, other: str) -> bool:
-    return one != other and _TYPES.index(one) > _TYPES.index(other)
+def _more(one: _Calls, other: _Calls, operator: str) -> list[str]:
+    """The types on which one side calls an operator more often than the other, wide ones first."""
+    calls, fewer = one.get(operator, {}), other.get(operator, {})
+    return [kind for kind in _TYPES if calls.get(kind, 0) > fewer.get(kind, 0)]
+
+
+def _narrowed(ref: _Calls, cand: _Calls) -> list[str]:
+    """Operators that the candidate calls less often on a wide type, and more often on a narrow."""
+    found = []
+    for operator in cand:
+        less, more = _more(ref, cand, operator), _more(cand, ref, operator)
+        if less and more and _TYPES.index(more[-1]) > _TYPES.index(less[0]):
+            found.append(f"{operator} is on {more[-1]} in Paddle, on {less[0]} in torch")
+    return found
+
+
+def _written_out(ref: _Calls, cand: _Calls) -> list[str]:
+    """Operators of the reference that the candidate has in parts, each of which rounds."""
+    found = []
+    for operator, (needed, further) in _PARTS.items():
+        less = _more(ref, cand, operator)
+        parts = [part for part in (*needed, *further) if _more(cand, ref, part)]
+        on_half = [kind for part in parts for kind in _more(cand, ref, part) if kind in HALF]
+        if less and on_half and (set(needed) & set(parts)):
+            kind = "one operator" if less[0] in HALF else f"on {less[0]}"
+            found.append(
+                f"{operator} is {kind} in torch; Paddle has {' and '.join(parts)} on {on_half[0]}"
+            )
+    return found
 
 
 def _along(error: np.ndarray, exact: np.ndarray) -> np.ndarray:

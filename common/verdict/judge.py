@@ -41,6 +41,7 @@ from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
 from common.verdict.operators import EXCUSE, Evidence, constant_allowed, made_exact, of_class
 from common.verdict.origins import Streams, parent_code
+from common.verdict.progress import Progress
 from common.verdict.row import AGREEING, FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
 from common.verdict.rule import judge_tensor
 from common.verdict.tolerances import tolerance
@@ -121,9 +122,11 @@ def judge_logs(
     step: object = "",
     model: str = "",
     until_off: bool = False,
+    until_asked: bool = False,
     strict: bool = False,
     allow_nan: bool = False,
     observer: Observer | None = None,
+    progress: Progress | None = None,
 ) -> Judgement:
     """Judge a candidate's logs (paddle) against a reference's (torch).
 
@@ -139,9 +142,11 @@ def judge_logs(
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
     until_off      end with the first row that shows that single-step logs will be wanted: it is not
                    HARMLESS, and decides
+    until_asked    end with the first row that a run with exact operators would show more of
     strict         what is inside a model decides too, as in the workbench's own pairs always
     allow_nan      NaN at the same places in all runs are meant: only the other values are compared
     observer       is told each row as it was judged, and what that needed of the rows before it
+    progress       of these logs, files all: what was settled when fewer of them were there
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
@@ -164,10 +169,20 @@ def judge_logs(
         judgement.notes += notes
         keys = [key for key in keys if key not in passed_over]
         strict = strict or logs.sidecars["ref32"].built_in
-        judge = JudgeOfRows(logs, strict, allow_nan, batch)
-        for key in keys:
-            known = judge.known(key) if observer else {}
+        if progress is not None:
+            summed = {str(key) for key in keys if logs.of_sums(key)}
+            judgement.rows, before = progress.begin(sources, keys, summed)
+        judge = JudgeOfRows(logs, strict, allow_nan, batch, progress and progress.scales)
+        if judgement.rows and before is not None:
+            judge.restore(keys[len(judgement.rows)], before)
+        elif judgement.rows:
+            judge.evidence.asked = progress.asked
+        for key in keys[len(judgement.rows) :]:
+            seeks = progress is not None and progress.seeks_first
+            known = judge.known(key) if observer or seeks else {}
             row = judge.row(key)
+            if seeks and judge.case_of(key).off:
+                progress.first_off(len(judgement.rows), known)
             if observer:
                 observer(key, known, copy(row))
             row.step, row.model = step, model
@@ -175,7 +190,11 @@ def judge_logs(
             judgement.rows.append(row)
             if until_off and not _is_harmless(row) and not (row.inside and not strict):
                 break
+            if until_asked and judge.evidence.asked:
+                break
         judgement.asks_exact = judge.evidence.asked
+        if progress is not None:
+            progress.end(judgement.rows, len(judgement.rows) == len(keys), judge)
         inside = Inside(logs, keys[: len(judgement.rows)])
         if not strict:
             judgement.notes += inside.settle(judgement.rows)
@@ -271,6 +290,11 @@ class JudgeOfRows:
 
     def row_from(self, key: Key, known: Mapping[str, object]) -> Row:
         """The row of a key by itself, from what `known` gave; forgets all other rows."""
+        self.restore(key, known)
+        return self.row(key)
+
+    def restore(self, key: Key, known: Mapping[str, object]) -> None:
+        """Know before the row of a key what `known` gave, and nothing else."""
         self._cases.clear()
         self.streams = Streams()
         case = self.case_of(key)
@@ -285,7 +309,6 @@ class JudgeOfRows:
             getattr(case, name).restore(known[name])
         for text in known["streams"]:
             self.came_around(Key.parse(text, self.logs.cases))
-        return self.row(key)
 
     def row(self, key: Key) -> Row:
         """The next row, with its cause where one is known."""
@@ -495,8 +518,10 @@ class JudgeOfRows:
 
         The local row's float32 noise is the reference's own: there is no float32 local run.
         """
+        if "local64" not in self.logs:
+            return row
         ref32, ref64, local64 = (self.logs.get(n, key) for n in ("ref32", "ref64", "local64"))
-        if local64 is None and "local64" in self.logs and key.is_step:
+        if local64 is None and key.is_step:
             return self.unfed_step(key, row)
         if local64 is None or ref64 is None or row.verdict == "PRECISION":
             return row  # PRECISION: the gap is rounding's although something above is off

@@ -59,6 +59,7 @@ class Logs:
         self._sums: dict[str, dict[str, tuple[int, ...]]] = {}
         for name in self._logs:
             self._note_sums(name)
+        self._booleans = {n: frozenset(told.booleans) for n, told in self.sidecars.items()}
         selected = self.sidecars["ref32"].selected.get("keys")
         for name in ("ref64", "cand64") if selected else ():
             if name in self._logs:
@@ -100,6 +101,8 @@ class Logs:
             return None
         if key in self._sums and name not in self._sums[key] and can_be_summed(log[key]):
             return summed(log[key])
+        if key in self._booleans.get(name, ()):
+            return log[key].astype(np.int64)  # as in other logs
         return log[key]
 
     def of_sums(self, key: object) -> bool:
@@ -111,11 +114,13 @@ class Logs:
         log, key = self._logs.get(name), str(key)
         if log is None or key not in log:
             return None
-        return self._sums.get(key, {}).get(name) or np.shape(log[key])
+        shape = self._sums.get(key, {}).get(name)
+        return shape or (log.shape(key) if hasattr(log, "shape") else np.shape(log[key]))
 
     def classes_of(self, key: object) -> list[str]:
         """The class of what a key belongs to, on either side; empty texts where none is known."""
-        return [self.sidecars[name].classes.get(str(key), "") for name in _FLOAT32]
+        key = str(key)
+        return [self.sidecars[name].classes.get(key, "") for name in _FLOAT32]
 
     def keys(self) -> list[str]:
         """The reference's keys in their order; those of the candidate alone where it made them."""

@@ -65,8 +65,14 @@ def of_class(name: str) -> Operator | None:
 
     A model's own class (`own GATConv`) is never one.
     """
-    lines = (line for line in table().values() if line.excuses and name in line.classes)
-    return next(lines, None) if name else None
+    return _of_classes().get(name) if name else None
+
+
+@lru_cache(maxsize=1)
+def _of_classes() -> dict[str, Operator]:
+    """Class -> the first operator that excuses and is its."""
+    lines = [line for line in table().values() if line.excuses]
+    return {name: line for line in reversed(lines) for name in line.classes}
 
 
 def constant_allowed(operator: Operator | None, key: Key, ref64: Callable) -> float:
@@ -129,16 +135,16 @@ class Evidence:
             return False, ""
         causes = self.nearest(key, found)
         if exact.verdict in AGREEING:
-            return True, f"{told(causes)}; computed exactly, nothing is left of it"
+            excused = all(table()[name].excuses for name in causes)
+            return excused, f"{told(causes)}; computed exactly, nothing is left of it"
         if exact.gap is None or exact.gap > LEFT * row.gap:
             return False, ""  # they have no part in it that is worth a word
         return False, f"{told(causes)}; computed exactly, {exact.gap:.1e} is left, the port's own"
 
     def of_case(self, key: Key) -> dict[str, dict[str, float]]:
         """Module, without the case's prefix -> its inexact operators, those of the table."""
-        excusing = {name for name, line in table().items() if line.excuses}
         found = {
-            site[len(key.case) :]: {n: off for n, off in operators.items() if n in excusing}
+            site[len(key.case) :]: {n: off for n, off in operators.items() if n in table()}
             for site, operators in self.found.items()
             if site.startswith(key.case)
         }

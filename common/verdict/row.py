@@ -1,5 +1,6 @@
 """A row of the table: one tensor's verdict and the numbers that it was read from."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -67,7 +68,7 @@ class Row:
         """Plain values for JSON; what is undefined is None."""
         values = {name: getattr(self, name) for name in self.__slots__}
         for name, value in values.items():
-            if isinstance(value, float) and not np.isfinite(value):
+            if isinstance(value, float) and not math.isfinite(value):
                 values[name] = None
             elif isinstance(value, tuple):
                 values[name] = list(value)

@@ -437,7 +437,8 @@ class Informer(nn.Layer):
                 f"informer: index_samples has {len(index_samples)} arrays; allowed: one for each "
                 f"ProbSparse attention, of which there are {len(layers)}."
             )
-        for layer, index in zip(layers, index_samples, strict=True):
+        for i, layer in enumerate(layers):  # not zip(strict=True), which paddle.jit refuses
+            index = index_samples[i]
             layer.given = [tensor(index) if isinstance(index, np.ndarray) else index]
 
     def forward(

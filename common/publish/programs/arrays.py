@@ -6,6 +6,8 @@ import inspect
 import numpy as np
 import paddle
 
+from .nested import nested
+
 # Of the largest value of an output: another order of operations rounds otherwise.
 ALLOWED = 1e-5
 
@@ -41,7 +43,13 @@ def tensor(values):
 def taken(model, inputs):
     """Those of the inputs that the model's forward names: labels are the loss's alone."""
     accepted = inspect.signature(model.forward).parameters
-    return {name: values for name, values in inputs.items() if name in accepted}
+    return {name: values for name, values in inputs.items() if name.split("/")[0] in accepted}
+
+
+@paddle.jit.not_to_static  # as `flat`
+def arguments(tensors):
+    """The arguments of a forward: 'parts/0' and 'parts/1' are the two of a list called parts."""
+    return nested(tensors)
 
 
 def compared(values, wanted):

@@ -30,7 +30,8 @@ class Inference(paddle.nn.Layer):
     def forward(self, inputs):
         """Tensors in the order of `names` -> the outputs in their order"""
         begin(SETTINGS["seed"])
-        outputs = self.model(**{name: inputs[i] for i, name in enumerate(self.names)})
+        named = {name: inputs[i] for i, name in enumerate(self.names)}
+        outputs = self.model(**arrays.arguments(named))
         return list(arrays.flat(outputs).values())
 
 
@@ -56,7 +57,7 @@ def main():
     example = arrays.tensors(arrays.taken(model, arrays.samples(FOLDER)))
     begin(SETTINGS["seed"])
     with paddle.no_grad():
-        names = list(arrays.flat(model(**example)))
+        names = list(arrays.flat(model(**arrays.arguments(example))))
     program = paddle.jit.to_static(
         Inference(model, list(example)), input_spec=[specs(example, given.fixed)], full_graph=True
     )

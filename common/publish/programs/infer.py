@@ -50,7 +50,8 @@ def checked(model, batch, told, program):
     batch = arrays.tensors(batch)
     begin(SETTINGS["seed"])
     with paddle.no_grad():
-        wanted = {name: v.numpy() for name, v in arrays.flat(model(**batch)).items()}
+        outputs = model(**arrays.arguments(batch))
+    wanted = {name: v.numpy() for name, v in arrays.flat(outputs).items()}
     inputs, passed = [batch[name].numpy() for name in told["inputs"]], True
     for engine, run in (("paddle.jit.load", by_jit), ("paddle.inference", by_inference)):
         outputs = dict(zip(told["outputs"], run(program / "model", told, inputs), strict=True))

@@ -3,7 +3,8 @@
     python predict.py                                      the example, example/inputs.npz
     python predict.py --input my.npz --output outputs.npz  other inputs, all outputs into a file
 
-An input file is an .npz with the arrays that forward takes, under their names.
+An input file is an .npz with the arrays that forward takes, under their names;
+parts/0 and parts/1 are the two of a list called parts.
 Without --input the outputs are held against example/outputs.npz.
 Exit status: 0 done, 1 the example's outputs differ by more than rounding, 2 with a sentence.
 """
@@ -70,7 +71,7 @@ def predict(path, weights=WEIGHTS, seed=0, device="cpu"):
         raise ValueError(f"{path}: it holds none of the arrays that the model takes")
     begin(seed)
     with paddle.no_grad():
-        outputs = model(**arrays.tensors(inputs))
+        outputs = model(**arrays.arguments(arrays.tensors(inputs)))
     return {name: values.numpy() for name, values in arrays.flat(outputs).items()}
 
 

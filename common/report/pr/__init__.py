@@ -1,0 +1,1 @@
+"""The report for a pull request: one Markdown file from results alone."""

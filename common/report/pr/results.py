@@ -1,0 +1,298 @@
+"""The results that a report for a pull request is made of: found, and trusted or refused.
+
+A report is of one model, one state of its code and of the workbench, one set of versions and, for
+the same cases, the same weights; whatever contradicts that is refused in one sentence.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.pair.pairs import load_pairs
+from common.pair.provenance import changed_sources, workbench_sha256
+from common.system.archive import Archive
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.frameworks import SETTINGS, SIDES
+from common.system.hashes import file_sha256
+from common.system.json_file import load_json, load_sealed
+
+# Where common.certificate leaves its own, wherever the checks wrote to.
+CERTIFICATES = ROOT / "step1_forward" / "log" / "certificate"
+RECORD, BUNDLE = "result.json", "bundle.zip"
+# Other commands' results -> what each may have.
+PLAIN = ("generation.json", "agreement.json", "trainers.json", "certificate.json")
+_OF_A_HOST = ("executable", "platform", *SETTINGS)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A result folder that is whole: what its check has found, and who made its logs."""
+
+    path: Path
+    said: dict  # result.json
+    sides: dict[str, Sidecar]  # of the first judged logs
+
+    @property
+    def step(self) -> int:
+        """The number of the step."""
+        return self.said["step"]
+
+    @property
+    def other(self) -> str:
+        """Of a further check in a step's folder; empty for the step itself."""
+        return self.said["other"]
+
+    @property
+    def dtype(self) -> str:
+        """The precision that was judged."""
+        return self.sides["torch"].dtype or "float32"
+
+    @property
+    def seed(self) -> int:
+        """--seed."""
+        return self.sides["torch"].seed or 0
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """Prefixes of the cases' keys."""
+        return tuple(self.sides["torch"].batches)
+
+    @property
+    def red(self) -> bool:
+        """True for a result that is not aligned."""
+        return self.said["exit_code"] != 0
+
+
+@dataclass
+class Found:
+    """All results of one model."""
+
+    model: str
+    pair: str  # what --model takes
+    runs: list[Run] = field(default_factory=list)
+    plain: dict[str, list[tuple[Path, dict]]] = field(default_factory=dict)  # name -> found
+    notes: list[str] = field(default_factory=list)
+    unjudged: list[str] = field(default_factory=list)  # folders of logs without result.json
+    bundles: list[dict] = field(default_factory=list)  # path, root, how many of the runs it holds
+
+    def of(self, step: int, half: bool | None = False, other: str = "") -> list[Run]:
+        """The runs of a step; half: in half precision, or not, None: either."""
+        return [
+            run
+            for run in self.runs
+            if (run.step, run.other) == (step, other)
+            and (half is None or (run.dtype not in ("float32", "float64")) == half)
+        ]
+
+
+def find(folders: Sequence[Path], model: str | None) -> Found:
+    """The results below these folders (the steps' own where none are given), of one model.
+
+    model   its name, or its folder; None: there must be one alone
+    """
+    wanted = Path(model).name if model else None
+    runs = [_run(path) for path in _files(folders, RECORD)]
+    plain = {name: [(p, load_json(p)) for p in _files(folders, name)] for name in PLAIN}
+    kept = CERTIFICATES / (wanted or (runs[0].said["model"] if runs else "")) / "certificate.json"
+    if folders and not plain["certificate.json"] and kept.is_file():
+        plain["certificate.json"] = [(kept, load_json(kept))]
+    for name in PLAIN:
+        for path, said in plain[name]:
+            if not isinstance(said.get("model"), str):
+                raise UserError(f"{path}: refused: it does not say of which model it is")
+    names = [run.said["model"] for run in runs]
+    names += [said["model"] for found in plain.values() for _, said in found]
+    known = sorted(set(names))
+    where = ", ".join(map(str, folders)) or "step*/log"
+    if not known:
+        raise UserError(
+            f"{where}: there is no {RECORD}: run a check first; of logs of an earlier version, "
+            "--compare-only of their check writes it"
+        )
+    if wanted is None and len(known) > 1:
+        raise UserError(
+            f"{where}: results of {len(known)} models ({', '.join(known)}), and a report is of "
+            "one: name it with --model, or give the folders of its results"
+        )
+    wanted = wanted or known[0]
+    if wanted not in known:
+        raise UserError(f"{where}: no result of {wanted}; there are results of {', '.join(known)}")
+    runs = [run for run in runs if run.said["model"] == wanted]
+    runs.sort(key=lambda run: (run.step, run.other, run.dtype != "float32", run.dtype, run.seed))
+    seen: dict[str, Run] = {}
+    for run in runs:
+        other = seen.setdefault(str((run.step, run.other, run.dtype, run.said["asked"])), run)
+        if other is not run:
+            raise UserError(
+                f"{other.path} and {run.path} are two results of the same run: name the folder of "
+                "one of them"
+            )
+    plain = {n: [(p, s) for p, s in found if s["model"] == wanted] for n, found in plain.items()}
+    others = [said.get("pair") for told in plain.values() for _, said in told]
+    pair = runs[0].said["pair"] if runs else next(filter(None, others), model or wanted)
+    found = Found(wanted, pair, runs, plain)
+    logs = {path.parent for path in _files(folders, "*_torch.npy")}
+    found.unjudged = sorted(
+        str(folder) for folder in logs if folder.name == wanted and not (folder / RECORD).is_file()
+    )
+    _refuse_changed(found)
+    for path in (
+        _files(folders or [ROOT / "log"], BUNDLE) if folders or (ROOT / "log").is_dir() else ()
+    ):
+        found.bundles += _bundle(path, runs)
+    return found
+
+
+def _bundle(path: Path, runs: Sequence[Run]) -> list[dict]:
+    """What a bundle says of these runs: of how many it has the very sidecars; nothing of others."""
+    try:
+        with Archive(path) as archive:
+            manifest, root = archive.manifest()
+    except UserError:
+        return []
+    held = {about["sha256"] for about in manifest["files"].values()}
+    inside = sum(
+        all(run.said["files"].get(f"{stem}_{side}.json") in held for side in SIDES)
+        for run in runs
+        for stem in run.said["judged"][:1]
+    )
+    told = {"path": str(path), "root": root, "inside": inside, "count": len(runs)}
+    return [told] if inside else []
+
+
+def _files(folders: Sequence[Path], name: str) -> list[Path]:
+    """Files of that name below the folders, each once, none of what is being written."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder}: there is no such folder of results")
+    below = folders or sorted(ROOT.glob("step*/log"))
+    paths = {p.resolve(): p for folder in below for p in sorted(folder.rglob(name))}
+    return [p for p in paths.values() if not any(part.startswith(".work-") for part in p.parts)]
+
+
+def _run(path: Path) -> Run:
+    """A result folder, read; raises UserError for one whose parts do not belong together."""
+    said, folder = load_sealed(path), path.parent
+    missing = {"step", "other", "model", "pair", "judged", "files", "facts", "rows"} - set(said)
+    if missing:
+        raise UserError(f"{path}: refused: it has no {', '.join(sorted(missing))}")
+    for name, expected in said["files"].items():
+        file = folder / name
+        if not file.is_file():
+            raise UserError(f"{file} is gone, of which {path.name} tells: run the check again")
+        if file_sha256(file) != expected:
+            raise UserError(
+                f"{file} is not the file that {path.name} tells of: it was changed, or put in from "
+                "another result; run the check again"
+            )
+    sides = {s: read_sidecar(folder / f"{said['judged'][0]}_{s}.npy") or Sidecar() for s in SIDES}
+    for side, sidecar in sides.items():
+        if sidecar.model != said["model"]:
+            raise UserError(f"{folder}: its {side} log is of {sidecar.model}, not {said['model']}")
+    return Run(folder, said, sides)
+
+
+# ---- what may not have changed between the steps -------------------------------------------------
+
+
+def _refuse_changed(found: Found) -> None:
+    """Raise UserError where code, versions or weights are not the same in all results."""
+    for side in SIDES:
+        told = [(run, run.sides[side]) for run in found.runs]
+        files = {name for _, sidecar in told for name in sidecar.sources}
+        for name in sorted(files):
+            _same(
+                f"{name} of the pair is another file",
+                ((run, one.sources.get(name)) for run, one in told),
+            )
+        _same(
+            f"the {side} side's framework is another",
+            ((run, f"{one.framework} {one.framework_version}") for run, one in told),
+        )
+        names = {name for _, sidecar in told for name in sidecar.environment}
+        for name in sorted(names - set(_OF_A_HOST)):
+            _same(
+                f"{name} of the {side} side is another version",
+                ((run, one.environment.get(name)) for run, one in told),
+            )
+        for step in {(run.step, run.other) for run, _ in told}:
+            _same(
+                "the workbench's own files are others",
+                ((r, one.workbench_sha256) for r, one in told if (r.step, r.other) == step),
+            )
+    groups: dict[tuple, list] = {}
+    for run in found.runs:
+        one = run.sides["torch"]
+        made = (one.preset, one.seed, one.weights, one.train, one.dtype, run.cases)
+        if run.step in (1, 3, 4) and not run.other:
+            groups.setdefault(made, []).append((run, one.weights_sha256))
+    for told in groups.values():
+        _same("the weights are others, of the same cases and seed", told)
+    for path, said in (one for told in found.plain.values() for one in told):
+        for side, version in said.get("versions", {}).items():
+            for run in found.runs[:1]:
+                if version not in (None, run.sides[side].framework_version):
+                    raise UserError(
+                        f"{path}: made with {side} {version}, and {run.path} with "
+                        f"{run.sides[side].framework_version}: a report is of one state; make it "
+                        "again"
+                    )
+            known = {n: h for run in found.runs for n, h in run.sides[side].sources.items()}
+            for name, content in said.get("sources", {}).get(side, {}).items():
+                if known.get(name, content) != content:
+                    raise UserError(
+                        f"{path}: made of another {name} than {found.runs[0].path}: a report is of "
+                        "one state; make it again"
+                    )
+    _refuse_stale(found)
+
+
+def _same(what: str, told: Iterable[tuple[Run, object]]) -> None:
+    first = None
+    for run, value in told:
+        first = first or (run, value)
+        if value != first[1]:
+            raise UserError(
+                f"{what} in {run.path} than in {first[0].path} ({_short(value)}, "
+                f"{_short(first[1])}): a report is of one state; run the older step again"
+            )
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text[:12] if len(text) == 64 else text
+
+
+def _refuse_stale(found: Found) -> None:
+    """Raise UserError where the pair's files have changed since; note where they are not here."""
+    if not found.runs:
+        return
+    try:
+        pair = load_pairs([str(at) if (at := ROOT / found.pair).is_dir() else found.pair])[0]
+    except UserError:
+        found.notes.append("pair_not_here")
+        return
+    current = set()
+    for run in found.runs:
+        folder = f"step{run.step}_"
+        name = next((path.name for path in ROOT.glob(f"{folder}*")), None)
+        for side in SIDES:
+            changed = changed_sources(run.sides[side].sources, pair, side)
+            if changed:
+                raise UserError(
+                    f"{run.path} is stale: {', '.join(changed)} in {pair.folder} changed since it "
+                    f"was made; run it again: {run.said['command']}"
+                )
+            if name and run.sides[side].workbench_sha256:
+                is_current = workbench_sha256(pair, side, name) == run.sides[side].workbench_sha256
+                current.add((is_current, run.path))
+    if len({is_current for is_current, _ in current}) == 2:
+        old = sorted({str(path) for is_current, path in current if not is_current})
+        raise UserError(
+            f"{', '.join(old)}: made by other files of the workbench than the other results: a "
+            "report is of one state; run these steps again"
+        )
+    if current and not any(is_current for is_current, _ in current):
+        found.notes.append("workbench_changed")
