@@ -69,3 +69,15 @@ class Watch:
             largest = np.max(np.abs(self.losses))
             moved = f"{off.max():.1g} of {largest:.2g}"
             self.problem = f"float32's rounding of the weights alone moves a loss by {moved}"
+
+
+def moved_in_float32(losses: Sequence[float], exact: Sequence[float]) -> str:
+    """Why a rate does not suit the model, by the losses of its float32 and float64 runs; "" if so.
+
+    Where float32 has lost its digits after a few steps, float64 may have lost as many, and how many
+    no longer shows.  What is off before the first step is not the rate's doing.
+    """
+    off, largest = np.abs(np.subtract(losses, exact)), np.max(np.abs(exact))
+    if not np.isfinite(off).all() or off.max() <= max(MOVED * largest, 10 * off[0]):
+        return ""
+    return f"float32 moves a loss by {off.max():.1g} of {largest:.2g}"

@@ -1,9 +1,11 @@
 """Step 5, train: do the twins train alike, from the same start, order and dropout?
 
     python step5_train/check_step5.py --model fastformer [--seeds 5] [--resume]
+    python step5_train/check_step5.py --model FOLDER --torch-losses FILE --paddle-losses FILE
 
 The first steps must agree to rounding.  Later the two runs drift apart, as any two runs do that
-differ in the last bit: how far is judged against torch's own runs from starts one ulp away.
+differ in the last bit: how far is judged against torch's own runs from starts one ulp away.  With
+--torch-losses or --paddle-losses nothing is trained: losses of somebody else's trainer are judged.
 """
 
 import sys
@@ -22,17 +24,23 @@ from contextlib import ExitStack
 import numpy as np
 
 from common.check.command_line import check_main
+from common.check.flags import Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import CURVES, best_score, data_preset, training
 from common.pair.metrics import RELATIVE
+from common.system.errors import UserError
 from common.verdict.row import Row, claim
 from step4_backward.rates import Watch
+from step5_train.beside import Logged, beside
 from step5_train.curves import draw_curves
 from step5_train.equivalence import judge_seeds, reached, sentence
 from step5_train.judge_initial import judge_initial
+from step5_train.trainers import ALLOWED
 from step5_train.training import stops_after
 
 # The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
@@ -389,5 +397,74 @@ STEP = Step(
     answer=number_reached,
 )
 
+# What logged losses go by; other options of this check mean nothing there.
+OF_LOSSES = ("torch-losses", "paddle-losses", "losses-name", "losses-dtype", "first-batch")
+WITH_LOSSES = (
+    *(*OF_LOSSES, "model", "preset", "device", "seed", "weights", "out"),
+    *("torch-python", "paddle-python", "json", "debug"),
+)
+
+
+def options_parser() -> Parser:
+    """What this check takes."""
+    parser = Parser(__doc__).take(*STEP.takes)
+    group = parser.add_argument_group("losses that somebody else's trainer logged")
+    group.add_argument(
+        "--torch-losses",
+        type=Path,
+        metavar="FILE",
+        help="CSV, JSON lines, trainer_state.json, TensorBoard or VisualDL: "
+        "--torch-losses runs/trainer_state.json",
+    )
+    group.add_argument(
+        "--paddle-losses",
+        type=Path,
+        metavar="FILE",
+        help="likewise; a side without a file is step 5's own: --paddle-losses vdlrecords.1.log",
+    )
+    group.add_argument(
+        "--losses-name", metavar="NAME", help="of a column or tag: --losses-name train/lm_loss"
+    )
+    group.add_argument(
+        "--losses-dtype",
+        choices=tuple(ALLOWED),
+        default="float32",
+        help="what the trainings computed in, float32 by default: --losses-dtype bfloat16",
+    )
+    group.add_argument(
+        "--first-batch",
+        type=Path,
+        metavar="FILE",
+        help="an .npz with the first step's batch, to tell what differs: --first-batch batch.npz",
+    )
+    return parser
+
+
+def main() -> int:
+    """See the module's docstring; returns the exit status."""
+    given = options_parser().parse_args()
+    names = [name for name, _ in given.typed]
+    if not set(OF_LOSSES) & set(names):
+        return check_main(STEP, parser=options_parser())
+
+    def run() -> int:
+        if given.torch_losses is None and given.paddle_losses is None:
+            raise UserError("give the losses, too: --torch-losses FILE, --paddle-losses FILE")
+        idle = [f"--{name}" for name in names if name not in WITH_LOSSES]
+        if idle:
+            raise UserError(f"{', '.join(idle)} has no use with logged losses: leave it out")
+        logged = Logged(
+            given.torch_losses,
+            given.paddle_losses,
+            given.losses_name,
+            given.losses_dtype,
+            given.first_batch,
+        )
+        own = (_drift, parts_of, _first_noise)
+        return beside(STEP, CheckOptions.of(given), logged, given.json, *own)
+
+    return guarded(given.debug, run)
+
+
 if __name__ == "__main__":
-    sys.exit(check_main(STEP))
+    sys.exit(main())

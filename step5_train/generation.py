@@ -10,52 +10,83 @@ from pathlib import Path
 import numpy as np
 
 from common.pair.data import save_arrays
+from common.system.frameworks import SIDES
 
 STEM = "request"  # of the file in a model's data folder
 SITE = "generate/token"  # of the tape's draws
+LOOP, CACHE, LIBRARY = BY = ("loop", "cache", "library")  # what --by takes
+# How a side generates beside its plain loop, which all of these must agree with.
+PADDED, PADDED_CACHE, PADDED_LIBRARY = "padded", "padded with cache", "padded library"
 
 
 @dataclass(frozen=True)
 class Request:
     """What to generate.
 
-    prompt       (1, T) int64, T from 1
+    prompts      a tuple of (T,) int64, T from 1
     tokens       how many more, from 1
     sample       False: the largest logit; True: drawn by the tape
     temperature  logits are divided by it before the softmax
     top_k        drawn among so many of the largest logits; 0: among all
-    cache        feed each new token alone, with a cache of those before it
+    cache        the sides that feed each new token alone, with a cache of those before it
     end          the token behind which nothing comes; -1: there is none
+
+    Of users' pairs, whose plain loop is always run:
+
+    by           CACHE and LIBRARY, where they are run beside it
+    asked        those of them that a model must have, else it is an error
+    padded       also all prompts as one batch, padded on the left
+    pad          the token that they are padded with
     """
 
-    prompt: np.ndarray
+    prompts: tuple[np.ndarray, ...]
     tokens: int
     sample: bool = False
     temperature: float = 1.0
     top_k: int = 0
-    cache: bool = True
+    cache: tuple[str, ...] = SIDES
     end: int = -1
+    by: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    padded: bool = False
+    pad: int = 0
 
     def save(self, folder: Path) -> None:
         """Write the request where a model's twins look for their data."""
-        arrays = {key: np.asarray(value) for key, value in vars(self).items()}
-        for key in ("sample", "cache"):
-            arrays[key] = arrays[key].astype(np.int64)
+        numbers = {name: np.asarray(getattr(self, name)) for name in _NUMBERS}
+        arrays = {k: v.astype(np.int64) if v.dtype == bool else v for k, v in numbers.items()}
+        arrays["ids"] = np.concatenate(self.prompts)
+        arrays["lengths"] = np.array([ids.size for ids in self.prompts])
+        for name, known in _WORDS.items():
+            arrays[name] = np.array([known.index(word) for word in getattr(self, name)], np.int64)
         save_arrays(folder / f"{STEM}.npz", arrays)
 
     @classmethod
     def of(cls, data: Mapping[str, Mapping[str, np.ndarray]]) -> "Request":
         """The request among a run's data."""
         arrays = data[STEM]
-        return cls(
-            arrays["prompt"],
-            int(arrays["tokens"]),
-            bool(arrays["sample"]),
-            float(arrays["temperature"]),
-            int(arrays["top_k"]),
-            bool(arrays["cache"]),
-            int(arrays["end"]),
-        )
+        numbers = {name: kind(arrays[name]) for name, kind in _NUMBERS.items()}
+        ends = np.cumsum(arrays["lengths"])[:-1]
+        words = {name: tuple(known[i] for i in arrays[name]) for name, known in _WORDS.items()}
+        return cls(tuple(np.split(arrays["ids"], ends)), **numbers, **words)
+
+
+_NUMBERS = {
+    **{"tokens": int, "sample": bool, "temperature": float, "top_k": int},
+    **{"end": int, "padded": bool, "pad": int},
+}
+_WORDS = {"cache": SIDES, "by": BY, "asked": BY}
+
+
+def choose(logits: np.ndarray, request: Request, draw: float) -> tuple[np.ndarray, np.ndarray]:
+    """Scores (V) whose largest is the token to go on with, and the tokens that can be chosen.
+
+    draw   the tape's number for this token, where tokens are drawn
+    """
+    kept = order_of(logits, request.top_k or logits.size)
+    if not request.sample:
+        return logits, kept
+    return draw_scores(logits, kept, request.temperature, draw), kept
 
 
 def order_of(logits: np.ndarray, count: int) -> np.ndarray:

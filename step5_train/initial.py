@@ -5,6 +5,7 @@ step5_train/judge_initial.py says whether they come from the same distributions.
 
 import numpy as np
 
+from common.sides.run import stored
 from common.sides.session import Session, using
 
 SEEDS = 8  # draws of the whole model on each side
@@ -22,7 +23,7 @@ def initial_weights(run) -> dict[str, np.ndarray]:
     """
     drawn: dict[str, dict] = {}
     for k in range(SEEDS):
-        run.side.set_up(run.dtype, run.request.device, FIRST_SEED + k)
+        run.side.set_up(stored(run.dtype, run.request), run.request.device, FIRST_SEED + k)
         with using(Session(FIRST_SEED + k)):
             model = run.module.build(dict(run.case.config))
         weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
@@ -32,7 +33,7 @@ def initial_weights(run) -> dict[str, np.ndarray]:
             kept = drawn[name]
             kept["values"].append(values.reshape(-1)[kept["chosen"]])
             kept["same"] &= values == kept["first"]
-    run.side.set_up(run.dtype, run.request.device, run.request.seed)
+    run.side.set_up(stored(run.dtype, run.request), run.request.device, run.request.seed)
     log = {}
     for name, kept in drawn.items():
         first = kept["first"]

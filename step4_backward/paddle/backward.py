@@ -20,12 +20,13 @@ import numpy as np
 from common.pair.data import LABELS
 from common.sides import paddle_side as side
 from common.sides.session import Session, using
+from common.sides.suited import Unsuited
 from common.sides.twin import main
 from common.system.errors import UserError
 from common.system.half import HALF
 from common.weights.states import load_owners
 from step4_backward.given import SCALES, normalised
-from step4_backward.rates import FACTORS, ROUNDING, Watch
+from step4_backward.rates import FACTORS, ROUNDING, Watch, moved_in_float32
 from step4_backward.setups import GIVEN, SETUPS, STEPS
 
 # Of each weight: its gradient, and three tensors a step.
@@ -62,15 +63,17 @@ def backward(run):
         for setup in (setup for setup in SETUPS if setup not in given):
             run.progress(f"{run.case.name or 'main'} {setup}")
             optimizer_steps(run, setup)
+        if not run.is_suited:
+            raise Unsuited
 
 
 def takes_steps(run):
     """True for the case that the optimizers' steps are taken of.
 
-    Not in half precision, in which an update is lost in its weight's rounding; and not where each
+    Not of weights in half precision, in whose rounding an update is lost; and not where each
     would have to be fed with the reference's weights, and its log has sums of them.
     """
-    if run.case.name != run.first_case or run.request.feed or run.request.dtype in HALF:
+    if run.case.name != run.first_case or run.request.feed or run.request.stored_dtype in HALF:
         return False
     fed = run.request.single_step and not run.request.free
     return not (fed and run.is_large and run.request.keep != "all")
@@ -252,8 +255,18 @@ def optimizer_steps(run, setup):
             run.writer.take_back(before)
         run.suited.choose_rate(case, setup, factor, because)
         run.notes["rates"] = run.suited.rates[case or "main"]
+        run.step_losses[case, setup] = watch.losses
         return
-    steps(run, setup, factor or 1.0)
+    losses = steps(run, setup, factor or 1.0)
+    if not run.chooses:
+        return
+    if run.dtype == "float64":
+        run.step_losses[case, setup] = losses
+    elif run.session.forced is not None and (case, setup) in run.step_losses:
+        because = moved_in_float32(losses, run.step_losses[case, setup])
+        if because and factor > FACTORS[-1]:
+            run.suited.choose_rate(case, setup, factor * FACTORS[1], because)
+            run.is_suited = False
 
 
 def prepared(run, setup, factor):
@@ -289,18 +302,21 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
     """Losses, learning rates, gradients, weights and moments of ten steps of one set-up.
 
     watch  is shown the losses; where it has a problem no further step is taken, unless `to_the_end`
+    Returns the losses.
     """
     model, parameters, optimizer = prepared(run, setup, factor)
     before = run.buffers(model)
     tensors = run.tensors()
     run.session.probing = False
     whole = not run.is_large
+    losses = []
     for step in range(STEPS):
         path = f"{setup}/{step:03d}"
         run.session.begin(step, prefix=f"{run.prefix}{path}/")
         loss = run.loss(run.call(model, tensors), tensors)
+        losses.append(float(loss.detach()))
         if watch is not None:
-            watch.see(float(loss.detach()))
+            watch.see(losses[-1])
             if watch.problem and not to_the_end:
                 break
         loss.backward()
@@ -324,13 +340,14 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
     run.log_buffers(model, before, f"{setup}/{STEPS - 1:03d}/")
     run.session.begin(prefix=run.prefix)
     run.session.probing = True
+    return losses
 
 
 def take_step(run, path, parameters, optimizer):
     """One step on the gradients that are there, and the weights and moments behind it."""
     whole = not run.is_large  # what Adam makes of a gradient's noise is not known of sums
     optimizer.step()
-    weights = ((name, side.array(value)) for name, value in parameters)
+    weights = ((name, side.view(value)) for name, value in parameters)
     for name, values in run.as_reference(weights):
         run.log(f"{path}/weight/{name}", values, whole=whole)
     for name, value in parameters:

@@ -18,31 +18,35 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 import numpy as np
 import paddle
 
-from common.pair.pairs import Case
+from common.pair.pairs import STIRRED, Case
 from common.sides import paddle_side as side
 from common.sides.session import current
 from common.sides.twin import main
 from common.system.errors import UserError
+from step5_train.decoding import decode
 from step5_train.generation import SITE, Request, draw_scores, order_of
 
 
 def generate(run):
     """Log each step's logits and choice, and at the end all ids."""
     request = Request.of(run.data)
+    if not run.pair.built_in:
+        decode(run, request)
+        return
     model = run.build()
     run.session.probing = False
-    ids, cache = request.prompt, None  # (1, T)
+    ids, cache = request.prompts[0][None], None  # (1, T)
     for number in range(request.tokens):
         # Each pass begins anew, so that all draw the same rotations.
         run.session.begin(prefix=f"{run.prefix}token_{number}/")
-        logits, cache = next_logits(run, model, ids, cache, request.cache)
+        logits, cache = next_logits(run, model, ids, cache, side.NAME in request.cache)
         run.log(f"token_{number}/logits", logits)
         token = next_token(run, logits, request, number)
         ids = np.concatenate([ids, token.reshape([1, 1])], axis=1)
         run.progress(f"token {number + 1}/{request.tokens}")
         if token == request.end:
             break
-    run.log("prompt", request.prompt[0])
+    run.log("prompt", request.prompts[0])
     run.log("ids", ids[0])
 
 
@@ -81,8 +85,9 @@ def enter_choice(name, scores, choice):
 
 
 def cases(pair, request):
-    """The preset alone."""
-    return [Case("", pair.config(request.preset))]
+    """The preset alone; a user's pair on stirred weights, where --weights says nothing."""
+    weights = "initial" if pair.built_in or request.weights else STIRRED
+    return [Case("", pair.config(request.preset), weights=weights)]
 
 
 if __name__ == "__main__":

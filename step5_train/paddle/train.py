@@ -45,7 +45,7 @@ def train(run):
     run.session.probing = False
     if run.request.phase == "first":
         first_steps(run, model, optimizer, samples, settings)
-        if run.dtype == "float32":
+        if run.dtype != "float64" and run.session.reference is None:
             run.extra["train_init"] = initial_weights(run)
         return
 

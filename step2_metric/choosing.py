@@ -1,0 +1,124 @@
+"""What a model chooses for each example: by the largest scores, or as the pair says.
+
+NumPy only and the same on both sides: the twins of agree.py read it.  Files of examples and answers
+are plain .npz; names in them:
+
+    batches/NUMBER.npz         in/INPUT     what both sides are fed, (B, ...)
+                               at/CHOICE    positions (N, axes) of whole scores that are wanted
+    answers/NUMBER_SIDE[_fp64].npz
+                               fed          SHA-256 of what the model was given, bytes
+                               top/CHOICE   ids (B, ..., k) int32, the largest score first; -1: NaN
+                               top_scores/CHOICE  their scores
+                               classes/CHOICE     how many scores there are
+                               hook/CHOICE  integers (B, ...) that the pair's `agreement` gives
+                               scores/CHOICE      (N, classes) at the positions
+                               out/OUTPUT   floats (B, ...), where integers were chosen
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from common.pair.case_hooks import call_hook, describe_arrays, hook_place
+from common.pair.pairs import Pair
+from common.system.errors import UserError
+
+BATCHES, ANSWERS = "batches", "answers"
+HOOK = "agreement"
+TOP = 5
+_SORTED_CLASSES = 1 << 12  # scores of more are searched TOP times, not sorted
+
+
+def choices_of(pair: Pair, outputs: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
+    """Choice -> scores (B, ..., classes) of floats, or what was chosen, (B, ...) integers.
+
+    outputs  name -> array
+    count    B
+    They are the pair's `agreement(outputs)`, else every output called logits, else the only output.
+    Raises UserError, which says what `agreement` must return, where there is no such thing.
+    """
+    hook = getattr(pair.case, HOOK, None)
+    if hook is not None:
+        found = call_hook(pair, HOOK, hook, dict(outputs))
+        found = found if isinstance(found, Mapping) else {"choice": found}
+        found = {str(name): np.asarray(values) for name, values in found.items()}
+        place = hook_place(pair, HOOK)
+    else:
+        found = {k: v for k, v in outputs.items() if k.rpartition("/")[2].endswith("logits")}
+        if not found and len(outputs) == 1:
+            found = {k: v for k, v in outputs.items() if v.dtype.kind == "f" and v.ndim > 1}
+        place = f"--model {pair.name}: outputs {describe_arrays(outputs)}"
+    for name, values in found.items():
+        scores = values.dtype.kind == "f"
+        if values.dtype.kind not in "iubf" or values.ndim < 1 + scores or len(values) != count:
+            kind = f"{name} is {values.dtype}{list(values.shape)} for {count} examples"
+            raise UserError(f"{place}: {kind}; {_wanted()}")
+    if not found:
+        raise UserError(f"{place}: nothing is called logits; {_wanted()}")
+    return found
+
+
+def _wanted() -> str:
+    return (
+        f"let {HOOK}(outputs) in case.py return {{name: array}}: scores (B, ..., classes) as "
+        "floats, or what was chosen, (B, ...) integers"
+    )
+
+
+def top(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(ids, their scores), (..., k) each: the largest scores first, of equal ones the lower id.
+
+    Where a score is NaN nothing is chosen: the ids are -1.
+    """
+    count = min(TOP, scores.shape[-1])
+    nan = np.isnan(scores).any(axis=-1, keepdims=True)
+    if scores.shape[-1] <= _SORTED_CLASSES:
+        ids = np.argsort(-scores, axis=-1, kind="stable")[..., :count]
+    else:
+        left, ids = scores.copy(), np.empty((*scores.shape[:-1], count), np.int64)
+        for rank in range(count):
+            ids[..., rank] = left.argmax(axis=-1)
+            np.put_along_axis(left, ids[..., rank : rank + 1], -np.inf, axis=-1)
+    values = np.take_along_axis(scores, ids, axis=-1)
+    return np.where(nan, -1, ids).astype(np.int32), np.where(nan, np.nan, values)
+
+
+def answer(
+    pair: Pair, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], count: int
+) -> dict[str, np.ndarray]:
+    """What is written of a batch's outputs; `batch` is the file's content."""
+    written = {}
+    for name, values in choices_of(pair, outputs, count).items():
+        where = batch.get(f"at/{name}")
+        if values.dtype.kind != "f":
+            written[f"hook/{name}"] = values.astype(np.int64)
+            floats = {k: v for k, v in outputs.items() if v.dtype.kind == "f" and v.ndim}
+            written |= {f"out/{k}": v for k, v in floats.items() if len(v) == count}
+            continue
+        written[f"top/{name}"], written[f"top_scores/{name}"] = top(values)
+        written[f"classes/{name}"] = np.int64(values.shape[-1])
+        if where is not None:
+            written[f"scores/{name}"] = values[tuple(where.T)]
+    return written
+
+
+def batch_files(folder: Path) -> list[Path]:
+    """The batches that a run is asked for, in their order."""
+    return sorted((folder / BATCHES).glob("*.npz"))
+
+
+def answer_file(folder: Path, batch: str, side: str, dtype: str) -> Path:
+    """Where a side's answer to a batch of that name is."""
+    return folder / ANSWERS / f"{batch}_{side}{'_fp64' if dtype == 'float64' else ''}.npz"
+
+
+def sha256(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The SHA-256 of arrays by name, as 32 bytes."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {values.dtype} {values.shape} ".encode())
+        digest.update(values.tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)

@@ -1,0 +1,88 @@
+"""Step 2, paddle side: what the model chooses for batches of examples that the check has prepared.
+
+    python -m step2_metric.paddle.agree REQUEST.json
+
+In float32 each side goes its own way; in float64 (which also makes the shared weights) it says what
+the scores are without rounding.  step2_metric/choosing.py says what is in the files.
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin_side
+
+    begin_side("paddle", __doc__)
+
+import inspect
+
+import numpy as np
+
+from common.pair.case_hooks import data_preset
+from common.pair.pairs import Case
+from common.sides import paddle_side as side
+from common.sides.twin import main
+from common.system.errors import UserError
+from common.system.files import whole
+from common.system.npz import read_npz
+from common.system.tree import join_path, tree_leaves
+from step2_metric.choosing import answer, answer_file, batch_files, sha256
+
+
+def agree(run):
+    """Answer every batch that is in the run's folder."""
+    model = run.build()
+    run.session.probing = False
+    run.session.record, record = None, run.session.record
+    for number, path in enumerate(batch_files(run.folder)):
+        batch = read_npz(path)
+        given = {key[3:]: values for key, values in batch.items() if key.startswith("in/")}
+        demand_inputs(run, model, given)
+        run.session.begin(number, prefix=f"{run.prefix}{path.stem}/")
+        tensors = {key: run.tensor(values) for key, values in given.items()}
+        fed = sha256({key: side.array(value) for key, value in tensors.items()})
+        with run.no_gradients():
+            outputs = run.call(model, tensors)
+        leaves = tree_leaves(outputs, side.is_tensor)
+        outputs = {join_path(where) or "output": side.array(value) for where, value in leaves}
+        count = len(next(iter(given.values())))
+        answers = answer(run.pair, outputs, batch, count)
+        place = answer_file(run.folder, path.stem, side.NAME, run.dtype)
+        place.parent.mkdir(exist_ok=True)
+        with whole(place) as temporary, open(temporary, "wb") as file:
+            np.savez(file, fed=fed, **answers)
+        run.progress(f"batch {path.stem}")
+    run.session.begin(prefix=run.prefix)
+    run.session.record = record
+    run.log("batches", np.int64(len(batch_files(run.folder))))
+
+
+def demand_inputs(run, model, given):
+    """Raise UserError where the data lack an array that the model's forward cannot do without."""
+    taken = inspect.signature(model.forward).parameters.values()
+    named = {key.partition("/")[0] for key in given}
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = [each.name for each in taken if each.default is each.empty and each.kind in kinds]
+    missing = [name for name in needed if name not in named]
+    if missing:
+        raise UserError(
+            f"the data have no {', '.join(missing)}, which the {side.NAME} model's forward takes; "
+            f"they have {', '.join(given)}: name the arrays like the inputs"
+        )
+
+
+def cases(pair, request):
+    """The preset that step 2 runs, once."""
+    inputs = (pair.published or {}).get("inputs", {})
+    config = pair.config(data_preset(pair, request.preset))
+    return [Case("", config, inputs, weights=request.data_weights)]
+
+
+def precisions(request):
+    """One of them: float64 alone, or float32 alone, in which nothing is forced."""
+    return ("float32",) if request.only_float32 else ("float64",)
+
+
+if __name__ == "__main__":
+    sys.exit(main(side, "agree", agree, precisions, cases=cases))

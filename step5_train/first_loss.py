@@ -1,0 +1,116 @@
+"""What the first loss of a training can be: of one batch, under each way to shift and to reduce.
+
+NumPy only and the same on both sides: the twins of first_loss.py read `token_losses`, the check
+makes the candidates.  A loss that is not what it should be is told by the one that it equals.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.pair.data import LABELS
+
+IGNORED = -100
+SHIFTS = {0: "not shifted", 1: "shifted once", 2: "shifted twice"}
+OF_IDS = "ids_"  # before shift_K: of the ids themselves, where some of the labels are ignored
+BATCH = "batch"  # stem of the files with batches: batch_0.npz, …
+ROWS = "mean over rows"
+TOKENS = "mean over tokens"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What the reference's model gives under one way to make a loss of its logits."""
+
+    batch: int  # of the training, from 0
+    shift: int | None  # of the labels; None: there is one label a row
+    reduction: str
+    loss: float
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        shift = "" if self.shift is None else f"labels {SHIFTS[self.shift]}, "
+        of = f", batch {self.batch + 1}" if self.batch else ""
+        return f"{shift}{self.reduction}{of}"
+
+
+def token_losses(logits: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+    """shift_K -> −log of the label's probability, NaN where a label is ignored or out of range.
+
+    logits (B, T, V) with labels (B, T): shift K compares the logits of place t with label t + K,
+    (B, T - K); logits (B, C) with labels (B): `plain`, (B,)
+    """
+    found = {}
+    if logits.ndim == 2 and labels.ndim == 1:
+        found["plain"] = _losses(logits, labels)
+    elif logits.ndim == 3 and labels.ndim == 2 and logits.shape[:2] == labels.shape:
+        for shift in SHIFTS:
+            end = labels.shape[1] - shift
+            if end > 0:
+                found[f"shift_{shift}"] = _losses(logits[:, :end], labels[:, shift:])
+    return found
+
+
+def _losses(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    known = (labels >= 0) & (labels < logits.shape[-1])
+    picked = np.take_along_axis(logits, np.where(known, labels, 0)[..., None], axis=-1)[..., 0]
+    largest = logits.max(axis=-1)
+    total = np.log(np.exp(logits - largest[..., None]).sum(axis=-1)) + largest
+    return np.where(known, total - picked, np.nan)
+
+
+def of_batch(logits: np.ndarray, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """`token_losses` of a batch's labels, and of its ids where some of the labels are ignored."""
+    labels, ids = labels_of(batch), batch.get("input_ids")
+    if labels is None or labels.dtype.kind not in "iu":
+        return {}
+    found = token_losses(logits, labels)
+    if ids is not None and ids.shape == labels.shape and (labels < 0).any():
+        found |= {f"{OF_IDS}{key}": each for key, each in token_losses(logits, ids).items()}
+    return found
+
+
+def labels_of(batch: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """The labels of a batch; of a language model without any, its own ids."""
+    return batch.get(LABELS, batch.get("input_ids"))
+
+
+def candidates(number: int, losses: Mapping[str, np.ndarray], mask) -> Iterator[Candidate]:
+    """Every way to make one number of `token_losses`; `mask` (B, T) True: no padding, or None."""
+    for key, values in losses.items():
+        shift = None if key == "plain" else int(key[-1])
+        kept = np.isfinite(values)
+        ways = {"": kept}
+        if key.startswith(OF_IDS):
+            yield from _reduced(number, shift, ", padding counted", values, kept)
+            continue
+        if mask is not None and shift is not None and mask.shape[1] - shift == values.shape[1]:
+            without = kept & mask[:, shift:]
+            if without.any() and (without != kept).any():
+                ways = {" that are no padding": without, ", padding counted": kept}
+        for said, counted in ways.items():
+            yield from _reduced(number, shift, said, values, counted)
+
+
+def _reduced(number: int, shift, said: str, values: np.ndarray, kept: np.ndarray):
+    if not kept.any():
+        return
+    total = float(np.where(kept, values, 0.0).sum())
+    rows = len(values)
+    if shift is None:
+        yield Candidate(number, shift, ROWS, total / int(kept.sum()))
+        yield Candidate(number, shift, "sum over rows", total)
+        return
+    yield Candidate(number, shift, f"{TOKENS}{said}", total / int(kept.sum()))
+    counts = kept.sum(axis=1)
+    means = np.where(kept, values, 0.0).sum(axis=1)[counts > 0] / counts[counts > 0]
+    if len(set(counts.tolist())) > 1:
+        yield Candidate(number, shift, f"{ROWS} of their means{said}", float(means.mean()))
+    yield Candidate(number, shift, f"sum over tokens{said}", total)
+    yield Candidate(number, shift, f"sum over tokens{said}, divided by {rows} rows", total / rows)
+    if said == ", padding counted" or kept.all():
+        return
+    of = f"sum over tokens{said}, divided by all {kept.size} places"
+    yield Candidate(number, shift, of, total / kept.size)
