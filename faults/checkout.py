@@ -75,11 +75,11 @@ class Checkout:
         """Run one of the copy's modules, such as common.compare."""
         return self.python("-m", name, *arguments, PYTHONPATH=str(self.root))
 
-    def check(self, step: int, *arguments: str) -> subprocess.CompletedProcess:
-        """Run check_stepN.py with the arguments."""
-        return self.python(str(self.path(CHECKS[step])), *arguments)
+    def check(self, step: int | str, *arguments: str) -> subprocess.CompletedProcess:
+        """Run check_stepN.py, or the check of that path, with the arguments."""
+        return self.python(str(self.path(CHECKS.get(step, step))), *arguments)
 
-    def rows(self, step: int, *arguments: str) -> tuple[subprocess.CompletedProcess, dict]:
+    def rows(self, step: int | str, *arguments: str) -> tuple[subprocess.CompletedProcess, dict]:
         """The same, and its --json report; {} where it wrote none."""
         report = self.elsewhere / "report.json"
         report.unlink(missing_ok=True)

@@ -17,6 +17,8 @@ SMALL_CNN = "tests/pairs/small_cnn"
 TEXT_CLASSIFIER = "examples/text_classifier"
 USERS = "faults/users/pairs"
 CASTS = "faults/pairs/casts"
+DECODER = "faults/pairs/decoder"
+HALVES = "faults/pairs/halves"
 
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
 UNNAMED = "main"  # what --case calls a case whose keys begin with no name
@@ -63,6 +65,7 @@ class Fault:
     after      (log folder, another run's log folder) -> None: what is done to the logs of a correct
                run before they are judged again with --compare-only; the patch is applied then too
     area       one of AREAS
+    check      of a further check in the step's folder, check_NAME.py, its name
     other      options of that other run, which `after` takes logs from; None: there is none
     """
 
@@ -80,6 +83,7 @@ class Fault:
     after: Callable[[Path, Path], None] | None = None
     other: tuple[str, ...] | None = None
     area: str = ""
+    check: str = ""
 
     @property
     def name(self) -> str:

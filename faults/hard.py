@@ -59,11 +59,13 @@ class Run:
 
 
 _TRAINED = ("--weights", "trained-like")
+_BFLOAT16 = ("--dtype", "bfloat16")
 RUNS = (
-    Run("transformer", 4, "backward"),  # the long ones first
-    Run("networks", 4),
-    Run("operators", 4),
+    Run("operators", 4),  # the long ones first
     Run("deep", 4, options=(*_TRAINED, "--seed", "1")),
+    Run("operators", 1),
+    Run("networks", 4),
+    Run("transformer", 4, "backward"),
     Run("networks", 4, "gauge"),
     Run("networks", 4, "norms"),
     Run("casts", 4),
@@ -71,7 +73,6 @@ RUNS = (
     Run("casts", 4, "one_sided"),
     Run("choices", 4),
     Run("transformer", 1),
-    Run("operators", 1),
     Run("deep", 1, options=(*_TRAINED, "--seed", "2")),
     Run("deep", 1, options=(*_TRAINED, "--seed", "3")),
     Run("networks", 1),
@@ -79,8 +80,14 @@ RUNS = (
     Run("transformer", 3),
     Run("networks", 3),
     Run("choices", 3),
+    Run("halves", 1, "encoder", _BFLOAT16),
+    Run("halves", 1, "vision", _BFLOAT16),
+    Run("halves", 3, options=("--dtype", "float16")),
+    Run("halves", 4, options=_BFLOAT16),
+    Run("casts", 1, "half", _BFLOAT16),
     Run("casts", 1),
     Run("casts", 3),
+    Run("decoder", 1),
     # Queries that are nearly alike: the top-u hangs on the last bits.
     Run("informer", 1, options=("--case", "near_ties", "--seed", "1")),
     Run("informer", 1, options=("--case", "near_ties", "--seed", "2")),

@@ -11,7 +11,16 @@ from common.logs.sidecar import read_sidecar
 from faults import peers
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
-from faults.fault import CASTS, SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault, cases_of
+from faults.fault import (
+    CASTS,
+    DECODER,
+    HALVES,
+    SMALL_CNN,
+    TEXT_CLASSIFIER,
+    USERS,
+    Fault,
+    cases_of,
+)
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
@@ -20,7 +29,8 @@ JUDGED = STEMS | {5: "train_first"}
 LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
 # Torch's logs of the correct run are used again; reprod_log is asked by faults.peers.
 QUICK = ("--reuse", "torch", "--no-report")
-PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS, CASTS)
+QUICK_OTHER = ("--no-report",)  # of a further check
+PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS, CASTS, DECODER, HALVES)
 SHOWN_ORIGINS = 8
 # One fault a step is always judged by processes that nothing was forked from.
 COLD = {
@@ -37,12 +47,13 @@ class Check:
     step: int
     model: str
     arguments: tuple[str, ...] = ()
+    other: str = ""  # the name of a further check in the step's folder
 
     @classmethod
     def of(cls, fault: Fault) -> "Check":
         """The check that must find a fault."""
         case = ("--case", fault.case) if fault.case else ()
-        return cls(fault.step, fault.model, (*fault.arguments, *case))
+        return cls(fault.step, fault.model, (*fault.arguments, *case), fault.check)
 
     @property
     def name(self) -> str:
@@ -154,14 +165,15 @@ class Worker:
 
     def logs(self, check: Check) -> Path:
         """Where a check leaves its logs."""
-        return self.checkout.logs(check.step, check.name)
+        return self.checkout.logs(check.step, str(Path(check.other) / check.name))
 
     def run(self, check: Check, *more: str) -> tuple:
         """The check in this copy: the finished process and its report."""
         model = str(self.checkout.path(check.model)) if "/" in check.model else check.model
-        quick = () if "--compare-only" in more else QUICK
+        quick = () if "--compare-only" in more else QUICK_OTHER if check.other else QUICK
         arguments = ("--model", model, *check.arguments, *more, *quick)
-        return self.checkout.rows(check.step, *arguments)
+        script = Path(CHECKS[check.step]).with_name(f"check_{check.other}.py").as_posix()
+        return self.checkout.rows(script if check.other else check.step, *arguments)
 
     def ask_peers(self, check: Check, folder: Path) -> dict[str, str]:
         """The two other tools' verdicts on a run's float32 logs."""
@@ -171,7 +183,7 @@ class Worker:
 
     def float32_logs(self, check: Check, folder: Path) -> tuple[Path, Path]:
         """The logs that the guide compares."""
-        files, stem = ResultFolder(folder), STEMS[check.step]
+        files, stem = ResultFolder(folder), check.other or STEMS[check.step]
         return files.log(stem, "torch"), files.log(stem, "paddle")
 
     def tampered(self, fault: Fault, check: Check) -> Path:
@@ -215,7 +227,8 @@ class _Planted:
 
 def _place(folder: Path, fault: Fault, key: str | None) -> str:
     """The Paddle file and line that the check names for the first row that is off."""
-    sidecar = read_sidecar(ResultFolder(folder).log(JUDGED[fault.step], "paddle")) if key else None
+    stem = fault.check or JUDGED[fault.step]
+    sidecar = read_sidecar(ResultFolder(folder).log(stem, "paddle")) if key else None
     return sidecar.places.get(key, "") if sidecar else ""
 
 

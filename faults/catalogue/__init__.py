@@ -6,6 +6,7 @@ python -m faults.catalogue      lists them
 from faults.catalogue import (
     fast_transformer,
     fastformer,
+    generation,
     half_precision,
     informer,
     large_models,
@@ -27,4 +28,5 @@ FAULTS = [
     *pipeline.FAULTS,
     *users.FAULTS,
     *half_precision.FAULTS,
+    *generation.FAULTS,
 ]

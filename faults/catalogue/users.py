@@ -65,8 +65,11 @@ gat = in_pair("graph_attention")
 experts = in_pair("expert_mixture")
 vae = in_pair("variational")
 path = in_pair("drop_path")
+owners = in_pair("dropout_owners")
 codebook = in_pair("moving_codebook")
 centre = in_pair("moving_centre")
+teacher = in_pair("ema_teacher")
+seq_first = in_pair("seq_first")
 table = in_pair("fixed_positions")
 penalty = in_pair("gradient_penalty")
 field = in_pair("force_field")
@@ -552,6 +555,64 @@ FAULTS = [
         "blocks.1",
         train=True,
         area="dropout",
+    ),
+    owners(
+        "not-in-attention",
+        "the attention's weights are not dropped",
+        "attn_dropout=p",
+        "attn_dropout=0.0",
+        "blocks.0.attention.dropout:p",
+        train=True,
+        area="dropout",
+    ),
+    owners(
+        "another-rate",
+        "the attention's weights are dropped at half the rate",
+        "attn_dropout=p",
+        "attn_dropout=p / 2",
+        "blocks.0.attention.dropout:p",
+        train=True,
+        area="dropout",
+    ),
+    owners(
+        "one-too-many",
+        "what is behind the activation is dropped too",
+        "act_dropout=0.0",
+        "act_dropout=p",
+        "encoder.layers.0.dropout#2:p",
+        train=True,
+        area="dropout",
+    ),
+    owners(
+        "behind-the-norm",
+        "dropped behind the residual and the norm, not before",
+        "self.encoder = nn.TransformerEncoder(layer, layers)",
+        """self.encoder = nn.TransformerEncoder(layer, layers)
+        self.after = nn.Dropout(p)
+        for block in self.encoder.layers:
+            block.dropout2 = nn.Identity()
+            block.register_forward_post_hook(lambda layer, given, x: self.after(x))""",
+        "head:in/0",
+        train=True,
+        area="dropout",
+    ),
+    seq_first(
+        "not-behind-the-activation",
+        "what is behind the activation is not dropped",
+        "(width, heads, 16, 0.2)",
+        "(width, heads, 16, 0.2, act_dropout=0.0)",
+        "encoder.layers.0.dropout#2:p",
+        train=True,
+        area="dropout",
+    ),
+    teacher(
+        "statistics-averaged",
+        "the statistics of a BatchNorm follow the student's too",
+        " if not s.stop_gradient]",
+        "]",
+        "stirred/teacher.1:running_mean",
+        train=True,
+        area="norms",
     ),
     codebook(
         "moving-average",

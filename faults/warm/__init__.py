@@ -13,11 +13,13 @@ well, it has the real Python do.  The product knows nothing of all this.
 
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from common.system.processes import environment
@@ -56,28 +58,39 @@ _LONGEST_FIRST_LINE = 120  # of a script, for systems that read no more of it
 class Interpreters:
     """The servers, and the executable that stands for this Python.
 
-    cold   start no server: `python` is this very Python, as it is anywhere but on Linux
+    cold    start no server: `python` is the real Python, as it is anywhere but on Linux
+    python  the Python that it stands for
+    names   of the servers; by default all of IMPORTS
     """
 
-    def __init__(self, cold: bool = False):
-        self.python = sys.executable
+    def __init__(
+        self,
+        cold: bool = False,
+        python: str = sys.executable,
+        names: Iterable[str] | None = None,
+    ):
+        self.real = self.python = python
         self.folder: Path | None = None
         self._servers: list[subprocess.Popen] = []
         first_line = f"#!{sys._base_executable} -IS"
         cold = cold or sys.platform != "linux"  # elsewhere a framework may not bear a fork
         if cold or len(first_line) > _LONGEST_FIRST_LINE or len(first_line.split()) != 2:
             return
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # A shell's background job ignores Ctrl-C, what it starts does too, and no server runs
+            # what does: all of it would be cold.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         self.folder = Path(tempfile.mkdtemp(prefix="warm-"))
         try:
             self._write_client(first_line)
-            for name in IMPORTS:
+            for name in IMPORTS if names is None else names:
                 self._start(name)
         except BaseException:
             self.close()
             raise
 
     def _write_client(self, first_line: str) -> None:
-        (self.folder / "real").write_text(sys.executable)
+        (self.folder / "real").write_text(self.real)
         client = self.folder / "python"
         client.write_text(f"{first_line}\n{(HERE / 'client.py').read_text()}")
         client.chmod(client.stat().st_mode | stat.S_IXUSR)
@@ -92,7 +105,7 @@ class Interpreters:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.folder / name))
             listener.listen(64)
-            command = [sys.executable, *options, str(HERE / "server.py")]
+            command = [self.real, *options, str(HERE / "server.py")]
             command += [str(listener.fileno()), client, *IMPORTS[name]]
             server = subprocess.Popen(
                 command,
@@ -116,7 +129,15 @@ class Interpreters:
         self._servers.clear()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder, self.python = None, sys.executable
+        self.folder, self.python = None, self.real
+
+    def cpu_seconds(self) -> float:
+        """What the servers have computed, with the processes that have ended."""
+        ticks = 0
+        for server in self._servers:
+            told = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, told[11:15]))  # user, system, and those of the children
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def __enter__(self) -> "Interpreters":
         return self
