@@ -1,6 +1,6 @@
 """Check every published pair of the gallery, and write its page.
 
-    python -m examples.gallery [--only NAME] [--family FAMILY] [--step N] [--jobs N] [--cache DIR]
+    python -m examples.gallery [--only NAME] [--family FAMILY] [--all] [--jobs N] [--cache DIR]
     python -m examples.gallery --page      write the pages from the stored results alone
 
 Installs the pairs' packages into environments of their own, once; sets each pair up by its line in
@@ -21,6 +21,7 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
     begin("numpy", "rich", "jinja2")
 
 import os
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--only", action="append", default=[], metavar="NAME", help="this pair; may be repeated")
     add("--family", action="append", default=[], metavar="FAMILY", help="those of a file of pairs/")
+    add("--all", action="store_true", help="those too that are marked + in pairs/")
     add("--jobs", type=positive, default=1, metavar="N", help="pairs at a time, 1 by default")
     add("--step", action="append", type=int, choices=STEPS, help="run this one; may be repeated")
     add("--cache", type=Path, default=CACHE, metavar="DIR", help="of environments and logs")
@@ -56,10 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(given) -> int:
     lines, findings = read_lines(), read_findings()
     if not given.page:
-        chosen = choose(lines, given.only, given.family)
-        threads = max(1, (os.cpu_count() or 1) // given.jobs)
+        chosen = choose(lines, given.only, given.family, given.all)
+        # Ignored in the background, where warm processes could not be interrupted either.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Small tensors gain nothing from threads; --jobs uses the other cores.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
         steps = tuple(given.step or STEPS)
-        gallery = Gallery(given.cache.absolute(), tuple(findings), threads, steps)
+        gallery = Gallery(given.cache.absolute(), tuple(findings), steps)
         for name in dict.fromkeys(name for line in chosen for name in line.environments):
             environments.install(name, gallery.cache)
         run_all(gallery, chosen, given.jobs)
@@ -71,8 +77,13 @@ def _main(given) -> int:
     return 1 if left else 0
 
 
-def choose(lines: Sequence[Line], only: Sequence[str], families: Sequence[str]) -> list[Line]:
-    """The lines that are asked for, all where nothing is; raises UserError for unknown names."""
+def choose(
+    lines: Sequence[Line], only: Sequence[str], families: Sequence[str], further: bool
+) -> list[Line]:
+    """The lines that are asked for, all where none is; raises UserError for unknown names.
+
+    further   also those that run on request alone; one that is named runs in any case
+    """
     for asked, known in (
         (only, [line.name for line in lines]),
         (families, [line.family for line in lines]),
@@ -83,7 +94,9 @@ def choose(lines: Sequence[Line], only: Sequence[str], families: Sequence[str]) 
     return [
         line
         for line in lines
-        if not (only or families) or line.name in only or line.family in families
+        if line.name in only
+        or (further or not line.further)
+        and (line.family in families or not (only or families))
     ]
 
 

@@ -99,6 +99,19 @@ class Told:
         return [r for r in self.differing if r.mended is not None and r.mended.status == 0]
 
     @property
+    def set_up(self) -> list[Result]:
+        """Those that common.new could set up."""
+        return [result for result in self.results if not result.as_published.said]
+
+    @property
+    def checkouts(self) -> Mapping[str, list[Result]]:
+        """The commits whose programs checked them -> which ones, most first."""
+        found: dict[str, list[Result]] = {}
+        for result in self.results:
+            found.setdefault(result.checkout, []).append(result)
+        return dict(sorted(found.items(), key=lambda each: -len(each[1])))
+
+    @property
     def by_hand(self) -> list[Result]:
         """Those for which something was written by hand."""
         return [result for result in self.results if result.by_hand]

@@ -14,11 +14,16 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
+from common.check.bundle import commit
 from common.check.steps import Step
+from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.report.terminal import place_of
@@ -32,12 +37,14 @@ from common.verdict.inside import SHAPE
 from common.verdict.row import SEVERITY, worst
 from examples.gallery import environments
 from examples.gallery.table import HERE, Edit, Finding, Line, sha256
+from faults.warm import Interpreters
 from step1_forward.check_step1 import STEP as FORWARD
 from step3_loss.check_step3 import STEP as LOSS
 from step4_backward.check_step4 import STEP as BACKWARD
 
 STEPS = (FORWARD, LOSS, BACKWARD)
 NEW = ("-m", "common.new")
+AS_PUBLISHED = "as_published"
 LONGEST = 300  # characters of a sentence that is kept
 END_OF_TABLE = "└"  # how the last line of a check's table begins
 
@@ -92,6 +99,7 @@ class Result:
     why: str
     as_published: Outcome
     mended: Outcome | None = None  # None: nothing was to be mended
+    checkout: str = ""  # the commit whose programs checked it
 
 
 @dataclass(frozen=True)
@@ -99,13 +107,11 @@ class Gallery:
     """What every pair's run needs to know.
 
     cache    where environments, pairs, logs and results are
-    threads  of each process
     steps    those that are run
     """
 
     cache: Path
     findings: tuple[Finding, ...] = ()
-    threads: int = 1
     steps: tuple[int, ...] = tuple(step.number for step in STEPS)
     children: set = field(default_factory=set)  # processes that run now
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -141,7 +147,8 @@ class Gallery:
             versions={side: _version(line, side) for side in SIDES},
             by_hand=list(line.by_hand.kinds),
             why=line.by_hand.why,
-            as_published=self._outcome(line, words, line.by_hand.edits, "as_published"),
+            as_published=self._outcome(line, words, line.by_hand.edits, AS_PUBLISHED),
+            checkout=checkout(),
         )
         found = self.of(line)
         mends = [mend for finding in found for mend in finding.mends]
@@ -177,13 +184,34 @@ class Gallery:
     def _outcome(
         self, line: Line, words: Sequence[str], edits: Sequence[Edit], label: str
     ) -> Outcome:
-        """Set a pair up and check it; its files and logs stay in the cache."""
+        """Set a pair up and check it; its files and logs stay in the cache.
+
+        Its processes are forks of one that has imported its framework (faults/warm).
+        """
+        with ExitStack() as stack:
+            pythons = {sys.executable: ("check", *SIDES)}
+            pythons |= dict.fromkeys(_pythons(words)[1::2], SIDES)
+            warm = {
+                python: stack.enter_context(Interpreters(python=python, names=names))
+                for python, names in pythons.items()
+            }
+            words = [warm[word].python if word in warm else word for word in words]
+            return self._checked(line, words, edits, label, list(warm.values()))
+
+    def _checked(
+        self,
+        line: Line,
+        words: Sequence[str],
+        edits: Sequence[Edit],
+        label: str,
+        warm: Sequence[Interpreters],
+    ) -> Outcome:
         base = self.cache / "pairs" / line.name / label
         shutil.rmtree(base, ignore_errors=True)
         base.mkdir(parents=True)
         outcome, pair = Outcome(), base / line.name
         new = [*NEW, line.name, *words, "--no-check", "--folder", str(base)]
-        status, seconds, cpu_seconds = self._python(new, base / "new.log")
+        status, seconds, cpu_seconds = self._python(new, base / "new.log", warm)
         outcome.seconds, outcome.cpu_seconds = seconds, cpu_seconds
         if not (pair / "case.py").is_file() or (status != 0 and not edits):
             outcome.said = _last_words(base / "new.log") or f"common.new: status {status}"
@@ -194,28 +222,37 @@ class Gallery:
                 raise UserError(f"{line.name}: an edit is of {edit.file}, which is not there")
             path.write_text(edit.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
         pythons = _pythons(words)
+        # A red pair with mends goes through all steps with them; as it is, it is red already.
+        last = 0 if label == AS_PUBLISHED and any(f.changes for f in self.of(line)) else 1
         for step in STEPS:
-            if step.number in self.steps and all(check.status != 2 for check in outcome.checks):
-                outcome.checks.append(self._check(step, pair, pythons, base))
+            if step.number in self.steps and all(check.status <= last for check in outcome.checks):
+                outcome.checks.append(self._check(step, pair, pythons, base, warm))
         if all(check.status != 2 for check in outcome.checks):
-            first = self._check(FORWARD, pair, pythons, base, train=True)
+            first = self._check(FORWARD, pair, pythons, base, warm, train=True)
             outcome.checks.append(first)
-            other = first.status == 2 or _differs_in_train_mode(base / "train")
-            if BACKWARD.number in self.steps and other:
-                outcome.checks.append(self._check(BACKWARD, pair, pythons, base, train=True))
+            goes_on = BACKWARD.number in self.steps and first.status <= last
+            if goes_on and _differs_in_train_mode(base):
+                train = self._check(BACKWARD, pair, pythons, base, warm, train=True)
+                outcome.checks.append(train)
         outcome.seconds += sum(check.seconds for check in outcome.checks)
         outcome.cpu_seconds += sum(check.cpu_seconds for check in outcome.checks)
         return outcome
 
     def _check(
-        self, step: Step, pair: Path, pythons: Sequence[str], base: Path, train: bool = False
+        self,
+        step: Step,
+        pair: Path,
+        pythons: Sequence[str],
+        base: Path,
+        warm: Sequence[Interpreters],
+        train: bool = False,
     ) -> Check:
         out = base / ("train" if train else "eval")
         rows, log = out / f"step{step.number}.json", out / f"step{step.number}.log"
         out.mkdir(exist_ok=True)
         command = [step.check, "--model", str(pair), "--out", str(out), "--json", str(rows)]
         command += ["--no-report", *pythons, *(["--train"] if train else [])]
-        status, seconds, cpu_seconds = self._python(command, log)
+        status, seconds, cpu_seconds = self._python(command, log, warm)
         check = Check(step.number, train, status, seconds=seconds, cpu_seconds=cpu_seconds)
         if status in (0, 1) and rows.is_file():
             report = json.loads(rows.read_text())
@@ -235,26 +272,35 @@ class Gallery:
             check.status, check.said = 2, _last_words(log)
         return check
 
-    def _python(self, words: Sequence[str], log: Path) -> tuple[int, float, float]:
-        """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds."""
+    def _python(
+        self, words: Sequence[str], log: Path, warm: Sequence[Interpreters] = ()
+    ) -> tuple[int, float, float]:
+        """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds.
+
+        warm   what its processes are forks of; the first stands for this Python
+        """
         if self.stopping.is_set():
             raise InterruptedError("the gallery was stopped")
         values = environment()
-        values["OMP_NUM_THREADS"] = str(self.threads)
+        python = warm[0].python if warm else sys.executable
+        before = sum(each.cpu_seconds() for each in warm)
         began = time.monotonic()
         with open(log, "w") as file:
-            child = Child([sys.executable, *words], values, cwd=ROOT, stdout=file, stderr=file)
+            child = Child([python, *words], values, cwd=ROOT, stdout=file, stderr=file)
             self.children.add(child)
             try:
                 _, status, usage = os.wait4(child.pid, 0)
                 child.returncode = os.waitstatus_to_exitcode(status)
+            except ChildProcessError:  # whoever stopped it has waited for it
+                raise InterruptedError("the gallery was stopped") from None
             finally:
                 self.children.discard(child)
                 child.let_go()
         if self.stopping.is_set():  # it did not end by itself
             raise InterruptedError("the gallery was stopped")
         seconds = time.monotonic() - began
-        return child.returncode, seconds, usage.ru_utime + usage.ru_stime
+        computed = sum(each.cpu_seconds() for each in warm) - before
+        return child.returncode, seconds, usage.ru_utime + usage.ru_stime + computed
 
 
 def _pythons(words: Sequence[str]) -> list[str]:
@@ -279,12 +325,16 @@ def _version(line: Line, side: str) -> str:
     return ", ".join(told) or package
 
 
-def _differs_in_train_mode(folder: Path) -> bool:
-    """Whether train mode of step 1 was another function: it drew numbers, or has BatchNorms."""
-    sidecars = _sidecars(ResultFolder(next((folder / FORWARD.name).iterdir())), FORWARD)
-    drew = any(any(sidecar.draws.values()) for sidecar in sidecars.values())
-    classes = {name for sidecar in sidecars.values() for name in sidecar.classes.values()}
-    return drew or any(re.search("Dropout|BatchNorm", name) for name in classes)
+def _differs_in_train_mode(base: Path) -> bool:
+    """Whether train mode is another function: torch's model gave other values in step 1."""
+    folders = (next((base / mode / FORWARD.name).iterdir()) for mode in ("eval", "train"))
+    paths = (ResultFolder(folder).log(FORWARD.judged[0], SIDES[0]) for folder in folders)
+    before, after = (read_log(path) for path in paths)
+    with before, after:
+        return set(before) != set(after) or any(
+            not np.array_equal(before[key], after[key], equal_nan=before[key].dtype.kind == "f")
+            for key in before
+        )
 
 
 def _sidecars(folder: ResultFolder, step: Step) -> dict[str, Sidecar]:
@@ -325,6 +375,13 @@ def sources() -> str:
     paths = [*ROOT.glob("common/**/*.py"), *ROOT.glob("step*/**/*.py"), *HERE.glob("*.py")]
     names = sorted(str(path.relative_to(ROOT)) for path in paths if path != HERE / "page.py")
     return sha256([(name, file_sha256(ROOT / name)) for name in names])
+
+
+@cache
+def checkout() -> str:
+    """The checkout's commit, with a + where files were changed since."""
+    found = commit()
+    return f"{found['id']:.7}{'+' if found.get('changed') else ''}"
 
 
 def write_result(path: Path, result: Result) -> None:

@@ -71,6 +71,7 @@ class Line:
     family: str
     words: tuple[str, ...]  # what common.new is given, with {ENVIRONMENT}s
     by_hand: ByHand = ByHand()
+    further: bool = False  # it runs on request alone
 
     @property
     def environments(self) -> tuple[str, ...]:
@@ -104,6 +105,11 @@ class Finding:
     mends: tuple[Edit, ...] = ()
 
     @property
+    def changes(self) -> bool:
+        """Whether it says with what change its pairs are green."""
+        return bool(self.mends or self.arguments)
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The files that its mends change."""
         return tuple(dict.fromkeys(mend.file for mend in self.mends))
@@ -128,13 +134,14 @@ def read_lines(folder: Path = HERE) -> list[Line]:
             if words[:1] == ["*"]:
                 behind = words[1:]
             elif words:
-                name = words[0]
+                further = words[0] == "+"
+                name, *own = words[further:] or [""]
                 if not _NAME.fullmatch(name):
                     raise UserError(f"{place}: {name}: a name has letters, digits, '_' and '-'")
                 if name in lines:
                     raise UserError(f"{place}: {name} is in {lines[name].family}.txt already")
-                given = (*words[1:], *behind)
-                lines[name] = Line(name, path.stem, given, _by_hand(folder, name))
+                given = (*own, *behind)
+                lines[name] = Line(name, path.stem, given, _by_hand(folder, name), further)
     _refuse_strays(folder / "by_hand", lines)
     return list(lines.values())
 
