@@ -9,7 +9,7 @@ import numpy as np
 from common.check.bundle import bundle_results, judge_again
 from common.check.options import CheckOptions
 from common.check_all import all_steps
-from common.logs.guide_pair import bring_pair
+from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.hand_in import mean_difference
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, seal, write_sidecar
@@ -66,8 +66,9 @@ def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
             **entries,
         )
         write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
-    bring_pair(folder, stem.removesuffix("_all"))
-    write_report(folder, stem.removesuffix("_all"))
+    if has_pair(stem.removesuffix("_all")):
+        bring_pair(folder, stem.removesuffix("_all"))
+        write_report(folder, stem.removesuffix("_all"))
 
 
 def write_report(folder: Path, stem: str) -> None:

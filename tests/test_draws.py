@@ -9,11 +9,12 @@ import pytest
 from checkout import Checkout, change
 
 from common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
+from common.logs.dropouts import axes_of, partners
 from common.logs.sidecar import Sidecar
 from common.pair.tape import KINDS, Tape
-from common.sides.draws import Draws
+from common.sides.draws import Draws, Dropouts, Restart
 from common.sides.session import Session, using
-from common.verdict.draws import draw_notes
+from common.verdict.draws import draw_notes, dropout_notes
 from step4_backward.part_of_tape import PartOfTape
 
 PAIR = Path(__file__).parent / "pairs" / "draws"
@@ -193,6 +194,109 @@ def test_the_first_unlike_draw_is_named(torch, paddle, said):
     (note,) = notes(torch, paddle)
     assert note.startswith("the models did not draw the same random numbers, ")
     assert note.endswith(f": {said}")
+
+
+# ---- dropouts -----------------------------------------------------------------------------------
+
+
+def dropouts(*described):
+    """`site rate` or `site rate lengths` each, as a side lists them."""
+    draws = []
+    for text in described:
+        site, rate, *lengths = text.split()
+        shape = tuple(map(int, lengths)) or (3, 4, 8)
+        draws.append(Draw(f"dropout {rate}", shape, site, f"{site}:1"))
+    return tuple(draws)
+
+
+def matched(torch, paddle):
+    """Paddle's site -> torch's."""
+    found = partners(dropouts(*torch), dropouts(*paddle)).items()
+    return {paddle[i].split()[0]: torch[k].split()[0] for i, k in sorted(found)}
+
+
+LAYERS = ["l.0.att.d .1 3 2 4 4", "l.0.out.d .1", "l.0.d .1", "l.1.att.d .1 3 2 4 4",
+          "l.1.out.d .1", "l.1.d .1"]  # fmt: skip
+FLAT = ["l.0.d .1 3 2 4 4", "l.0.d#2 .1", "l.0.d#3 .1", "l.1.d .1 3 2 4 4", "l.1.d#2 .1",
+        "l.1.d#3 .1"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("torch", "paddle", "found"),
+    [
+        (["a .1", "b .1"], ["b .1", "a .1"], {"a": "a", "b": "b"}),
+        (LAYERS, FLAT, dict(zip([d.split()[0] for d in FLAT], [d.split()[0] for d in LAYERS],
+                                strict=True))),
+        # Towers in another order, what is in them under other names.
+        (["one.a .1", "two.a .1"], ["two.b .1", "one.b .1"], {"one.b": "one.a", "two.b": "two.a"}),
+        # One is forgotten: the other layer's are what they are.
+        (LAYERS, [FLAT[0], FLAT[1], *FLAT[3:]],
+         {"l.0.d": "l.0.att.d", "l.0.d#2": "l.0.d", "l.1.d": "l.1.att.d",
+          "l.1.d#2": "l.1.out.d", "l.1.d#3": "l.1.d"}),
+        # Another rate: by name, else by order.
+        (["a .1", "b .2"], ["a .3", "c .2"], {"a": "a", "c": "b"}),
+        (["a .1"], ["c .3"], {"c": "a"}),
+        (["a .1"], ["a .1", "a#2 .1"], {"a": "a"}),
+        # Reshaped, turned, and of another size: that is nothing's partner but by name.
+        (["a .1 6 4"], ["b .1 2 3 4"], {"b": "a"}),
+        (["a .1 6 4"], ["b .1 4 6"], {"b": "a"}),
+        (["a .1 6 4"], ["b .1 6 5"], {}),
+        (["a .1 6 4"], ["a .1 6 5"], {"a": "a"}),
+    ],
+)  # fmt: skip
+def test_which_dropout_is_which(torch, paddle, found):
+    assert matched(torch, paddle) == found
+
+
+def test_axes_in_another_order():
+    assert axes_of((2, 8, 4, 5), (2, 4, 5, 8)) == [0, 2, 3, 1]
+    assert axes_of((3, 1, 4), (3, 4)) is axes_of((6, 4), (2, 3, 4)) is None
+
+
+def masks(wanted, reference=(), learned=None, step=3):
+    """A pass of dropouts: their masks, and the keys of their rates."""
+    keys = []
+    session = Session(5, record=lambda key, values: keys.append(key))
+    session.dropouts = Dropouts(lambda: reference, learned)
+    session.begin(step)
+    drawn = []
+    for text in wanted:
+        site, rate, *lengths = text.split()
+        shape = tuple(map(int, lengths)) or (3, 4, 8)
+        mask, key = session.keep_mask(site.partition("#")[0], shape, float(rate))
+        drawn.append(mask)
+        keys.append(key)
+    session.begin(step + 1)
+    return drawn, keys, session.dropouts.listed(str)
+
+
+def test_a_dropout_in_another_module_gets_the_masks_of_the_references():
+    """In the second run: the first one learns which is which, and is of no use."""
+    ours, keys, listed = masks([*LAYERS, "tail .1 6 4"])
+    wanted, learned = [*FLAT, "end .1 4 6", "l.0.d#4 .3 2 2"], {}
+    with pytest.raises(Restart):
+        masks(wanted, listed, learned)
+    theirs, their_keys, _ = masks(wanted, listed, learned)
+    assert same(theirs[:6], ours[:6]) and np.array_equal(theirs[6], ours[6].T)
+    assert their_keys[:7] == keys and their_keys[7] not in keys, "one too many has its own numbers"
+    assert masks(LAYERS, listed, {})[1] == keys[:6], "the same names need no second run"
+
+
+def test_what_is_said_of_dropouts():
+    def said(torch, paddle):
+        sidecars = (
+            Sidecar(dropouts={"main": grouped([dropouts(*side)])}) for side in (torch, paddle)
+        )
+        return dropout_notes(*([sidecar] for sidecar in sidecars))
+
+    assert said(LAYERS, LAYERS) == []
+    (note,) = said(LAYERS, FLAT)
+    assert " in other modules, 6, " in note and note.endswith("first l.0.att.d, in paddle l.0.d")
+    assert said(["a .1", "b .1"], ["a .1"]) == [
+        "the models do not have the same dropouts: torch has dropout .1 of shape [3, 4, 8] at "
+        "b:1, which paddle has not"
+    ]
+    assert "paddle has dropout .1 " in said(["a .1"], ["a .1", "b .1"])[0]
 
 
 # ---- the frameworks' functions ------------------------------------------------------------------

@@ -147,6 +147,21 @@ def test_modules_beside_a_users_model_come_along(tmp_path):
     assert modules["config"].endswith("from .tables import SIZE\n\n# How wide.\nWIDTH = 2 * SIZE\n")
 
 
+def test_a_translation_comes_along(tmp_path):
+    """As common.new lays such a pair out; the torch file beside it has the translation's name."""
+    (tmp_path / "case.py").write_text("CONFIGS = {}\n")
+    (tmp_path / "net.py").write_text("import torch\n")
+    (tmp_path / "translated").mkdir()
+    (tmp_path / "translated" / "net.py").write_text("import paddle\nfrom helper import *\n")
+    (tmp_path / "translated" / "helper.py").write_text("import paddle\n")
+    head = 'sys.path.insert(0, str(Path(__file__).parent / "translated"))'
+    text = f"import sys\nfrom pathlib import Path\n\n{head}\n\nfrom net import Net\n{PLAIN}"
+    (tmp_path / "paddle_model.py").write_text(text)
+    modules = take(tmp_path, "mine", built_in=False).modules
+    assert modules["model"].startswith("from .net import Net\n")
+    assert modules["net"] == "import paddle\nfrom .helper import *\n" and "helper" in modules
+
+
 WHOLE = '''"""All."""
 
 import math
@@ -267,8 +282,8 @@ def test_reformer_draws_and_reverses_as_its_twin(reformer):
 
 
 def test_a_forecast_is_trained_and_scored(tmp_path_factory, request):
-    """Windows of a series, a BatchNorm that keeps torch's variance, sampled indices."""
-    made = exported(tmp_path_factory, request, "--model", "informer")
+    """Windows of a series, a BatchNorm that keeps torch's variance, sampled indices in a list."""
+    made = exported(tmp_path_factory, request, "--model", "informer", "--case", "near_ties")
     assert "predict.py: same bits as the twin: 1 output\n" in made.said
     assert "within rounding, for any number of samples" in made.said
     done = subprocess.run(
@@ -279,6 +294,11 @@ def test_a_forecast_is_trained_and_scored(tmp_path_factory, request):
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"\[Eval\]\[Epoch 0\] mae: 0\.\d+, mse: ", done.stdout), done.stdout
+    # Without data the saved program is made for the example, whose inputs nest.
+    shutil.rmtree(made.folder / "data")
+    for program, told in (("export.py", "index_samples/0 ["), ("infer.py", "same as the model")):
+        status, said = run_alone(sys.executable, made.folder, program, [])
+        assert status == 0 and told in said, said
 
 
 def test_rotations_may_be_an_input(reformer, tmp_path):

@@ -104,14 +104,16 @@ def test_result_of_another_checkout_is_not_believed(tmp_path, monkeypatch):
     monkeypatch.setattr(
         record, "sources_sha256", functools.partial(record.sources_sha256, tmp_path)
     )
-    found = {"faults": [{"id": "x"}], "sources": record.sources_sha256()}
+    pair = {"name": "networks norms/pooling/x", "step": 4, "exit_code": 0}
+    found = {"faults": [{"id": "x"}], "hard": [pair], "sources": record.sources_sha256()}
     path.write_text(json.dumps(found))
     assert record.recorded(path) == {"x": {"id": "x"}}
+    assert record.recorded_pairs(path) == {(4, "networks", "pooling/x"): pair}
     (tmp_path / "common" / "log").mkdir()
     (tmp_path / "common" / "log" / "of a run").write_text("made here")
     assert record.recorded(path)
     source.write_text("2\n")
-    assert record.recorded(path) == {}
+    assert record.recorded(path) == record.recorded_pairs(path) == {}
     source.write_text("1\n")
     assert record.recorded(path)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")

@@ -13,6 +13,7 @@ from examples.gallery import __main__ as gallery
 from examples.gallery import environments, page, run
 from examples.gallery.run import Check, Gallery, Outcome, Result
 from examples.gallery.table import HERE, Edit, Finding, read_findings, read_lines
+from faults.warm import Interpreters
 
 LINES, FINDINGS = read_lines(), read_findings()
 RESULTS = [run.read_result(gallery.RESULTS / f"{line.name}.json") for line in LINES]
@@ -156,7 +157,7 @@ def test_a_page_counts_and_names_what_came_of_the_pairs(tmp_path):
     finding = Finding("f", ("red",), "theirs", "A <b>.", "t: 1", "p: 2", mends=(mend,))
     told = page.render("page.md.j2", lines, [result("green"), red, broken], [finding])
     assert "3 pairs: 1 aligned, 1 not aligned, 1 that could not be compared" in told
-    assert "2 of 3 needed nothing by hand" in told and "broken needed convert" in told
+    assert "1 of 3 were set up by their line" in told and "broken needed convert" in told
     assert "| `red` | **DIVERGED** |" in told and "**A <b>.**" in told
     assert "value of another shape: `pool`" in told
     assert "With this change: step 1 ROUNDING." in told and "Not looked into yet" in told
@@ -210,6 +211,34 @@ def test_a_mend_is_tried_where_its_pair_is_red_and_nowhere_else(tmp_path, monkey
     a, b = (Gallery(tmp_path, (finding,)).run(line) for line in lines)
     assert (a.as_published.status, a.mended.status, b.mended) == (1, 0, None)
     assert run.read_result(tmp_path / "results" / "a.json") == a
+
+
+def test_a_red_pair_with_a_mend_goes_through_all_steps_with_it_alone(tmp_path, monkeypatch):
+    line = read_lines(folder_with(tmp_path, pairs__f="a --torch x\n"))[0]
+    finding = Finding("f", ("a",), "default", "x", arguments="--paddle-set e=1")
+
+    def new(self, words, log, warm=()):
+        pair = log.parent / "a"
+        pair.mkdir()
+        (pair / "case.py").write_text("")
+        return 0, 1.0, 1.0
+
+    def check(self, step, pair, pythons, base, warm, train=False):
+        return Check(step.number, train, int(base.name == run.AS_PUBLISHED))
+
+    monkeypatch.setattr(run, "Interpreters", lambda **options: Interpreters(cold=True, **options))
+    monkeypatch.setattr(run, "_differs_in_train_mode", lambda base: True)
+    monkeypatch.setattr(Gallery, "_python", new)
+    monkeypatch.setattr(Gallery, "_check", check)
+    done = Gallery(tmp_path, (finding,)).run(line)
+
+    def ran(outcome):
+        return [(check.step, check.train) for check in outcome.checks]
+
+    assert ran(done.as_published) == [(1, False), (1, True)]
+    every = [(1, False), (3, False), (4, False), (1, True), (4, True)]
+    assert ran(done.mended) == every
+    assert ran(Gallery(tmp_path).run(line).as_published) == every  # nothing is known to mend it
 
 
 def test_a_mended_environment_is_a_copy(tmp_path):

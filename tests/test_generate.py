@@ -241,7 +241,8 @@ def test_draws_follow_the_probabilities():
 
 
 def test_a_request_comes_back(tmp_path):
-    given = Request(np.array([[3, 4]]), 5, True, 0.25, 7, False, 2)
+    prompts = (np.array([3, 4]), np.array([5]))
+    given = Request(prompts, 5, True, 0.25, 7, (), 2, ("cache",), (), True, 1)
     given.save(tmp_path)
     with np.load(tmp_path / "request.npz") as file:
         found = Request.of({"request": dict(file)})
@@ -320,7 +321,7 @@ def sentence(function, *arguments):
 
 def refused(config, content=b"abc", coder=None, **given):
     """What is said against a request."""
-    options = dict(preset="tiny", tokens=8, sample=False, temperature=None, top_k=None)
+    options = dict(preset="tiny", tokens=8, sample=False, temperature=None, top_k=None, by=None)
     options = SimpleNamespace(**options | {"no_cache": False} | given)
     return sentence(check_generate.request_of, options, config, coder or prompts.Bytes(), content)
 

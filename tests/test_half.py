@@ -111,6 +111,55 @@ def test_nothing_is_left_behind_when_it_ends():
     assert (paddle._C_ops.add, paddle.Tensor.__add__) == before
 
 
+def types_in_mixed_precision(emulated, dtype="bfloat16", **options):
+    """Operator -> the type that it computed on, under Paddle's mixed precision."""
+    x, weight = paddle.ones([2, 4]), paddle.ones([4, 4])
+    emulated.clear()
+    with paddle.amp.auto_cast(dtype=dtype, **options):
+        y = paddle.nn.functional.linear(x, weight)
+        paddle.nn.functional.softmax(y)
+        paddle.tanh(y)
+        y * weight[0]
+    return {name: sorted(set(types)) for name, *types in emulated if name != "slice"}
+
+
+def test_mixed_precision_casts_by_the_frameworks_own_lists(emulated):
+    assert types_in_mixed_precision(emulated) == {
+        "linear": ["bfloat16"],  # lowered
+        "softmax": ["float32"],  # kept
+        "tanh": ["bfloat16"],  # as it is given
+        "mul": ["float32"],  # to the wider of two
+    }
+    kept = types_in_mixed_precision(emulated, custom_black_list=["tanh", "matmul_v2", "linear_v2"])
+    assert set(map(tuple, kept.values())) == {("float32",)}
+    off = types_in_mixed_precision(emulated, enable=False)
+    assert set(map(tuple, off.values())) == {("float32",)}
+
+
+def test_mixed_precision_leaves_weights_and_their_gradients_wide(emulated):
+    weight = paddle.full([4, 4], 1.0 + 2.0**-12)
+    weight.stop_gradient = False
+    with paddle.amp.auto_cast(dtype="bfloat16"):
+        y = paddle.matmul(paddle.ones([2, 4]), weight)
+    assert y.dtype == paddle.bfloat16 and (y.astype("float32").numpy() == 4.0).all()
+    y.sum().backward()
+    assert weight.grad.dtype == paddle.float32
+
+
+def test_only_the_emulated_level_is_taken(emulated):
+    with pytest.raises(NotImplementedError, match="level O1 is emulated, not O2"):
+        with paddle.amp.auto_cast(level="O2", dtype="bfloat16"):
+            pass
+
+
+def test_operators_that_modules_have_by_name_are_emulated(emulated):
+    """nn.MultiHeadAttention calls paddle.tensor.linalg's own `matmul`."""
+    paddle.set_default_dtype("bfloat16")  # conftest.py puts the usual one back
+    attention, recurrent = paddle.nn.MultiHeadAttention(8, 2), paddle.nn.LSTM(4, 4)
+    assert attention(half(1, 3, 8)).dtype == paddle.bfloat16
+    assert recurrent(half(1, 3, 4))[0].dtype == paddle.bfloat16
+
+
 # ---- the verdict --------------------------------------------------------------------------------
 
 
@@ -189,9 +238,41 @@ def test_a_written_out_softmax_is_a_cause_too(monkeypatch):
         {"block": {"exp bfloat16": 1, "sum bfloat16": 1, "matmul bfloat16": 2}},
     )
     row = judged(monkeypatch, logs(more=1.6), computed)
-    assert row.note == "softmax is on float32 in torch; Paddle has exp and sum on bfloat16 there"
+    assert row.note == "softmax is on float32 in torch; Paddle has exp and sum on bfloat16"
     wide = ({**computed[0]}, {"block": {"exp float32": 1, "sum float32": 1}})
     assert judged(monkeypatch, logs(more=1.6), wide).verdict == "ROUNDING"
+
+
+@pytest.mark.parametrize(
+    ("ref", "cand", "note"),
+    [
+        ("div float32", "div float32;div bfloat16", ""),  # one more, and none instead
+        ("div float32", "div bfloat16", "div is on bfloat16 in Paddle, on float32 in torch"),
+        (
+            "layer_norm bfloat16",
+            "mean bfloat16;rsqrt bfloat16",
+            "layer_norm is one operator in torch; Paddle has mean and rsqrt on bfloat16",
+        ),
+        ("layer_norm bfloat16", "mean float32;rsqrt float32", ""),
+        (
+            "mul float32",
+            "mul bfloat16 float32",
+            "mul is on bfloat16 in Paddle, on float32 in torch",
+        ),
+    ],
+)
+def test_a_cause_is_what_one_side_computes_instead(monkeypatch, ref, cand, note):
+    computed = [{"block": dict.fromkeys(said.split(";"), 1)} for said in (ref, cand)]
+    row = judged(monkeypatch, logs(more=1.6), computed)
+    assert (row.verdict, row.note) == ("PRECISION" if note else "ROUNDING", note)
+
+
+def test_what_float32_makes_is_no_half_precision(monkeypatch):
+    runs = logs(more=4.0)
+    for name, like in (("ref32", "ref64"), ("step_cand", "step_cand64")):
+        exact = runs[like]["block"]
+        runs[name] = {"block": (exact + (runs[name]["block"] - exact) * 1e-4).astype("f4")}
+    assert judged(monkeypatch, runs, NARROW).verdict in ("ROUNDING", "IDENTICAL")
 
 
 @pytest.mark.parametrize("inside", [True, False])

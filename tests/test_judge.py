@@ -8,6 +8,7 @@ import pytest
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.verdict.judge import judge_logs
+from common.verdict.progress import Progress
 from common.verdict.row import exit_code
 
 RNG = np.random.default_rng(0)
@@ -55,10 +56,28 @@ class Logs:
                 for key, arrays in self.rows.items():
                     writer.add(key, np.asarray(arrays[i]))
             write_sidecar(paths[name], Sidecar(**self.entries))
-        first = [paths.pop(name) for name in names[:4]]
-        judgement = judge_logs(*first, **paths)
+        judgement = judge_logs(**paths)
         json.dumps(judgement.as_json(), allow_nan=False)
+        self.compare_with_stages(paths, judgement)
         return {row.key: row for row in judgement.rows}
+
+    def compare_with_stages(self, paths, judgement):
+        """Judged log by log, as a red check does, the rows and what is asked for are the same."""
+        progress = Progress()
+        first = {name: paths[name] for name in ("ref32", "cand32", "ref64", "cand64")}
+        judge_logs(**first, until_off=True, progress=progress)
+        if "local64" in paths:
+            local = first | {"local64": paths["local64"]}
+            alone = judge_logs(**local)
+            staged = judge_logs(**local, until_asked=True, progress=progress)
+            assert staged.asks_exact == alone.asks_exact
+        for free in (None, paths.get("local64")):  # what comes last is only looked at in the end
+            staged = judge_logs(**paths, free64=free, progress=progress)
+            assert staged.as_json() == judge_logs(**paths, free64=free).as_json()
+            assert (staged.asks_exact, staged.asks_free) == (
+                judgement.asks_exact,
+                judgement.asks_free and free is None,
+            )
 
 
 @pytest.fixture

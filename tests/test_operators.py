@@ -18,7 +18,7 @@ P = paddle.nn.functional
 EXACT = 1e-13
 # Paddle's own, of every BatchNorm in training.
 pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track")
-EXCUSED = [operator for operator in OPERATORS if operator.excuses]
+COMPUTED = [o for o in OPERATORS if o.excuses or o.name == "group_norm"]
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +72,11 @@ def test_the_command_says_what_is_off(tmp_path, monkeypatch, capsys):
     assert measuring.main(["--only", "elu", "--write"]) == 2
 
 
-def test_every_operator_that_excuses_has_a_formula_and_nothing_else_has():
-    assert {operator.name for operator in EXCUSED} == set(exact_operators.FORMULAS)
-    assert {name for name, line in table().items() if line.excuses} == set(exact_operators.FORMULAS)
+def test_every_operator_that_excuses_has_a_formula_and_one_more_that_is_only_named():
+    """A gradient that is no rounding is told as the framework's, and fails all the same."""
+    known = set(exact_operators.FORMULAS)
+    assert {operator.name for operator in COMPUTED} == known
+    assert {name for name, line in table().items() if line.excuses} == known - {"group_norm"}
 
 
 def test_classes_of_the_table_are_paddles():
@@ -87,7 +89,7 @@ def test_classes_of_the_table_are_paddles():
 # ---- the formulas -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("operator", EXCUSED, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", COMPUTED, ids=lambda operator: operator.name)
 def test_a_formula_gives_torchs_value_and_gradient(lifted, operator):
     """What the table says to be off is not, once the formula computes it."""
     assert max(operator.measure()) < EXACT

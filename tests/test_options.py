@@ -29,6 +29,9 @@ def takers():
     """(name, parser, step) of every check."""
     for step in STEPS:
         yield step.name, Parser("").take(*step.takes), step
+    for name in ("step2_metric.check_step2", "step5_train.check_step5"):  # they take more than that
+        check = importlib.import_module(name)
+        yield name, check.options_parser(), check.STEP
     parallel = importlib.import_module("step4_backward.check_parallel").STEP
     yield "parallel", Parser("").take(*parallel.takes, "processes"), parallel
     generate = importlib.import_module("step5_train.check_generate")
@@ -86,6 +89,23 @@ def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
     options = CheckOptions(typed=tuple(typed))
     assert [name for name, _ in options.taken_by(STEPS[0].takes).typed] == ["train"]
     assert [name for name, _ in options.taken_by(STEPS[4].takes).typed] == ["epochs"]
+
+
+def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
+    metric = importlib.import_module("step2_metric.check_step2")
+    train = importlib.import_module("step5_train.check_step5")
+    for check, words, said in (
+        (metric, ["--agree", "x", "--compare-only", "--strict"], "--compare-only, --strict has no"),
+        (metric, ["--batch-size", "3"], "belong to --agree DATA"),
+        (metric, ["--agree", "x"], "--agree: name the one --model"),
+        (metric, ["--agree", "no such", "--model", EXAMPLE], "there is no such file or folder"),
+        (train, ["--losses-name", "x"], "give the losses, too"),
+        (train, ["--torch-losses", "x", "--epochs", "1"], "--epochs has no use with logged"),
+        (train, ["--torch-losses", "no such", "--model", EXAMPLE], "no such: there is no such"),
+    ):
+        monkeypatch.setattr("sys.argv", [check.__file__, *words])
+        assert check.main() == 2
+        assert said in capsys.readouterr().err
 
 
 # ---- refused ------------------------------------------------------------------------------------
@@ -195,3 +215,15 @@ def test_a_wrong_word_beside_help_is_still_refused(capsys):
 def test_the_sentence_of_a_contradiction_is_raised_for_programs_too():
     with pytest.raises(UserError, match="leave out --seed"):
         CheckOptions(compare_only=True, typed=(("seed", ("--seed", "1")),)).refuse_contradictions()
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "words"),
+    [
+        (1, ["--autocast"], "--autocast lowers what to? Give --dtype bfloat16 or float16 too"),
+        (5, ["--dtype", "float16"], "trains in mixed precision alone"),
+    ],
+)
+def test_half_precision_that_means_nothing_is_refused(capsys, step, options, words):
+    assert check_main(STEPS[step - 1], ["--model", "fastformer", *options]) == 2
+    assert words in capsys.readouterr().err

@@ -228,6 +228,8 @@ def test_what_was_left_in_torch_is_listed_with_both_lines(tmp_path, stand_in):
     assert "PaConvert left this in torch: " in told and "net.py:8: torch.fancy" in told
     told = made.explained(f"AttributeError at {tmp_path}/translated/net.py:7: …")
     assert f"in torch {tmp_path}/net.py:7" in told and "Mend the translation" in told
+    told = made.explained("importing net needs einops, which python has not: install it there")
+    assert told.endswith("install it there. Mend that, then set the pair up again")
     assert not list(tmp_path.glob(".work-*")), "nothing is left of the work"
 
 

@@ -99,10 +99,89 @@ def test_a_planted_fault_is_named(checkout, tmp_path, name):
     assert file in json.loads(sidecar.read_text())["places"][report["first_diverged"]]
 
 
+# In half precision: name, what is planted, where it is found, and words of its cause.
+HALF = {
+    "norm in bfloat16": (
+        "from paddleformers.nn.norm import RMSNorm\n\n\n"
+        "def forward(self, x):\n"
+        "    mean = x.pow(2).mean(-1, keepdim=True)\n"
+        "    return x * paddle.rsqrt(mean + self.variance_epsilon) * self.weight\n\n\n"
+        "RMSNorm.forward = forward\n",
+        "layers.0.input_layernorm",
+        "rsqrt is on bfloat16 in Paddle, on float32 in torch",
+    ),
+    "softmax not lifted": (
+        "from paddleformers.nn.attention import eager_attention\n\n\n"
+        "class Functional:\n"
+        "    dropout = staticmethod(paddle.nn.functional.dropout)\n\n"
+        "    @staticmethod\n"
+        "    def softmax(x, axis, dtype):\n"
+        "        powers = (x - x.max(axis, keepdim=True)).exp()\n"
+        "        return powers / powers.sum(axis, keepdim=True)\n\n\n"
+        "class Layers:\n"
+        "    functional = Functional\n\n\n"
+        "eager_attention.nn = Layers\n",
+        "self_attn",
+        "softmax is on float32 in torch; Paddle has exp",
+    ),
+    "rotary positions rounded": (
+        "from paddleformers.transformers.llama import modeling\n\n"
+        "own = modeling.LlamaRotaryEmbedding.forward\n\n\n"
+        "def forward(self, x, position_ids):\n"
+        "    return own(self, x, position_ids.astype(x.dtype))\n\n\n"
+        "modeling.LlamaRotaryEmbedding.forward = forward\n",
+        "self_attn",  # the table itself has another shape there
+        "",
+    ),
+    "residual in bfloat16, in float16": (
+        "from paddleformers.transformers.llama import modeling\n\n\n"
+        "def add(x, y):\n"
+        "    return (x.astype('bfloat16') + y.astype('bfloat16')).astype(x.dtype)\n\n\n"
+        "def forward(self, hidden_states, position_ids=None, **given):\n"
+        "    x = self.input_layernorm(hidden_states)\n"
+        "    x = add(hidden_states, self.self_attn(hidden_states=x, **given)[0])\n"
+        "    return add(x, self.mlp(self.post_attention_layernorm(x)))\n\n\n"
+        "modeling.LlamaDecoderLayer.forward = forward\n",
+        "layers.0.post_attention_layernorm:in/0",
+        "add is on bfloat16 in Paddle, on float16 in torch",
+    ),
+}
+
+
 LOADER = """
 
 load = "from_pretrained"
 """
+
+
+@pytest.mark.parametrize("preset", ["default", "phi3"])
+@pytest.mark.parametrize("step", [1, 3, 4])
+def test_published_models_agree_in_bfloat16(checkout, preset, step):
+    done, report = judged(checkout, step, EXAMPLE, "--preset", preset, "--dtype", "bfloat16")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert report["rows"]
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_a_narrower_type_is_named_with_its_cause(checkout, tmp_path, name):
+    planted, module, cause = HALF[name]
+    folder = shutil.copytree(EXAMPLE, tmp_path / "llama")
+    path = folder / "paddle_model.py"
+    path.write_text(f"import paddle\n\n{planted}\n{path.read_text()}")
+    if "positions" in name:  # bfloat16 has every whole number up to 256
+        case = folder / "case.py"
+        text = case.read_text()
+        assert text.count("np.arange(12) < np.array([12,") == 1
+        case.write_text(
+            text.replace("np.arange(12) < np.array([12,", "np.arange(300) < np.array([300,")
+        )
+    dtype = "float16" if "in float16" in name else "bfloat16"
+    done, report = judged(checkout, 1, folder, "--dtype", dtype)
+    assert done.returncode == 1, done.stdout + done.stderr
+    first = next(row for row in report["rows"] if row["key"] == report["first_diverged"])
+    assert first["verdict"] == "PRECISION" and module in first["key"] and cause in first["note"]
+
+
 # What PaddleFormers' table of a loader says, what is planted, and the words that name it.  A weight
 # that is taken for two loses its own place.
 LOADER_FAULTS = {

@@ -390,6 +390,27 @@ def test_projections_in_torch_s_multihead_attention(propose):
     assert make_rename(proposal.rename)("out.weight") == "attn.out_proj.weight"
 
 
+def test_a_multihead_attention_that_keeps_its_one_weight(propose):
+    attention = "self.attn = {}.MultiheadAttention(8, 2, batch_first=True)"
+    forward = "return self.norm(self.attn(x, x, x)[0])"
+    norm = "self.norm = nn.LayerNorm(8)"
+    proposal = propose(
+        net(f"{attention.format('nn')}; {norm}", forward),
+        net(f"{attention.format('paddle.compat.nn')}; {norm}", forward),
+    )
+    assert not proposal.rename and not proposal.open
+    assert not [line for line in proposal.proofs if "DIFFERS" in line]
+
+
+def test_a_layer_that_computes_more_than_its_partner_is_no_difference(propose):
+    both = "self.first = nn.Linear(8, 6); self.second = nn.Linear(6, 8)"
+    relu = "; self.first.register_forward_post_hook(lambda layer, given, gave: F.relu(gave))"
+    torch = net(both, "return self.second(F.relu(self.first(x)))")
+    said = propose(torch, net(both + relu, "return self.second(self.first(x))"))
+    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
+    assert [line for line in said.proofs if line.startswith("first: it gives another result")]
+
+
 EXPERTS = """
 class Expert(Base):
     def __init__(self):

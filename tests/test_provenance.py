@@ -21,14 +21,20 @@ STEPS = sorted(path.name for path in ROOT.glob("step*_*"))
 # Step -> what its twin scripts import beside common/.
 READ_BY_TWINS = {
     "step1_forward": (),
-    "step2_metric": ("step2_metric/hard_texts.py", "step2_metric/tokenizers.py"),
+    "step2_metric": tuple(
+        f"step2_metric/{name}.py" for name in ("hard_texts", "tokenizers", "choosing")
+    ),
     "step3_loss": (),
     "step4_backward": tuple(
         f"step4_backward/{n}.py" for n in ("setups", "given", "part_of_tape", "rates")
     ),
     "step5_train": (
         "step4_backward/setups.py",
-        *(f"step5_train/{name}.py" for name in ("training", "initial", "generation", "forecast")),
+        *(
+            f"step5_train/{name}.py"
+            for name in ("training", "initial", "generation", "forecast", "first_loss")
+        ),
+        "step5_train/decoding.py",
     ),
 }
 ROOMS = ("system", "logs", "pair", "weights", "transplant", "sides")

@@ -15,7 +15,7 @@ from common.pair.tape import Tape
 from common.weights.layers import Owner
 from common.weights.noise import perturbed
 from common.weights.suits import ACTIVATIONS, Sizes, suited
-from step4_backward.rates import ROUNDING, Watch
+from step4_backward.rates import ROUNDING, Watch, moved_in_float32
 from step5_train.check_step5 import PART_STEPS, _drift, parts_of
 
 PAIR = ROOT / "tests" / "pairs" / "deep"
@@ -168,6 +168,16 @@ def test_chaos_is_told_from_a_swing():
     assert "rounding" in watched(logistic(0.3), logistic(0.3 * (1 + ROUNDING))).problem
 
 
+def test_float32_may_tell_what_float64_cannot():
+    """A loss that falls all the way, while what is off grows tenfold from step to step."""
+    exact = np.linspace(6.0, 3.0, 10)
+    moved = exact + 1e-6 * 10.0 ** np.arange(10)
+    assert moved_in_float32(moved, exact) == "float32 moves a loss by 1e+03 of 6"
+    assert moved_in_float32(moved[:3], exact[:3]) == "", "as much as excuses a gap"
+    assert moved_in_float32(exact + 1e-2, exact) == "", "off before the first step"
+    assert moved_in_float32(exact * np.nan, exact) == ""
+
+
 def test_a_log_forgets_what_is_taken_back(tmp_path):
     """Byte for byte, large arrays that are stored once and new dtypes among them."""
     large = np.arange(20000.0)
@@ -232,6 +242,20 @@ def test_a_chaotic_pair_passes(checkout):
     done, _ = checkout.rows(4, *arguments)
     assert done.returncode == 0, done.stdout
     assert "float32's rounding of the weights alone moves a loss by" in done.stdout
+
+
+def test_what_float32_cannot_bear_is_lowered_before_anything_is_judged(tmp_path):
+    """Float32 is said to bear nothing here: both are run again with lower rates."""
+    checkout = Checkout(tmp_path)
+    checkout.replace("step4_backward/rates.py", "max(MOVED * largest, 10 * off[0])", "0 * largest")
+    checkout.replace("step4_backward/rates.py", "range(17)", "range(3)")
+    checkout.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 2")
+    pair = ROOT / "faults" / "users" / "pairs" / "many_labels"
+    done, report = checkout.rows(4, "--model", str(pair), "--no-report", "--case", "main")
+    assert done.returncode == 0, done.stdout
+    assert "of the usual; with a larger one float32 moves a loss by" in done.stdout
+    rates = [row for row in report["rows"] if row["key"].endswith("sgd/001/lr")]
+    assert len(rates) == 1, "only the last run's rows are there"
 
 
 # ---- trainings of few steps ---------------------------------------------------------------------

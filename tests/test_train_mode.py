@@ -44,7 +44,7 @@ def test_layers_functions_attention_and_checkpointing_draw_alike(checkout, pair)
     "name, old, new, train, key",
     [
         ("left out", "F.dropout2d(self.conv(images), self.p, training=self.training)",
-         "self.conv(images)", True, "norm:in/0"),
+         "self.conv(images)", True, "dropout:p"),
         ("left on in eval", "F.selu(x), self.p, training=self.training", "F.selu(x), self.p",
          False, "feed_forward.dropout:p"),
         ("own random numbers", "F.dropout(weights, self.p, training=self.training)",

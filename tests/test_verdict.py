@@ -554,7 +554,7 @@ def cast(change=0.0):
 def test_a_cast_inside_the_model_is_judged_by_float32_alone():
     row = judge_tensor("k", *cast(), batch=8)
     assert row.verdict == "CLOSE" and row.gap is None
-    assert "torch's and paddle's float64 run holds float32 values here: the model casts" in row.note
+    assert "torch's and paddle's float64 run holds float32 values here: weights that" in row.note
     assert "float32 alone decides" in row.note
     assert judge_tensor("k", *cast(1e-2), batch=8).verdict == "DIVERGED"
     t32, p32, *_ = cast()

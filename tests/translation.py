@@ -22,6 +22,7 @@ HEADINGS = {
     "The two sides": "两侧代码",
     "Read the code": "阅读代码",
     "Align your own model": "对齐自己的模型",
+    "What a pull request is asked for": "提交 PR 时要回答的问题",
     "Data and weights": "数据与权重下载",
     "Logs to hand in": "复现日志",
     "FAQ": "常见问题",

@@ -157,6 +157,15 @@ def _batch_norm():
     return max(value, off_by(kept[1], kept[0])), gradient
 
 
+def _group_norm():
+    torch, paddle = _frameworks()
+    return sides(
+        IMAGES,
+        lambda x: torch.nn.functional.group_norm(x, 1, eps=EPSILON),
+        lambda x: paddle.nn.functional.group_norm(x, 1, EPSILON),
+    )
+
+
 def _pow():
     return sides(POSITIVE, lambda x: x**0.3, lambda x: x**0.3)
 
@@ -410,6 +419,13 @@ OPERATORS = (
     Measured("cross_entropy", _CLIP, _cross_entropy, ("CrossEntropyLoss",)),
     Measured("softmax", _CLIP, _softmax, ("Softmax",)),
     # Below are operators whose difference excuses no row by itself.
+    Measured(
+        "group_norm",
+        "has another gradient on a CPU where it has no weight, so that training goes elsewhere: "
+        "give it a weight of ones",
+        _group_norm,
+        excuses=False,
+    ),
     Measured(
         "hardsigmoid of torch",
         "keeps the 1/6 of its gradient in float32",

@@ -177,7 +177,6 @@ FILES: tuple[tuple[str, Words], ...] = (
         "common/sides/twin.py",
         ("a side's process: requests, precisions", "一侧的进程：请求与精度"),
     ),
-    ("common/verdict/judge.py", ("a whole log is judged", "整份日志的判定")),
     ("common/verdict/rule.py", ("the rule", "判定规则")),
 )
 
