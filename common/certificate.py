@@ -44,7 +44,7 @@ from rich.table import Table
 
 from common.check.flags import Parser
 from common.check.guard import guarded
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
 from common.pair.request import ROUND_TRIP, RunRequest
@@ -155,7 +155,7 @@ def _certify(
         certificates = certify(pairs, run, pythons, Path(name), on_progress, round_trip)
     for certificate in certificates:
         show(certificate)
-        path = OUT / certificate.model / "certificate.json"
+        path = OUT / certificate.model / CERTIFICATE_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {"schema": 1, **certificate.as_json()})
     if json_path:

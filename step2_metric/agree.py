@@ -29,6 +29,7 @@ from common.check.runner import base_folder
 from common.check.sides import Sides, asked
 from common.check.steps import Step
 from common.check.unfinished import Unfinished
+from common.logs.result_folder import AGREEMENT_FILE
 from common.pair.pairs import load_pairs
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -69,7 +70,7 @@ def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: P
             kept = unfinished.folder / one.pair.name / "agree"
             result = Agreeing(data, sides, kept, size, on_progress).result(path)
         result["notes"] = notes + result["notes"]
-        place = base / one.pair.name / agreement.FILE
+        place = base / one.pair.name / AGREEMENT_FILE
         place.parent.mkdir(exist_ok=True)
         write_json(place, result)
         unfinished.forget(one.pair)

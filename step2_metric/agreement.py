@@ -56,7 +56,6 @@ import numpy as np
 
 from common.verdict.tolerances import tolerance
 
-FILE = "agreement.json"
 SCHEMA = 1
 MAINTAINERS = 0.998  # of top-1, what reviewers of ports of vision models ask for
 LISTED = 1000

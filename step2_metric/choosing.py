@@ -6,7 +6,7 @@ are plain .npz; names in them:
     batches/NUMBER.npz         in/INPUT     what both sides are fed, (B, ...)
                                at/CHOICE    positions (N, axes) of whole scores that are wanted
     answers/NUMBER_SIDE[_fp64].npz
-                               fed          SHA-256 of what the model was given, bytes
+                               fed          SHA-256 of what the model was given, as bytes
                                top/CHOICE   ids (B, ..., k) int32, the largest score first; -1: NaN
                                top_scores/CHOICE  their scores
                                classes/CHOICE     how many scores there are
@@ -15,7 +15,6 @@ are plain .npz; names in them:
                                out/OUTPUT   floats (B, ...), where integers were chosen
 """
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -112,13 +111,3 @@ def batch_files(folder: Path) -> list[Path]:
 def answer_file(folder: Path, batch: str, side: str, dtype: str) -> Path:
     """Where a side's answer to a batch of that name is."""
     return folder / ANSWERS / f"{batch}_{side}{'_fp64' if dtype == 'float64' else ''}.npz"
-
-
-def sha256(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The SHA-256 of arrays by name, as 32 bytes."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {values.dtype} {values.shape} ".encode())
-        digest.update(values.tobytes())
-    return np.frombuffer(digest.digest(), np.uint8)

@@ -13,6 +13,7 @@ check's process, and both sides are fed the same arrays.  Only one batch is in m
 import io
 import math
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from common.pair.data import pad_batch
 from common.pair.pairs import Case, Pair
 from common.system.errors import UserError
 from common.system.files import open_plain, read_into
+from common.system.npz import read_header
 from step5_train.prompts import tokenizer
 
 READ_EXAMPLE, READ_TEXT = "read_example", "read_text"
@@ -48,7 +50,7 @@ class Batch:
         return len(next(iter(self.arrays.values())))
 
 
-class Examples:
+class Examples(ABC):
     """A data set that is read in batches; `open_examples` makes one, a context manager."""
 
     kind = ""
@@ -77,13 +79,13 @@ class Examples:
         for first in range(0, self.count, size):
             yield first, min(first + size, self.count)
 
+    @abstractmethod
     def identity(self, first: int, last: int) -> str:
         """What tells these examples from others without reading them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, first: int, last: int) -> Batch:
         """These examples."""
-        raise NotImplementedError
 
     def fitted(self, where: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The arrays as the model takes them: floats in float32, integers in make_inputs' type.
@@ -169,20 +171,8 @@ class Member:
         self.name = member.filename.removesuffix(".npy")
         self._open = lambda: archive.open(member)
         stream = self._open()
-        version = np.lib.format.read_magic(stream)
-        header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
-        if version not in header:
-            raise ValueError(f"{self.name} is no plain array")
-        shape, fortran, self.dtype = header[version](stream, max_header_size=10_000)
-        if self.dtype.hasobject or self.dtype.kind not in "biufU":
-            raise ValueError(f"{self.name} holds {self.dtype}, not numbers")
+        shape, fortran, self.dtype = read_header(stream, member.file_size, self.name, text=True)
         self._begin = stream.tell()
-        stored = member.file_size - self._begin
-        if math.prod(shape) * self.dtype.itemsize != stored:
-            raise ValueError(f"{self.name} has {stored:,} bytes, which are not of shape {shape}")
         if fortran and len(shape) > 1:
             raise ValueError(f"{self.name} is stored in Fortran's order: save a C-ordered copy")
         self.length = shape[0] if shape else 0

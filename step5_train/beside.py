@@ -19,7 +19,7 @@ from common.check.runner import base_folder
 from common.check.sides import asked
 from common.check.steps import Step
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, ResultFolder
+from common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import data_preset, make_data, reads_file, training
 from common.pair.pairs import Pair, load_pairs
@@ -108,7 +108,7 @@ def beside(
         "preset": options.run.preset,
         **trainers.as_json(found, curves, judged, made, precision),
     }
-    place = base / pair.name / trainers.FILE
+    place = base / pair.name / TRAINERS_FILE
     place.parent.mkdir(parents=True, exist_ok=True)
     write_json(place, result)
     show(result, curves, judged, place)

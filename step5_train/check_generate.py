@@ -40,7 +40,7 @@ from common.check.result import overall_exit
 from common.check.runner import base_folder, run_step
 from common.check.steps import Launch, Step
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, UNFORCED, ResultFolder
+from common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, ResultFolder
 from common.pair.pairs import WORDS, built_in_models, load_pairs
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -51,7 +51,6 @@ from common.weights.checkpoint import configured
 from step5_train import prompts
 from step5_train.generation import BY, CACHE, LIBRARY, LOOP, Request
 from step5_train.judge_generation import (
-    FILE,
     Generated,
     document,
     itself_rows,
@@ -226,7 +225,7 @@ def check(arguments, options: CheckOptions) -> int:
             texts[result.model] = texts_of(result.folder, coder)
             show_texts(result.model, texts[result.model])
             continue
-        where = base_folder(replace(step, other=""), options) / result.model / FILE
+        where = base_folder(replace(step, other=""), options) / result.model / GENERATION_FILE
         told = document_of(result, pairs[result.model], requests.get(result.model), coder, where)
         show_document(told)
         documents[result.model] = told

@@ -62,7 +62,6 @@ from common.verdict.rule import rounding_bounds
 from common.verdict.tolerances import tolerance
 from step5_train.generation import CACHE, LIBRARY, PADDED, PADDED_CACHE, PADDED_LIBRARY, order_of
 
-FILE = "generation.json"
 STEM = "generate"
 CASE = "main"  # the only one that is run
 TOP = 10

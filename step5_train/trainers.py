@@ -45,7 +45,6 @@ from common.verdict.row import Row, claim, exit_code, worst
 from step5_train.first_loss import Candidate
 from step5_train.loss_logs import Curve, Together, smoothing
 
-FILE = "trainers.json"
 SCHEMA = 1
 MOST_POINTS = 2000
 # Of a first loss, beside what the file's digits leave open.  The first losses of correct twins were

@@ -173,4 +173,6 @@ def test_every_cast_fits_its_pair(tmp_path):
 
 def test_unknown_folder_is_one_sentence(capsys):
     assert everywhere.main(["--only", "nowhere"]) == 2
-    assert "--only nowhere: hard pairs are in casts, choices, decoder, deep" in capsys.readouterr().err
+    assert (
+        "--only nowhere: hard pairs are in casts, choices, decoder, deep" in capsys.readouterr().err
+    )

@@ -241,6 +241,25 @@ def test_a_red_pair_with_a_mend_goes_through_all_steps_with_it_alone(tmp_path, m
     assert ran(Gallery(tmp_path).run(line).as_published) == every  # nothing is known to mend it
 
 
+def test_last_words_name_no_folder_of_this_machine(tmp_path):
+    log = tmp_path / "new.log"
+    base = "/home/me/.cache/gallery"
+    log.write_text(
+        f"noise\nerror: --paddle {base}/pairs/bert/as_published/bert/translated/bert.py:BERT: "
+        f"building it fails: TypeError at {base}/environments/x-1/lib/site-packages/bert/b.py:3: no "
+        f"(in full: {base}/pairs/bert/as_published/eval/run.log)\n"
+    )
+    assert run._last_words(log) == (
+        "--paddle bert/translated/bert.py:BERT: building it fails: TypeError at bert/b.py:3: no"
+    )
+
+
+def test_stored_results_name_no_folder_of_a_machine():
+    for path in sorted((HERE / "results").glob("*.json")):
+        told = path.read_text()
+        assert "site-packages/" not in told and "/pairs/" not in told, path.name
+
+
 def test_a_mended_environment_is_a_copy(tmp_path):
     import venv
 

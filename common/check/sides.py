@@ -12,7 +12,7 @@ from pathlib import Path
 from common.check.options import CheckOptions
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.case_hooks import data_preset
+from common.pair.case_hooks import data_case, data_preset
 from common.pair.pairs import WORDS, Case, Pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
@@ -57,8 +57,7 @@ def asked(pair: Pair, options: CheckOptions, base: Path, **more: object) -> Iter
             pair, contents = checkpoint.prepare(pair, *told)
             notes += contents.notes
             run = replace(run, published=str(work / checkpoint.FOLDER))
-        case = Case("", pair.config(preset), (pair.published or {}).get("inputs", {}))
-        yield Asked(pair, run, case, work, pythons, notes)
+        yield Asked(pair, run, data_case(pair, run), work, pythons, notes)
 
 
 class Sides:

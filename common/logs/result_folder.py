@@ -52,7 +52,12 @@ WHOLE = "_fp64_whole"
 HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
 EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
 
-BESIDE = ("agreement.json", "trainers.json", "generation.json")
+RESULT_FILE = "result.json"  # what a check has found of a model
+# What other commands have found of it: beside the logs, where a check leaves it in its place …
+GENERATION_FILE, AGREEMENT_FILE = "generation.json", "agreement.json"
+TRAINERS_FILE = "trainers.json"
+BESIDE = (GENERATION_FILE, AGREEMENT_FILE, TRAINERS_FILE)
+CERTIFICATE_FILE = "certificate.json"  # … and in the certificate's own folder
 
 _LOG = re.compile(r"(?P<stem>.+?)_(?P<side>torch|paddle)(?P<run>(_[a-z0-9_]+)?)\.npy")
 
@@ -177,7 +182,7 @@ class ResultFolder:
 
     def record(self) -> Path:
         """What the check has found, as it was said."""
-        return self.path / "result.json"
+        return self.path / RESULT_FILE
 
     def reference_key(self) -> Path:
         """What the torch side's logs depend on."""

@@ -172,6 +172,15 @@ class Session:
         finally:
             self._made_at = ""
 
+    @contextmanager
+    def unrecorded(self) -> Iterator[None]:
+        """Record nothing while it lasts."""
+        kept, self.record = self.record, None
+        try:
+            yield
+        finally:
+            self.record = kept
+
     def note_place(self, key: str, class_name: str = "") -> None:
         """Remember the line of the model that led here: the first frame outside instruments."""
         if key in self.places:

@@ -7,7 +7,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler
 from common.pair.data import pad_batch
 from common.pair.metrics import Evaluation
 from common.sides import torch_side as side
-from common.system.tree import join_path, tree_leaves
+from common.system.tree import named_leaves
 
 
 class Samples(Dataset):
@@ -75,7 +75,7 @@ def evaluate(run, model, samples, batch_size):
         tensors = {key: run.tensor(values) for key, values in batch.items()}
         with run.no_gradients():
             outputs = run.call(model, tensors)
-        named = {join_path(path) or "output": v for path, v in tree_leaves(outputs, side.is_tensor)}
+        named = named_leaves(outputs, side.is_tensor)
         whole = {k: side.array(v) for k, v in named.items() if list(v.shape[:1]) == [count(batch)]}
         found.add(whole, batch)
     run.session.begin(prefix=run.prefix)

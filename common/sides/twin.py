@@ -64,6 +64,11 @@ from common.weights.published import published
 DTYPES = ("float64", "float32")
 
 
+def asked_precision(request: RunRequest) -> tuple[str]:
+    """For a script that runs in one precision at a time: float32 where only that is asked for."""
+    return ("float32",) if request.only_float32 else ("float64",)
+
+
 @dataclass
 class Twin:
     """A side's script.

@@ -67,23 +67,36 @@ def _arrays(archive: zipfile.ZipFile, file_bytes: int, text) -> dict[str, np.nda
     return arrays
 
 
-def _array(stream, stored_bytes: int, name: str, text: bool) -> np.ndarray:
-    """One member; its header is believed only where the member has the length that it says."""
-    read_header = _READ_HEADER.get(np.lib.format.read_magic(stream))
-    if read_header is None:
+def read_header(
+    stream, stored_bytes: int, name: str, text: bool = False
+) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """(shape, whether it lies in Fortran's order, dtype) of an array whose .npy begins here.
+
+    stored_bytes  of the .npy, header and all: the header is believed only where they fit it
+    text          it may hold text instead of numbers
+    Raises ValueError, which says of the array `name` what is wrong.
+    """
+    read = _READ_HEADER.get(np.lib.format.read_magic(stream))
+    if read is None:
         raise ValueError(f"{name} has a header that NumPy writes for no plain array")
     try:
-        shape, fortran, dtype = read_header(stream, max_header_size=_MAX_HEADER_BYTES)
+        shape, fortran, dtype = read(stream, max_header_size=_MAX_HEADER_BYTES)
     except ValueError:  # NumPy's own words recommend allow_pickle, which would execute the file
         raise ValueError(f"{name} has a header that is too long or none of NumPy's") from None
     if dtype.hasobject or dtype.kind not in ("biufU" if text else "biuf"):
         raise ValueError(f"{name} holds {str(dtype)[:80]}, not numbers")
-    size = math.prod(shape)
     held = stored_bytes - stream.tell()
-    if len(shape) > 32 or any(n < 0 for n in shape) or size * dtype.itemsize != held:
+    bad = len(shape) > 32 or any(n < 0 for n in shape)
+    if bad or math.prod(shape) * dtype.itemsize != held:
         shown = str(shape) if len(shape) <= 32 else f"{len(shape)} axes"
         raise ValueError(f"{name} has {held:,} bytes, which are no {dtype} of shape {shown[:200]}")
-    flat = np.empty(size, dtype)
+    return shape, fortran, dtype
+
+
+def _array(stream, stored_bytes: int, name: str, text: bool) -> np.ndarray:
+    """One member of an archive."""
+    shape, fortran, dtype = read_header(stream, stored_bytes, name, text)
+    flat = np.empty(math.prod(shape), dtype)
     view = memoryview(flat.view(np.uint8)) if flat.nbytes else memoryview(b"")
     if not read_into(stream, view):
         raise ValueError(f"{name} is cut off")

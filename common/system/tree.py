@@ -34,6 +34,11 @@ def tree_leaves(values: object, is_leaf: Callable[[object], bool], path: Path = 
         yield from tree_leaves(value, is_leaf, (*path, key))
 
 
+def named_leaves(values: object, is_leaf: Callable[[object], bool]) -> dict[str, object]:
+    """Path as a log writes it -> leaf; a leaf that stands alone is called output."""
+    return {join_path(path) or "output": leaf for path, leaf in tree_leaves(values, is_leaf)}
+
+
 def tree_map(
     values: object, change: Callable[[Path, object], object], is_leaf: Callable, path: Path = ()
 ) -> object:

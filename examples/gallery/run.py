@@ -263,7 +263,7 @@ class Gallery:
             if check.first:
                 folder = ResultFolder(out / step.name / pair.name)
                 check.places = _places(folder, step, check.first)
-                check.said = headline(log.read_text())
+                check.said = _shorter(headline(log.read_text()))
                 shapes = (row["key"] for row in report["rows"] if row["excuse"] == SHAPE)
                 check.reshaped = next(shapes, "")
                 if check.reshaped:
@@ -353,6 +353,13 @@ def _short(place: str) -> str:
     return re.sub(r".*/pairs/[^/]+/[^/]+/", "", place)
 
 
+def _shorter(sentence: str) -> str:
+    """A sentence whose paths begin like _short's, and which names no log: both are one machine's."""
+    sentence = re.sub(r" \(in full: [^)]*\)?", "", sentence)
+    before = r"(?:site-packages|pairs/[^/\s]+/[^/\s]+)/"
+    return re.sub(rf"(?<=[\s(])/\S*?{before}", "", sentence)
+
+
 def headline(printed: str) -> str:
     """The first sentence that a red check prints behind its table, without step and name."""
     lines = [line.strip() for line in printed.splitlines()]
@@ -365,7 +372,7 @@ def _last_words(log: Path) -> str:
     """The sentence that a program ended with."""
     lines = [line.strip() for line in log.read_text().splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error: ")]
-    said = (errors or lines or [""])[-1].removeprefix("error: ")
+    said = _shorter((errors or lines or [""])[-1].removeprefix("error: "))
     return said if len(said) <= LONGEST else f"{said[:LONGEST]} …"
 
 

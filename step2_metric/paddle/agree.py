@@ -19,43 +19,48 @@ import inspect
 
 import numpy as np
 
-from common.pair.case_hooks import data_preset
-from common.pair.pairs import Case
+from common.pair.case_hooks import data_case
 from common.sides import paddle_side as side
-from common.sides.twin import main
+from common.sides.twin import asked_precision, main
 from common.system.errors import UserError
 from common.system.files import whole
+from common.system.hashes import arrays_sha256
 from common.system.npz import read_npz
-from common.system.tree import join_path, tree_leaves
-from step2_metric.choosing import answer, answer_file, batch_files, sha256
+from common.system.tree import named_leaves
+from step2_metric.choosing import answer, answer_file, batch_files
 
 
 def agree(run):
     """Answer every batch that is in the run's folder."""
     model = run.build()
     run.session.probing = False
-    run.session.record, record = None, run.session.record
-    for number, path in enumerate(batch_files(run.folder)):
-        batch = read_npz(path)
-        given = {key[3:]: values for key, values in batch.items() if key.startswith("in/")}
-        demand_inputs(run, model, given)
-        run.session.begin(number, prefix=f"{run.prefix}{path.stem}/")
-        tensors = {key: run.tensor(values) for key, values in given.items()}
-        fed = sha256({key: side.array(value) for key, value in tensors.items()})
-        with run.no_gradients():
-            outputs = run.call(model, tensors)
-        leaves = tree_leaves(outputs, side.is_tensor)
-        outputs = {join_path(where) or "output": side.array(value) for where, value in leaves}
-        count = len(next(iter(given.values())))
-        answers = answer(run.pair, outputs, batch, count)
-        place = answer_file(run.folder, path.stem, side.NAME, run.dtype)
-        place.parent.mkdir(exist_ok=True)
-        with whole(place) as temporary, open(temporary, "wb") as file:
-            np.savez(file, fed=fed, **answers)
-        run.progress(f"batch {path.stem}")
+    batches = batch_files(run.folder)
+    with run.session.unrecorded():
+        for number, path in enumerate(batches):
+            answer_batch(run, model, number, path)
     run.session.begin(prefix=run.prefix)
-    run.session.record = record
-    run.log("batches", np.int64(len(batch_files(run.folder))))
+    run.log("batches", np.int64(len(batches)))
+
+
+def answer_batch(run, model, number, path):
+    """Write what the model chooses for the examples of one file."""
+    batch = read_npz(path)
+    given = {key[3:]: values for key, values in batch.items() if key.startswith("in/")}
+    demand_inputs(run, model, given)
+    run.session.begin(number, prefix=f"{run.prefix}{path.stem}/")
+    tensors = {key: run.tensor(values) for key, values in given.items()}
+    fed = arrays_sha256({key: side.array(value) for key, value in tensors.items()})
+    with run.no_gradients():
+        outputs = run.call(model, tensors)
+    leaves = named_leaves(outputs, side.is_tensor)
+    outputs = {key: side.array(value) for key, value in leaves.items()}
+    count = len(next(iter(given.values())))
+    answers = answer(run.pair, outputs, batch, count)
+    place = answer_file(run.folder, path.stem, side.NAME, run.dtype)
+    place.parent.mkdir(exist_ok=True)
+    with whole(place) as temporary, open(temporary, "wb") as file:
+        np.savez(file, fed=np.frombuffer(bytes.fromhex(fed), np.uint8), **answers)
+    run.progress(f"batch {path.stem}")
 
 
 def demand_inputs(run, model, given):
@@ -74,15 +79,8 @@ def demand_inputs(run, model, given):
 
 def cases(pair, request):
     """The preset that step 2 runs, once."""
-    inputs = (pair.published or {}).get("inputs", {})
-    config = pair.config(data_preset(pair, request.preset))
-    return [Case("", config, inputs, weights=request.data_weights)]
-
-
-def precisions(request):
-    """One of them: float64 alone, or float32 alone, in which nothing is forced."""
-    return ("float32",) if request.only_float32 else ("float64",)
+    return [data_case(pair, request)]
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "agree", agree, precisions, cases=cases))
+    sys.exit(main(side, "agree", agree, asked_precision, cases=cases))

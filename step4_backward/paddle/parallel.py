@@ -52,12 +52,10 @@ def parallel(run):
         tensors = {key: side.tensor(values) for key, values in batch.items()}
         # Choices are each process's own, of another shape than one process's: they are no rows, but
         # float32 goes on with float64's.
-        run.session.record, record = None, run.session.record
-        with averaged(replica, PROCESSES), run.drawing():
+        with run.session.unrecorded(), averaged(replica, PROCESSES), run.drawing():
             outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})
             loss = run.loss(outputs, tensors)
             loss.backward()
-        run.session.record = record
         run.log(f"{step}/loss", mean(loss, PROCESSES))
         if step == 0:
             gradients = ((name, side.gradient(value)) for name, value in run.parameters(model))

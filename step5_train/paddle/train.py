@@ -49,18 +49,17 @@ def train(run):
             run.extra["train_init"] = initial_weights(run)
         return
 
-    run.session.record, record = None, run.session.record
     progress = Training(run, model, optimizer, settings, per_epoch, steps)
     judging = whole_batches(run.samples("validation") or run.samples("test"), settings)
-    while not progress.ended:
-        one_epoch(run, model, optimizer, samples, settings, progress)
-        progress.end_epoch(scored(run, model, judging, settings)[0])
     test = whole_batches(run.samples("test"), settings)
-    if run.samples("validation"):
-        progress.take_best()
-    scores, outputs = scored(run, model, test, settings)
-    progress.finish(scores)
-    run.session.record = record
+    with run.session.unrecorded():
+        while not progress.ended:
+            one_epoch(run, model, optimizer, samples, settings, progress)
+            progress.end_epoch(scored(run, model, judging, settings)[0])
+        if run.samples("validation"):
+            progress.take_best()
+        scores, outputs = scored(run, model, test, settings)
+        progress.finish(scores)
     final = {name: np.float64(value) for name, value in scores.items()}
     for name, value in final.items():
         run.log(name, value)
@@ -78,10 +77,9 @@ def train(run):
     if run.request.phase == "full" and not run.case.seed:
         run.extra["train_align_all"] = final
     if run.request.phase == "self":
-        run.session.record = None
-        taken = len(progress.losses)
-        twins = {n: further_twin(run, n, samples, settings, steps, taken) for n in further(steps)}
-        run.session.record = record
+        taken, again = len(progress.losses), further(steps)
+        with run.session.unrecorded():
+            twins = {n: further_twin(run, n, samples, settings, steps, taken) for n in again}
         for number, losses in twins.items():
             run.log(f"twin_{number}/loss", np.array(losses))
 

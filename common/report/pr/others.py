@@ -2,6 +2,12 @@
 
 from collections.abc import Iterator
 
+from common.logs.result_folder import (
+    AGREEMENT_FILE,
+    CERTIFICATE_FILE,
+    GENERATION_FILE,
+    TRAINERS_FILE,
+)
 from common.report.pr.claims import (
     AGREEMENT,
     MOST_ROWS,
@@ -53,7 +59,7 @@ def _said(said: dict) -> str:
 
 
 def generation_claims(found: Found, kind: Kind) -> Iterator[Claim]:
-    for said in _plain(found, "generation.json"):
+    for said in _plain(found, GENERATION_FILE):
         share = said["equal"] / said["tokens"] if said["tokens"] else 0.0
         fields = {"same": said["equal"], "of": said["tokens"], "share": f"{100 * share:.2f}"}
         limit = Say("percent", {"value": "100"})
@@ -64,7 +70,7 @@ def generation_claims(found: Found, kind: Kind) -> Iterator[Claim]:
 
 def generation(found: Found, kind: Kind) -> list:
     blocks: list = []
-    for said in _plain(found, "generation.json"):
+    for said in _plain(found, GENERATION_FILE):
         word = "sampling_said" if said.get("how", {}).get("sample") else "generation_said"
         blocks.append(Say(word, {"run": _plain_name(said, "generation")}))
         rows, wrong, tops = [], [], []
@@ -123,7 +129,7 @@ def _plain_notes(said: dict, name: str) -> list:
 
 
 def agreement_claims(found: Found, kind: Kind) -> Iterator[Claim]:
-    for said in _plain(found, "agreement.json"):
+    for said in _plain(found, AGREEMENT_FILE):
         worst_one = min((one["top1"]["share"] for one in said["choices"]), default=None)
         measured = "–" if worst_one is None else Say("percent", {"value": f"{100 * worst_one:.4f}"})
         passed = None if worst_one is None else worst_one >= AGREEMENT
@@ -133,7 +139,7 @@ def agreement_claims(found: Found, kind: Kind) -> Iterator[Claim]:
 
 def agreement(found: Found, kind: Kind) -> list:
     blocks: list = []
-    for said in _plain(found, "agreement.json"):
+    for said in _plain(found, AGREEMENT_FILE):
         data = said["data"]
         fields = {"path": data["path"], "examples": data["examples"], "kind": data["kind"]}
         blocks.append(Say("agreement_said", fields | {"sha256": data["sha256"]}))
@@ -174,7 +180,7 @@ def agreement(found: Found, kind: Kind) -> list:
 
 
 def trainers_claims(found: Found, kind: Kind) -> Iterator[Claim]:
-    for said in _plain(found, "trainers.json"):
+    for said in _plain(found, TRAINERS_FILE):
         first = said["first"]
         measured = Say("first_loss", {"step": first["step"], "value": number(first["difference"])})
         limit = Say("by_eye")
@@ -183,7 +189,7 @@ def trainers_claims(found: Found, kind: Kind) -> Iterator[Claim]:
 
 def trainers(found: Found, kind: Kind) -> list:
     blocks: list = []
-    for said in _plain(found, "trainers.json"):
+    for said in _plain(found, TRAINERS_FILE):
         rows = []
         for side in ("torch", "paddle"):
             one = said["sides"][side]
@@ -212,7 +218,7 @@ def trainers(found: Found, kind: Kind) -> list:
 
 
 def weights_claims(found: Found, kind: Kind) -> Iterator[Claim]:
-    for said in _plain(found, "certificate.json"):
+    for said in _plain(found, CERTIFICATE_FILE):
         off = _unequal(said, "read_back", "paddle_to_torch")
         measured = Say("entries_off", {"count": off, "of": len(said["rows"])})
         told = said | {"verdict": "IDENTICAL" if said["certified"] else "DIVERGED"}
@@ -228,7 +234,7 @@ def _unequal(said: dict, *ways: str) -> int:
 def weights(found: Found, kind: Kind) -> list:
     blocks: list = []
     loaders = {told for run in found.runs for told in run.sides["paddle"].loader.values()}
-    for said in _plain(found, "certificate.json"):
+    for said in _plain(found, CERTIFICATE_FILE):
         trip = said.get("round_trip")
         word = {None: "trip_not_run", True: "trip_passed", False: "trip_failed"}[trip]
         off = [

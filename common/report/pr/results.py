@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT_FILE
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import load_pairs
 from common.pair.provenance import changed_sources, workbench_sha256
@@ -20,9 +21,9 @@ from common.system.json_file import load_json, load_sealed
 
 # Where common.certificate leaves its own, wherever the checks wrote to.
 CERTIFICATES = ROOT / "step1_forward" / "log" / "certificate"
-RECORD, BUNDLE = "result.json", "bundle.zip"
+BUNDLE = "bundle.zip"
 # Other commands' results -> what each may have.
-PLAIN = ("generation.json", "agreement.json", "trainers.json", "certificate.json")
+PLAIN = (*BESIDE, CERTIFICATE_FILE)
 _OF_A_HOST = ("executable", "platform", *SETTINGS)
 
 
@@ -93,11 +94,11 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     model   its name, or its folder; None: there must be one alone
     """
     wanted = Path(model).name if model else None
-    runs = [_run(path) for path in _files(folders, RECORD)]
+    runs = [_run(path) for path in _files(folders, RESULT_FILE)]
     plain = {name: [(p, load_json(p)) for p in _files(folders, name)] for name in PLAIN}
-    kept = CERTIFICATES / (wanted or (runs[0].said["model"] if runs else "")) / "certificate.json"
-    if folders and not plain["certificate.json"] and kept.is_file():
-        plain["certificate.json"] = [(kept, load_json(kept))]
+    kept = CERTIFICATES / (wanted or (runs[0].said["model"] if runs else "")) / CERTIFICATE_FILE
+    if folders and not plain[CERTIFICATE_FILE] and kept.is_file():
+        plain[CERTIFICATE_FILE] = [(kept, load_json(kept))]
     for name in PLAIN:
         for path, said in plain[name]:
             if not isinstance(said.get("model"), str):
@@ -108,8 +109,8 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     where = ", ".join(map(str, folders)) or "step*/log"
     if not known:
         raise UserError(
-            f"{where}: there is no {RECORD}: run a check first; of logs of an earlier version, "
-            "--compare-only of their check writes it"
+            f"{where}: there is no {RESULT_FILE}: run a check first; of logs of an earlier "
+            "version, --compare-only of their check writes it"
         )
     if wanted is None and len(known) > 1:
         raise UserError(
@@ -135,7 +136,9 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     found = Found(wanted, pair, runs, plain)
     logs = {path.parent for path in _files(folders, "*_torch.npy")}
     found.unjudged = sorted(
-        str(folder) for folder in logs if folder.name == wanted and not (folder / RECORD).is_file()
+        str(folder)
+        for folder in logs
+        if folder.name == wanted and not (folder / RESULT_FILE).is_file()
     )
     _refuse_changed(found)
     for path in (

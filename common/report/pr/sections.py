@@ -7,6 +7,13 @@ Each section reads results and computes nothing; one without a result is left ou
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
+from common.logs.result_folder import (
+    AGREEMENT_FILE,
+    CERTIFICATE_FILE,
+    GENERATION_FILE,
+    RESULT_FILE,
+    TRAINERS_FILE,
+)
 from common.report.pr import forward, others, steps
 from common.report.pr.claims import EVIDENCE, KINDS, Claim, Kind, claim, met, run_name
 from common.report.pr.document import Code, Say, Section, Table
@@ -168,18 +175,18 @@ def _word(passed: bool | None) -> object:
 
 def _commands(found: Found) -> Section:
     commands = dict.fromkeys(run.said["command"] for run in found.runs)
-    of = {name: command for name, command in _MAKERS.items() if name != "certificate.json"}
-    for name in (*of, "certificate.json"):
+    of = {name: command for name, command in _MAKERS.items() if name != CERTIFICATE_FILE}
+    for name in (*of, CERTIFICATE_FILE):
         if found.plain.get(name):
             commands[_command(_MAKERS[name], found)] = None
     return Section("commands", [Say("commands_said"), Code("\n".join(commands), "sh")])
 
 
 _MAKERS = {
-    "generation.json": "python step5_train/check_generate.py",
-    "agreement.json": "python step2_metric/check_step2.py --agree DATA",
-    "trainers.json": "python step5_train/check_step5.py --torch-losses FILE --paddle-losses FILE",
-    "certificate.json": "python -m common.certificate --round-trip",
+    GENERATION_FILE: "python step5_train/check_generate.py",
+    AGREEMENT_FILE: "python step2_metric/check_step2.py --agree DATA",
+    TRAINERS_FILE: "python step5_train/check_step5.py --torch-losses FILE --paddle-losses FILE",
+    CERTIFICATE_FILE: "python -m common.certificate --round-trip",
 }
 _STEPS = {
     "forward": "python step1_forward/check_step1.py",
@@ -191,10 +198,10 @@ _STEPS = {
     "gradients": "python step4_backward/check_step4.py",
     "optimizer": "python step4_backward/check_step4.py",
     "training": "python step5_train/check_step5.py",
-    "generation": _MAKERS["generation.json"],
-    "agreement": _MAKERS["agreement.json"],
-    "trainers": _MAKERS["trainers.json"],
-    "weights": _MAKERS["certificate.json"],
+    "generation": _MAKERS[GENERATION_FILE],
+    "agreement": _MAKERS[AGREEMENT_FILE],
+    "trainers": _MAKERS[TRAINERS_FILE],
+    "weights": _MAKERS[CERTIFICATE_FILE],
 }
 
 
@@ -232,7 +239,7 @@ def _trust(found: Found) -> Section:
             for name in (f"{stem}_torch.npy", f"{stem}_paddle.npy")
             if name in hashes
         ]
-        content = file_sha256(run.path / "result.json")
+        content = file_sha256(run.path / RESULT_FILE)
         rows.append((f"`{run_name(run)}`", "`result.json`", f"`{content}`"))
     blocks: list = [Say("trust_said"), Table("hashes", ("result", "file", "sha256"), rows)]
     blocks += [Say("bundle", bundle) for bundle in found.bundles]
