@@ -139,6 +139,7 @@ class Agreeing:
             "device": run.device,
             "dtype": "float32",
             "versions": {side: cars[side].framework_version for side in SIDES},
+            "sources": {side: cars[side].sources for side in SIDES},
             "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "elapsed_s": round(time.monotonic() - self.started, 3),
             "data": {

@@ -8,6 +8,7 @@ model      the pair's name; `pair`: its folder; `preset`, `weights` (of --weight
            `weights_sha256` (of the weights that both sides computed with), `seed`, `device`,
            `dtype` ("float32": what is compared)
 versions   {torch, paddle}: of the frameworks; `time` when it ended; `elapsed_s` of the last run
+sources    {torch, paddle}: the pair's files that the side has read, and their hashes
 data       path, kind (npz, files or text), examples (how many were compared), sha256 (of every
            array that both sides were fed, in order), arrays {name: "dtype[shape of one example]"}
 verdict    IDENTICAL (no choice differs), FLIP (some do, and rounding decides each of them),

@@ -23,7 +23,7 @@ from common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import data_preset, make_data, reads_file, training
 from common.pair.pairs import Pair, load_pairs
-from common.pair.provenance import changed_sources
+from common.pair.provenance import changed_sources, model_sources
 from common.pair.tape import Tape
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -106,6 +106,7 @@ def beside(
         "model": pair.name,
         "pair": str(pair.folder),
         "preset": options.run.preset,
+        "sources": {side: model_sources(pair, side) for side in SIDES if here is not None},
         **trainers.as_json(found, curves, judged, made, precision),
     }
     place = base / pair.name / TRAINERS_FILE

@@ -6,7 +6,8 @@ model's results, step5_train/log/MODEL/generation.json (with --out DIR, DIR/step
 schema     1
 model      the pair's name; `pair`: its folder; `preset`, `weights` (of --weights, or those that
            were taken without it), `seed`, `device`, `dtype` (of the runs beside float64)
-made       side -> framework_version, sources (file -> hash), weights_sha256, time: of its run
+versions   {torch, paddle}: of the frameworks; `sources`: side -> the pair's files and their hashes
+weights_sha256  of the weights that both sides computed with; `time`: when the port had run
 verdict    of the whole check, as its table has it; `exit_code` 0 or 1 (with 2 no file is written)
 command    as it was typed; null as for `how`
 how        tokens (number), sample (bool), temperature, top_k (0: all), by (of "loop", "cache",
@@ -399,7 +400,7 @@ def document(found: Generated, verdict: str, exit_code: int, rows: Sequence[Row]
     first = found.sidecars["torch", FLOAT32]
     prompts = [_of_prompt(found, number) for number in range(len(found.prompts))]
     equal, tokens = (sum(prompt[name] for prompt in prompts) for name in ("equal", "tokens"))
-    names = ("framework_version", "sources", "weights_sha256", "time")
+    ran = {side: found.sidecars[side, FLOAT32] for side in SIDES}
     return {
         "schema": 1,
         "model": first.model,
@@ -408,10 +409,10 @@ def document(found: Generated, verdict: str, exit_code: int, rows: Sequence[Row]
         "seed": first.seed,
         "device": first.device,
         "dtype": first.dtype,
-        "made": {
-            side: {name: getattr(found.sidecars[side, FLOAT32], name) for name in names}
-            for side in SIDES
-        },
+        "versions": {side: one.framework_version for side, one in ran.items()},
+        "sources": {side: one.sources for side, one in ran.items()},
+        "weights_sha256": first.weights_sha256,
+        "time": ran["paddle"].time,
         "verdict": verdict,
         "exit_code": exit_code,
         "equal": equal,

@@ -6,6 +6,7 @@ trainers.json in step 5's folder of the model's results, step5_train/log/MODEL/t
 
 schema     1
 model      the pair's name; `pair`: its folder; `preset`
+sources    {torch, paddle}: the pair's files and their hashes, where its training here was used
 verdict    IDENTICAL, ROUNDING (the drift is within the self-twin's envelope), CLOSE (the first
            losses are equal, and nothing better can be said of the others), DIVERGED or INVALID (a
            loss that is NaN); `exit_code` 0 or 1 (with 2 no file is written)

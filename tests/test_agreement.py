@@ -11,9 +11,10 @@ import pytest
 from checkout import ROOT, Checkout
 from mutant import mutant
 
+from common.logs.result_folder import AGREEMENT_FILE
 from common.pair.pairs import Case, Pair
 from common.system.errors import UserError
-from step2_metric import agreement, choosing, examples
+from step2_metric import choosing, examples
 from step2_metric.agreement import Found, compare, judge, judge_integers, summed
 from step2_metric.choosing import answer, choices_of, top
 
@@ -308,7 +309,7 @@ def test_a_port_whose_top_1_agrees_at_99_per_cent_diverges_and_a_stop_costs_noth
     done = checkout.check(2, *command, *out, "--resume")
     assert done.returncode == 1, done.stdout + done.stderr
     assert not kept.exists()
-    path = checkout.elsewhere / "out" / "step2_metric" / "epsilon" / agreement.FILE
+    path = checkout.elsewhere / "out" / "step2_metric" / "epsilon" / AGREEMENT_FILE
     result = json.loads(path.read_text())
     assert result["verdict"] == "DIVERGED" and result["counts"]["FLIP"] == 0
     choice = result["choices"][0]

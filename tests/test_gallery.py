@@ -246,11 +246,11 @@ def test_last_words_name_no_folder_of_this_machine(tmp_path):
     base = "/home/me/.cache/gallery"
     log.write_text(
         f"noise\nerror: --paddle {base}/pairs/bert/as_published/bert/translated/bert.py:BERT: "
-        f"building it fails: TypeError at {base}/environments/x-1/lib/site-packages/bert/b.py:3: no "
+        f"building it fails: TypeError at {base}/environments/x-1/lib/site-packages/b/b.py:3: no "
         f"(in full: {base}/pairs/bert/as_published/eval/run.log)\n"
     )
     assert run._last_words(log) == (
-        "--paddle bert/translated/bert.py:BERT: building it fails: TypeError at bert/b.py:3: no"
+        "--paddle bert/translated/bert.py:BERT: building it fails: TypeError at b/b.py:3: no"
     )
 
 

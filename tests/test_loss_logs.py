@@ -14,6 +14,7 @@ import pytest
 from checkout import ROOT, Checkout, change
 from mutant import mutant
 
+from common.logs.result_folder import TRAINERS_FILE
 from common.system.errors import UserError
 from step5_train import first_loss, loss_logs, trainers
 from step5_train.check_step5 import _drift, parts_of
@@ -324,7 +325,7 @@ def test_both_sides_are_asked_what_the_first_loss_could_be(tmp_path_factory):
     out = checkout.elsewhere / "out"
     done = checkout.check(5, "--model", str(pair), *losses, "--out", str(out))
     assert done.returncode == 1, done.stdout + done.stderr
-    result = json.loads((out / "step5_train" / "summed" / trainers.FILE).read_text())
+    result = json.loads((out / "step5_train" / "summed" / TRAINERS_FILE).read_text())
     made = {each["name"]: each["loss"] for each in result["candidates"]}
     assert made["sum over rows"] == pytest.approx(16 * made["mean over rows"])
     assert made["case.py's own loss"] == pytest.approx(made["mean over rows"])

@@ -334,6 +334,101 @@ def test_steps_may_have_a_kink_and_no_more(tmp_path):
     assert "PRECISION" in rectified_runs(tmp_path, a_large_part, "sgd/001/")
 
 
+STEP = ("grad/before", "grad/behind", "grad/last", "weight/before")
+
+
+def steps_behind_a_relu(tmp_path, wrong, wrong64=lambda step, key, values: values):
+    """Three steps of SGD; `wrong(step, key, values)` changes what Paddle's float32 logs of one.
+
+    Returns step and key -> row.
+    """
+    change = {"cand32": wrong, "cand64": wrong64}
+    rng = np.random.default_rng(0)
+    inner = rng.standard_normal((4, 100_000))
+    step_values = [
+        {
+            "loss": np.array(1.0 + step),
+            **{
+                f"grad/{key}": rng.standard_normal((50, 20)) for key in ("before", "behind", "last")
+            },
+            "weight/before": rng.standard_normal((50, 20)),
+        }
+        for step in range(3)
+    ]
+    paths = {}
+    for i, name in enumerate(("ref32", "cand32", "ref64", "cand64")):
+        noises = np.random.default_rng(i + 1)
+        off, dtype = (1e-7, np.float32) if name.endswith("32") else (1e-16, np.float64)
+        paths[name] = tmp_path / f"{name}.npy"
+        with LogWriter(paths[name]) as writer:
+            noise = off * noises.standard_normal(inner.shape)
+            writer.add("inner", (np.maximum(inner, 0.0) * (1 + noise)).astype(dtype))
+            for step, named in enumerate(step_values):
+                for key, values in named.items():
+                    values = (values * (1 + off * noises.standard_normal(values.shape))).astype(
+                        dtype
+                    )
+                    if name in change:
+                        values = change[name](step, key, values)
+                    writer.add(f"sgd/{step:03d}/{key}", values.astype(dtype))
+        write_sidecar(paths[name], Sidecar(batches={"": 4}))
+    return {tuple(row.key.split("/", 2)[1:]): row for row in judge_logs(**paths).rows[1:]}
+
+
+def a_kink_in_step_1(step, key, values):
+    """One row of the gradient behind it is off, and all of the one before; then every tensor."""
+    values = values.copy()
+    if step == 1 and key == "grad/behind":
+        values[7] += 0.1
+    elif (step, key) == (1, "grad/before") or step == 2:
+        values += 0.1 * np.random.default_rng(9).standard_normal(values.shape)
+    return values
+
+
+def test_a_kink_in_a_step_is_found_and_what_comes_of_it(tmp_path):
+    rows = steps_behind_a_relu(tmp_path, a_kink_in_step_1)
+    assert {row.verdict for row in rows.values()} == {"ROUNDING"}
+    note = rows["001", "grad/before"].note
+    assert "in step 1 of sgd paddle's float32 has an activation on the other side of 0" in note
+    assert "the gradient of behind (20 of 1000 values) shows" in note
+    assert rows["002", "grad/last"].excuse == "a kink" and rows["000", "grad/last"].excuse == ""
+
+
+def precision_lost_in_step_1(step, key, values):
+    return values.astype(np.float16) * np.float32(1.1) if step and key != "loss" else values
+
+
+def a_loss_that_is_off_too(step, key, values):
+    if (step, key) == (1, "loss"):
+        return values * np.float32(1.001)
+    return a_kink_in_step_1(step, key, values)
+
+
+def the_last_layer_is_off_too(step, key, values):
+    if (step, key) == (1, "grad/last"):
+        return values + np.random.default_rng(8).standard_normal(values.shape) * 0.1
+    return a_kink_in_step_1(step, key, values)
+
+
+@pytest.mark.parametrize(
+    "wrong", [precision_lost_in_step_1, a_loss_that_is_off_too, the_last_layer_is_off_too]
+)
+def test_what_is_no_kink_in_a_step_fails(tmp_path, wrong):
+    rows = steps_behind_a_relu(tmp_path, wrong)
+    assert rows["001", "grad/before"].verdict == "PRECISION"
+
+
+def test_what_is_off_in_float64_behind_a_kink_fails(tmp_path):
+    def one_weight(step, key, values):
+        if (step, key) == (2, "weight/before"):
+            values[3, 4] += 1e-6
+        return values
+
+    rows = steps_behind_a_relu(tmp_path, a_kink_in_step_1, one_weight)
+    assert rows["002", "weight/before"].verdict == "DIVERGED"
+    assert rows["002", "grad/before"].verdict == "ROUNDING"
+
+
 # ---- a clipped loss -----------------------------------------------------------------------------
 
 

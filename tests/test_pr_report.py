@@ -27,7 +27,7 @@ from common.pair.pairs import load_pairs
 from common.report.pr import claims, forward, sections, steps
 from common.report.pr.words import LANGUAGES, table
 from common.system.checkout import ROOT
-from common.system.json_file import load_sealed, write_json
+from common.system.json_file import load_json, load_sealed, write_json
 from common.verdict.row import FAILING, claim
 
 MODEL = "small_cnn"
@@ -502,6 +502,22 @@ def test_results_that_do_not_belong_together_are_refused(base, capsys, monkeypat
     text, status = written(base)
     error = " ".join(capsys.readouterr().err.split())
     assert status == 2 and text == "" and said in error and error.count("error:") == 1
+
+
+@pytest.mark.parametrize(
+    "place", ["step5_train/{}/generation", "step5_train/{}/trainers", "step2_metric/{}/agreement"]
+)
+def test_what_another_command_made_of_other_files_is_refused(base, capsys, monkeypatch, place):
+    shutil.rmtree(base / "step5_train")
+    monkeypatch.setattr("common.check.result.changed_sources", lambda *given: [])
+    for step in (1, 3, 4):
+        retell(base, step, sources={"case.py": "4" * 64})
+    write_plain(base)
+    assert written(base)[1] == 0
+    path = base / f"{place.format(MODEL)}.json"
+    write_json(path, load_json(path) | {"sources": {"paddle": {"case.py": "5" * 64}}})
+    assert written(base) == ("", 2)
+    assert f"{path}: made of another case.py" in " ".join(capsys.readouterr().err.split())
 
 
 def test_results_of_changed_files_are_refused(base, capsys, monkeypatch):

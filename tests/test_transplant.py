@@ -127,7 +127,8 @@ def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
     assert "the logs are not independent" in text
     assert "were both logs made by one?" not in text
     needed = next(line for line in text.splitlines() if "these alone are needed" in line)
-    assert {"layer_norm", "linear", "exp"} <= set(needed.rsplit(" ", 1)[-1].split(","))
+    # Not linear: on Intel's processors both frameworks ask the same library for it.
+    assert {"layer_norm", "exp"} <= set(needed.rsplit(" ", 1)[-1].split(","))
     sidecar = json.loads((checkout.logs(1, "reformer") / "forward_all_paddle.json").read_text())
     assert "softmax" in sidecar["transplanted"]
 

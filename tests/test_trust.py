@@ -116,6 +116,10 @@ def own_operators_as_exact_ones(folder):
     entries(folder, "forward_all_paddle_fp64_single_step_exact", single_step=True)
 
 
+def own_operators_as_freely_exact_ones(folder):
+    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_exact")
+
+
 def exact_operators_as_own_ones(folder):
     copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step")
     entries(folder, "forward_all_paddle_fp64_single_step", single_step=True, exact=True)
@@ -136,6 +140,7 @@ PROVENANCE = [
     (single_step_of_nobody, "forward_all_paddle_fp64_single_step.npy has no sidecar"),
     (run_for_the_single_step, "comes from a run that was not fed the reference's values"),
     (own_operators_as_exact_ones, "comes from a run of Paddle's own operators"),
+    (own_operators_as_freely_exact_ones, "comes from a run of Paddle's own operators"),
     (exact_operators_as_own_ones, "comes from a run of exact operators"),
     (another_log_behind_the_judged, "train_full_paddle.npy was made by torch, not paddle"),
     (lambda f: entries(f, "forward_all_paddle", step="loss"), "logs are from different steps"),
@@ -156,6 +161,13 @@ def test_logs_of_other_runs_are_refused(folder, capsys, change, said):
     assert judge(folder, "--no-report") == 2
     error = capsys.readouterr().err
     assert said in error and error.count("error:") == 1
+
+
+def test_a_run_of_exact_operators_that_is_fed_nothing_may_lie_beside(folder):
+    """A check leaves it where it shows what is left; --compare-only judges the folder again."""
+    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_exact")
+    entries(folder, "forward_all_paddle_fp64_exact", exact=True)
+    assert judge(folder, "--no-report") == 0
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder"])

@@ -101,6 +101,11 @@ class LogName:
         """True for a run whose modules are fed the reference's values."""
         return self.run.removesuffix("_exact").endswith("_step")
 
+    @property
+    def exact(self) -> bool:
+        """True for a run in which Paddle's inexact operators are made exact."""
+        return self.run in (EXACT, FREE_EXACT)
+
     def of_other_side(self) -> "LogName":
         """The name of the same run's log on the other side."""
         return replace(self, side=SIDES[1 - SIDES.index(self.side)])

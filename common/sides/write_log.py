@@ -148,7 +148,7 @@ def write_log(
         forced_choices=forced is not None,
         flips=session.flips,
         choices=session.ledger,
-        single_step=reference is not None,
+        single_step=reference is not None and not request.free,
         batches=batches,
         modules=session.modules,
         sums=writer.sums,

@@ -12,7 +12,7 @@ from pathlib import Path
 from common.logs.guide_pair import has_pair
 from common.logs.pickle_machine import escaped
 from common.logs.reader import read_log
-from common.logs.result_folder import EXACT, LogName, ResultFolder
+from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256, same_bits
@@ -74,8 +74,8 @@ def _misplaced(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -
         if bool(sidecar.single_step) != name.single_step:
             fed = "not fed" if name.single_step else "fed"
             problems.append(f"{path.name} comes from a run that was {fed} the reference's values")
-        if bool(sidecar.exact) != (name.run == EXACT):
-            own = "Paddle's own" if name.run == EXACT else "exact"
+        if bool(sidecar.exact) != name.exact:
+            own = "Paddle's own" if name.exact else "exact"
             problems.append(f"{path.name} comes from a run of {own} operators")
     return problems
 

@@ -35,7 +35,7 @@ from common.verdict.context import Context, InheritedNoise, LongestSum
 from common.verdict.half import BY_ITSELF, Half
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside, is_inside
-from common.verdict.kinks import Kinks
+from common.verdict.kinks import Kinks, shown_by
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
 from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
@@ -183,6 +183,8 @@ def judge_logs(
             row = judge.row(key)
             if seeks and judge.case_of(key).off:
                 progress.first_off(len(judgement.rows), known)
+            if key.is_step and known:  # what was found of the whole step
+                known["kinks"] = judge.case_of(key).kinks.state()
             if observer:
                 observer(key, known, copy(row))
             row.step, row.model = step, model
@@ -314,7 +316,8 @@ class JudgeOfRows:
         """The next row, with its cause where one is known."""
         row, case = self.compared(key), self.case_of(key)
         if row.verdict == "PRECISION" and not case.imprecise and (key.is_gradient or key.is_step):
-            case.kinks.excuse(row, key, self.logs.get("ref32", key).size)
+            numbers = self.logs.get("ref32", key).size
+            case.kinks.excuse(row, key, numbers, lambda: self.kink_in_step(key))
         clipped = row.verdict == "PRECISION" and is_clipped_loss(key, self.logs, row.allowed)
         if clipped:
             row.verdict, row.excuse, row.note = "CONSTANT", A_CLIPPED_LOSS, CLIPPED
@@ -333,6 +336,17 @@ class JudgeOfRows:
             case.failing = True
         explain(row, key, self.logs)
         return row
+
+    def kink_in_step(self, key: Key) -> str:
+        """What shows a ReLU's kink in the optimizer step that a key is of; "" if nothing does."""
+        runs = [(run, self.logs[run]) for run in ("cand32", "cand64") if run in self.logs]
+        loss = [self.logs.get(run, f"{key.prefix}loss") for run, _ in runs]
+        if len(runs) < 2 or any(value is None or not value.size for value in loss):
+            return ""
+        start = f"{key.prefix}grad/"
+        names = [text[len(start) :] for text in runs[0][1] if text.startswith(start)]
+        gradients = ([name, *(log[f"{start}{name}"] for _, log in runs)] for name in names)
+        return shown_by(loss, gradients, self.kind_scales.get(start.rstrip("/"), 0.0))
 
     def is_adams(self, row: Row, key: Key) -> bool:
         """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""
@@ -540,7 +554,9 @@ class JudgeOfRows:
             return row  # what it was fed may mean something else inside this side's model
         if key.is_own_pass and local.verdict != "CONSTANT" and case.failing:
             return row  # the whole model at the reference's weights: what is off above is off here
-        if local.verdict in FAILING and row.verdict in FAILING and self.came_around(key):
+        unlike = row.verdict == "INVALID" and is_inside(key, self.logs) and not self.strict
+        failing = local.verdict in FAILING and row.verdict in FAILING
+        if failing and not unlike and self.came_around(key):
             row.verdict = "CARRIED"
             row.add_note("the code around the modules, off above, brings it")
             return row

@@ -4,14 +4,16 @@ Of a few hundred thousand activations some lie nearer to 0 than float32's noise.
 noise puts one on the other side of 0, its ReLU passes a gradient that the other runs stop, of full
 size, and no function is wrong.  Nobody can tell beforehand on which side that happens: torch's
 float32 may have none of them, and Paddle's one.  Such an error is that of one value; it then goes
-back through all layers before.  NumPy only.
+back through all layers before.  In an optimizer's step it changes the weights, and all steps behind
+go another way; both float64 runs still show whether they are right.  NumPy only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from common.logs.key import Key
+from common.verdict.adam import step_of
 from common.verdict.row import Row
 from common.verdict.tolerances import tolerance
 
@@ -26,14 +28,18 @@ class Kinks:
         self._rectified = False  # whether some tensor is zero in part
         self._expected = 0.0  # activations that float32's noise may put across 0
         self._part = 0.0  # how large a part of a gradient such an error was, where one was seen
+        # Set-up of an optimizer -> the step in which one was found, and what shows it.
+        self._steps: dict[str, tuple[int, str]] = {}
 
     def state(self) -> list[object]:
         """What they have shown, for JSON."""
-        return [bool(self._rectified), float(self._expected), float(self._part)]
+        steps = {setup: list(found) for setup, found in self._steps.items()}
+        return [bool(self._rectified), float(self._expected), float(self._part), steps]
 
     def restore(self, state: Sequence) -> None:
         """Remember what `state` gave."""
-        self._rectified, self._expected, self._part = state
+        self._rectified, self._expected, self._part, steps = state
+        self._steps = {setup: (int(step), str(name)) for setup, (step, name) in steps.items()}
 
     def see(self, row: Row, values: np.ndarray) -> None:
         """Take in a tensor of the forward pass: its row, and the reference's float64 values."""
@@ -43,20 +49,27 @@ class Kinks:
             part = max(row.noise_cand, row.noise_ref or 0.0) / row.scale
             self._expected += min(part, 1.0) * row.size
 
-    def excuse(self, row: Row, key: Key, numbers: int) -> bool:
+    def excuse(self, row: Row, key: Key, numbers: int, look: Callable[[], str]) -> bool:
         """Whether a kink explains that the candidate's float32 gradient is less exact; says so.
 
         numbers  of how many numbers the row was judged
+        look     says what shows a kink in the whole of an optimizer's step, as `shown_by` does
         The first of them is a few values of one tensor; what comes back from there is no larger a
         part of the gradients before.  No probe looks into an optimizer's steps.
         """
         if not (self._rectified and self._expected >= tolerance("kinks_expected")):
             return False
-        if row.scale is None or not row.scale > 0.0:
+        known = row.scale is not None and row.scale > 0.0
+        part = row.noise_cand / row.scale if known else 0.0
+        if key.is_step and known and part <= tolerance("kink_in_step"):
+            found = True
+        elif key.is_step:
+            note = self._since(key, look)
+            if note:
+                _settle(row, note)
+            return bool(note)
+        elif not known:
             return False
-        part = row.noise_cand / row.scale
-        if key.is_step:
-            found = part <= tolerance("kink_in_step")
         elif self._part:
             found = part <= tolerance("kink_spread") * self._part
         else:
@@ -64,11 +77,61 @@ class Kinks:
             found = bool(row.beyond) and row.beyond <= few and part <= 1.0
             self._part = part if found else 0.0
         if found:
-            row.verdict, row.excuse, row.origin = "ROUNDING", EXCUSE, False
-            row.beyond = row.worst_index = row.worst_ref = row.worst_cand = row.sample = None
-            row.of_sums = 0
-            row.note = (
+            _settle(
+                row,
                 f"paddle's float32 noise is {part:.1e} of the gradient: as much as one activation "
-                "makes that float32's noise puts on the other side of 0"
+                "makes that float32's noise puts on the other side of 0",
             )
         return found
+
+    def _since(self, key: Key, look: Callable[[], str]) -> str:
+        """What to say of a step in which, or before which, a kink was found; "" if none was."""
+        setup, step = key.run.partition("/")[0], step_of(key)
+        if setup not in self._steps:
+            shown = look()
+            if shown:
+                self._steps[setup] = step, shown
+        first, shown = self._steps.get(setup, (step + 1, ""))
+        if step < first:
+            return ""
+        return (
+            f"in step {first} of {setup} paddle's float32 has an activation on the other side of "
+            f"0, which {shown} shows; float32 goes another way from there, and the float64 runs "
+            "agree"
+        )
+
+
+def shown_by(
+    loss: tuple[np.ndarray, np.ndarray],
+    gradients: Iterable[tuple[str, np.ndarray, np.ndarray]],
+    kind_scale: float,
+) -> str:
+    """What shows a kink in an optimizer's step: "" where what is off is no kink's.
+
+    loss        the candidate's loss in float32 and in float64
+    gradients   the name of each parameter, in the model's order, and its gradient in both
+    kind_scale  the largest scale of a gradient
+    The loss is right, and so are the gradients of what is computed behind the activation.  The last
+    that is off has a value or a row of them off: that of the activation's channel.
+    """
+    single, double = (float(np.asarray(value).reshape(-1)[0]) for value in loss)
+    if not abs(single - double) <= tolerance("kink_least") * abs(double):
+        return ""
+    shown = ""
+    for name, single, double in gradients:
+        size = float(np.sqrt(np.mean(np.square(double)))) if double.size else 0.0
+        most = max(tolerance("kink_off") * size, tolerance("kink_least") * kind_scale)
+        off = int(np.count_nonzero(~(np.abs(single - double) <= most)))
+        if off:
+            row = double.size // double.shape[0] if double.ndim else 1
+            few = max(1.0, row, tolerance("kink_values") * double.size)
+            said = f"the gradient of {name} ({off} of {double.size} values)"
+            shown = said if off <= few and np.isfinite(single).all() else ""
+    return shown
+
+
+def _settle(row: Row, note: str) -> None:
+    row.verdict, row.excuse, row.origin = "ROUNDING", EXCUSE, False
+    row.beyond = row.worst_index = row.worst_ref = row.worst_cand = row.sample = None
+    row.of_sums = 0
+    row.note = note

@@ -354,7 +354,7 @@ def _short(place: str) -> str:
 
 
 def _shorter(sentence: str) -> str:
-    """A sentence whose paths begin like _short's, and which names no log: both are one machine's."""
+    """A sentence whose paths begin like _short's, and which names no log of this machine."""
     sentence = re.sub(r" \(in full: [^)]*\)?", "", sentence)
     before = r"(?:site-packages|pairs/[^/\s]+/[^/\s]+)/"
     return re.sub(rf"(?<=[\s(])/\S*?{before}", "", sentence)
