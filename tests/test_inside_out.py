@@ -1,6 +1,7 @@
 """What other people's models do inside: complex values, gradients of gradients, buffers, NaN."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, seal
 from common.logs.writer import LogWriter
+from common.system.checkout import ROOT
 from common.verdict.context import Context
 from common.verdict.independence import check_independence
 from common.verdict.judge import judge_logs
@@ -63,6 +65,20 @@ def test_a_planted_fault_is_found_where_it_is(checkout, fault, step, options, or
     assert rows[origin]["verdict"] in ("DIVERGED", "INVALID")
     if fault == "forgotten":
         assert "only the other side's forward changes this buffer" in rows[origin]["note"]
+
+
+def test_what_is_shaped_otherwise_is_brought_by_nothing(checkout, tmp_path):
+    """Two towers in one call: their gradients have another shape, whatever else is off."""
+    pair = tmp_path / "twins_batched"
+    shutil.copytree(ROOT / "faults" / "users" / "pairs" / "twins_batched", pair)
+    model = pair / "paddle_model.py"
+    model.write_text(model.read_text().replace("F.relu(2.0 - d)", "F.relu(2.001 - d)"))
+    done, report = checkout.rows(4, "--model", str(pair), "--no-report")
+    assert done.returncode == 1
+    rows = {row["key"]: row for row in report["rows"]}
+    assert rows["loss"]["verdict"] == "DIVERGED"
+    for key in ("grad_of/norm", "grad_of/fc1", "grad_of/fc2"):
+        assert rows[key]["verdict"] == "INSIDE", rows[key]
 
 
 def test_nan_that_both_sides_mean_passes_where_it_is_allowed(checkout):
