@@ -340,7 +340,7 @@ STEP = ("grad/before", "grad/behind", "grad/last", "weight/before")
 def steps_behind_a_relu(tmp_path, wrong, wrong64=lambda step, key, values: values):
     """Three steps of SGD; `wrong(step, key, values)` changes what Paddle's float32 logs of one.
 
-    Returns step and key -> row.
+    Returns step and key -> row, and what is said beside.
     """
     change = {"cand32": wrong, "cand64": wrong64}
     rng = np.random.default_rng(0)
@@ -372,7 +372,8 @@ def steps_behind_a_relu(tmp_path, wrong, wrong64=lambda step, key, values: value
                         values = change[name](step, key, values)
                     writer.add(f"sgd/{step:03d}/{key}", values.astype(dtype))
         write_sidecar(paths[name], Sidecar(batches={"": 4}))
-    return {tuple(row.key.split("/", 2)[1:]): row for row in judge_logs(**paths).rows[1:]}
+    judged = judge_logs(**paths)
+    return {tuple(row.key.split("/", 2)[1:]): row for row in judged.rows[1:]}, judged.notes
 
 
 def a_kink_in_step_1(step, key, values):
@@ -386,11 +387,15 @@ def a_kink_in_step_1(step, key, values):
 
 
 def test_a_kink_in_a_step_is_found_and_what_comes_of_it(tmp_path):
-    rows = steps_behind_a_relu(tmp_path, a_kink_in_step_1)
+    rows, notes = steps_behind_a_relu(tmp_path, a_kink_in_step_1)
     assert {row.verdict for row in rows.values()} == {"ROUNDING"}
     note = rows["001", "grad/before"].note
     assert "in step 1 of sgd paddle's float32 has an activation on the other side of 0" in note
     assert "the gradient of behind (20 of 1000 values) shows" in note
+    said = next(told for told in notes if "optimizer steps" in told)
+    assert said.startswith(
+        "6 rows of optimizer steps, judged by the float64 runs: in step 1 of sgd"
+    )
     assert rows["002", "grad/last"].excuse == "a kink" and rows["000", "grad/last"].excuse == ""
 
 
@@ -414,7 +419,7 @@ def the_last_layer_is_off_too(step, key, values):
     "wrong", [precision_lost_in_step_1, a_loss_that_is_off_too, the_last_layer_is_off_too]
 )
 def test_what_is_no_kink_in_a_step_fails(tmp_path, wrong):
-    rows = steps_behind_a_relu(tmp_path, wrong)
+    rows, _ = steps_behind_a_relu(tmp_path, wrong)
     assert rows["001", "grad/before"].verdict == "PRECISION"
 
 
@@ -424,7 +429,7 @@ def test_what_is_off_in_float64_behind_a_kink_fails(tmp_path):
             values[3, 4] += 1e-6
         return values
 
-    rows = steps_behind_a_relu(tmp_path, a_kink_in_step_1, one_weight)
+    rows, _ = steps_behind_a_relu(tmp_path, a_kink_in_step_1, one_weight)
     assert rows["002", "weight/before"].verdict == "DIVERGED"
     assert rows["002", "grad/before"].verdict == "ROUNDING"
 

@@ -35,7 +35,7 @@ from common.verdict.context import Context, InheritedNoise, LongestSum
 from common.verdict.half import BY_ITSELF, Half
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside, is_inside
-from common.verdict.kinks import Kinks, shown_by
+from common.verdict.kinks import AFTER_A_KINK, Kinks, shown_by
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
 from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
@@ -644,6 +644,11 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append(
             f"{summed} large tensors were judged by a sample of their values and by sums in which "
             "every value counts; --keep all keeps them whole"
+        )
+    behind = [row for row in rows if row.note.endswith(AFTER_A_KINK)]
+    if behind:
+        notes.append(
+            f"{len(behind)} rows of optimizer steps, judged by the float64 runs: {behind[0].note}"
         )
     exact = made_exact(logs.sidecars["cand64"].inexact)
     if exact:

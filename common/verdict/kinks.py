@@ -18,6 +18,7 @@ from common.verdict.row import Row
 from common.verdict.tolerances import tolerance
 
 EXCUSE = "a kink"
+AFTER_A_KINK = "float32 goes another way from there, and the float64 runs agree"
 _ZEROS = (0.02, 0.998)  # the part of a tensor that a ReLU has made exactly 0
 
 
@@ -38,8 +39,9 @@ class Kinks:
 
     def restore(self, state: Sequence) -> None:
         """Remember what `state` gave."""
-        self._rectified, self._expected, self._part, steps = state
-        self._steps = {setup: (int(step), str(name)) for setup, (step, name) in steps.items()}
+        self._rectified, self._expected, self._part, *steps = state  # earlier bundles have no steps
+        found = steps[0].items() if steps else ()
+        self._steps = {setup: (int(step), str(name)) for setup, (step, name) in found}
 
     def see(self, row: Row, values: np.ndarray) -> None:
         """Take in a tensor of the forward pass: its row, and the reference's float64 values."""
@@ -96,8 +98,7 @@ class Kinks:
             return ""
         return (
             f"in step {first} of {setup} paddle's float32 has an activation on the other side of "
-            f"0, which {shown} shows; float32 goes another way from there, and the float64 runs "
-            "agree"
+            f"0, which {shown} shows; {AFTER_A_KINK}"
         )
 
 
