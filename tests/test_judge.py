@@ -54,7 +54,8 @@ class Logs:
             paths[name] = self.folder / f"{name}.npy"
             with LogWriter(paths[name]) as writer:
                 for key, arrays in self.rows.items():
-                    writer.add(key, np.asarray(arrays[i]))
+                    if arrays[i] is not None:
+                        writer.add(key, np.asarray(arrays[i]))
             write_sidecar(paths[name], Sidecar(**self.entries))
         judgement = judge_logs(**paths)
         json.dumps(judgement.as_json(), allow_nan=False)
@@ -316,6 +317,28 @@ def test_a_constant_brings_no_nan(logs):
     rows = logs.judge()
     assert rows["norm"].verdict == "CONSTANT" and rows["logits"].verdict == "CARRIED"
     assert rows["softmax:in/0"].verdict == "INVALID" and rows["softmax:in/0"].origin
+    assert exit_code(row.verdict for row in rows.values()) == 1
+
+
+def test_what_starts_is_no_less_a_start_for_being_found_elsewhere(logs):
+    """OPT of PaddleNLP 2.8.1 drops its embeddings, which are what torch's layer is given.
+
+    A norm's constant behind it explains nothing of that.
+    """
+    logs.entries = {
+        "classes": {"drop:in/0": "Dropout", "layer:in/0": "own Layer", "norm": "LayerNorm"},
+        "inexact": {"norm": {"layer_norm": 3e-7}},
+    }
+    ref32, cand32, ref64, cand64 = pair(VALUES)
+    kept = np.arange(VALUES.shape[1]) % 2
+    logs.rows["drop:in/0"] = (None, cand32, None, cand64, cand64, cand64)  # paddle's alone
+    off = cand64 * kept
+    logs.add("layer:in/0", (ref32, cand32 * kept, ref64, off), off, off)
+    logs.add("norm", pair(VALUES, 5e-7), VALUES * (1 + 5e-7))
+    logs.add("logits", pair(VALUES, 0.1))
+    rows = logs.judge()
+    assert rows["norm"].verdict == "CONSTANT" and rows["logits"].verdict == "CARRIED"
+    assert rows["layer:in/0"].verdict == "DIVERGED" and rows["layer:in/0"].origin
     assert exit_code(row.verdict for row in rows.values()) == 1
 
 

@@ -72,6 +72,11 @@ class Inside:
             return []
         # Rows inside that pass are kept, since a CONSTANT explains what it brings.
         aligned = exit_code(r.verdict for r in rows if not (r.inside and _is_off(r))) == 0
+        # Before any is looked for elsewhere: what starts something may well be found there, such as
+        # a value before its dropout.
+        starts = any(rows[i].origin and not _cannot(rows[i]) for i in off)
+        if aligned and (starts or self._carries_no_number(rows)):
+            aligned = self._explained_by_operators(rows)
         self._paired = {row.key for row in rows if not _is_off(row)}
         matched = {
             i: self._matched(self.keys[i], rows[i], anywhere=aligned or _cannot(rows[i]))
@@ -82,9 +87,6 @@ class Inside:
         for i, row in matched.items():
             rows[i] = row
         off = [i for i in off if i not in matched]
-        starts = any(rows[i].origin and not _cannot(rows[i]) for i in off)
-        if aligned and (starts or self._carries_no_number(rows)):
-            aligned = self._explained_by_operators(rows)
         for i in off:
             why = self._why(self.keys[i])
             cut = self._lost(self.keys[i]) or self.keys[i].local == "p"  # or no dropout there
