@@ -512,6 +512,7 @@ def test_what_another_command_made_of_other_files_is_refused(base, capsys, monke
     monkeypatch.setattr("common.check.result.changed_sources", lambda *given: [])
     for step in (1, 3, 4):
         retell(base, step, sources={"case.py": "4" * 64})
+    (base / "step5_train" / MODEL).mkdir(parents=True)
     write_plain(base)
     assert written(base)[1] == 0
     path = base / f"{place.format(MODEL)}.json"
