@@ -234,7 +234,8 @@ def _refuse_changed(found: Found) -> None:
     for told in groups.values():
         _same("the weights are others, of the same cases and seed", told)
     for path, said in (one for told in found.plain.values() for one in told):
-        for side, version in said.get("versions", {}).items():
+        for side in SIDES:
+            version = said.get("versions", {}).get(side)
             for run in found.runs[:1]:
                 if version not in (None, run.sides[side].framework_version):
                     raise UserError(
