@@ -186,7 +186,6 @@ def test_each_part_goes_to_its_page(tmp_path, monkeypatch, capsys):
     wrong = row | numbers | {"gap": 1e-3, "verdict": "DIVERGED"}
     red = tmp_path / "red.json"
     red.write_text(json.dumps({"a fault": {"what": "a wrong epsilon", "rows": [wrong]}}))
-    red.with_suffix(".txt").write_text("what is wrong\n")
     monkeypatch.setattr(tools.readme, "ROOT", tmp_path)
     monkeypatch.setattr(tools.readme, "PICS", tmp_path / "pics")
     report = ["--report", str(tmp_path / "report.json")]
