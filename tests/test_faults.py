@@ -261,7 +261,7 @@ def test_result_is_drawn_and_written_as_a_table(tmp_path):
 
 
 def test_red_block_of_the_pages_is_what_a_check_says_of_a_planted_epsilon(tmp_path):
-    """The block that `python -m tools.red` leaves: the mistake's own line, on both sides, and that
+    """The block that `python -m tools.red` shows: the mistake's own line, on both sides, and that
     the guide's rule passes it."""
     copy = Checkout(tmp_path)
     fault = red.named(red.SHOWN)

@@ -249,4 +249,7 @@ def test_a_fault_planted_in_their_loader_is_named(checkout, tmp_path, name):
     folder = loaded_pair(tmp_path / "llama", PLANTED.format(old=old, new=new))
     done, _ = judged(checkout, 1, folder)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert words in done.stderr
+    # Memory that its loader asks for and does not fill holds what was there: the same in both
+    # passes that the certificate makes, or not.
+    told = done.stderr.replace("computed on the way, or left at", "left at")
+    assert words in told

@@ -1,12 +1,12 @@
 """Write the generated parts of README.md and docs/, and pics/, from a check's report.
 
     make check                                    leaves log/report.json
-    python -m tools.red                           leaves log/red.json, log/red.txt: wrong ports
+    python -m tools.red                           leaves log/red.json: wrong ports
     python -m tools.readme                        README.md, README_cn.md, docs/ and pics/ from both
     python -m tools.readme --faults FILE          also the catalogue's parts, from `make faults`
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page of each language.
-Without log/red.json pics/verdicts.png stays as it is, without log/red.txt the red block.
+Without log/red.json pics/verdicts.png stays as it is.  The red block is a pair's of the gallery.
 """
 
 import sys
@@ -33,6 +33,8 @@ from common.report.terminal import COLOURS, guide_word
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import worst
+from examples.gallery.__main__ import RESULTS
+from examples.gallery.run import Result, read_result
 from faults.checkout import CHECKS
 from tools import page_tables, red
 from tools.page_tables import cells, share
@@ -40,7 +42,7 @@ from tools.twins import markdown_table
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
-RED_LINES = 14  # of a red block at most: the README has 250
+RED_EXAMPLE = "gpt_oss_paddleformers"  # of the gallery: what the READMEs show of a red check
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -74,8 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     found = cells(rows, guide)
     day = time.strftime("%Y-%m-%d", time.localtime(options.report.stat().st_mtime))
     of_faults = json.loads(options.faults.read_text()) if options.faults else None
-    block = options.red.with_suffix(".txt")
-    of_red = {"red": red_block(block.read_text())} if block.is_file() else {}
+    of_red = {"red": red_block(read_result(RESULTS / f"{RED_EXAMPLE}.json"))}
     parts = {
         "results": results_table(rows, guide),
         "accuracies": accuracies(rows),
@@ -113,18 +114,11 @@ def _write(pages: list[Path], parts: dict[str, str]) -> None:
         page.write_text(text)
 
 
-def red_block(printed: str) -> str:
-    """What `python -m tools.red` left, behind its command, and no longer than fits.
-
-    Left out are the lines around a place in the source, comments and notes; commands begin with
-    `python`, wherever this checkout's own is.
-    """
-    fault = red.named(red.SHOWN)
-    command = f"{CHECKS[fault.step]} --model {fault.model} --case {red.CASE}"
-    left_out = rf"\s*(#|$)|\s{{6,}}\d|.*the case {red.CASE} alone"
-    lines = [line for line in printed.splitlines() if not re.match(left_out, line)]
-    lines = [re.sub(r"^(\s+)('[^']*/python'|/\S*/python) ", r"\1python ", line) for line in lines]
-    return "\n".join(["```", f"$ python {command}", *lines[:RED_LINES], "```"])
+def red_block(result: Result) -> str:
+    """What step 1 says of a pair of the gallery, as it is published, behind the command."""
+    check = next(c for c in result.as_published.checks if c.block)
+    command = f"$ python {CHECKS[check.step]} --model {result.name}"
+    return "\n".join(["```", command, check.block, "```"])
 
 
 def _rows(path: Path) -> list[dict]:

@@ -2,9 +2,9 @@
 
     python -m tools.red    plants each in a copy of this checkout and runs step 1 on it
 
-The first is a mistake that the guide's rule passes: its red block, as step 1 prints it, is shown
-and left in log/red.txt.  The rows of both are left in log/red.json.  `python -m tools.readme` puts
-them into the pages and into pics/verdicts.png.  Exit status 0 where both were found where they are.
+The first is a mistake that the guide's rule passes: its red block, as step 1 prints it, is shown.
+The rows of both are left in log/red.json, and `python -m tools.readme` draws pics/verdicts.png from
+them.  Exit status 0 where both were found where they are.
 """
 
 import sys
@@ -29,7 +29,7 @@ from faults.catalogue import FAULTS
 from faults.checkout import Checkout
 from faults.fault import Fault
 
-TEXT, ROWS = ROOT / "log" / "red.txt", ROOT / "log" / "red.json"
+ROWS = ROOT / "log" / "red.json"
 SHOWN = "layernorm-epsilon-small"
 PLANTED = (SHOWN, "layernorm-default-epsilon")  # ids in the catalogue
 CASE = "main"  # of the block: each further case would name the same line again
@@ -59,9 +59,8 @@ def _main() -> int:
                 raise UserError(f"{fault.id}: found at {first}, not at {fault.origin}")
         text, _ = planted(copy, named(SHOWN), "--case", CASE)
     print(text)
-    write_text(TEXT, f"{text}\n")
     write_text(ROWS, json.dumps(found))
-    print(f"\nleft in {TEXT} and {ROWS}")
+    print(f"\nleft in {ROWS}")
     return 0
 
 

@@ -22,6 +22,7 @@ import argparse
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,12 +75,18 @@ def imports_of(root: Path, files: dict[str, Path]) -> list[Import]:
     """Every import of one file of common/ by another, in the order of the files."""
     found = []
     for module, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for name in _named_modules(node):
-                target = _known(name, files)
-                if target is not None and target != module:
-                    found.append(Import(path.relative_to(root), node.lineno, module, target))
+        for line, name in _names_in(path.read_text(encoding="utf-8")):
+            target = _known(name, files)
+            if target is not None and target != module:
+                found.append(Import(path.relative_to(root), line, module, target))
     return found
+
+
+@cache
+def _names_in(source: str) -> list[tuple[int, str]]:
+    """(line, dotted name) of what a file imports."""
+    nodes = ast.walk(ast.parse(source))
+    return [(node.lineno, name) for node in nodes for name in _named_modules(node)]
 
 
 def _named_modules(node: ast.AST) -> Iterable[str]:

@@ -554,7 +554,9 @@ class JudgeOfRows:
             return row  # what it was fed may mean something else inside this side's model
         if key.is_own_pass and local.verdict != "CONSTANT" and case.failing:
             return row  # the whole model at the reference's weights: what is off above is off here
-        unlike = row.verdict == "INVALID" and is_inside(key, self.logs) and not self.strict
+        # NaN may have been brought; another shape is the module's own.
+        shapes = {self.logs.shape(run, key) for run in ("ref32", "cand32")}
+        unlike = len(shapes) > 1 and is_inside(key, self.logs) and not self.strict
         failing = local.verdict in FAILING and row.verdict in FAILING
         if failing and not unlike and self.came_around(key):
             row.verdict = "CARRIED"

@@ -60,6 +60,7 @@ class Check:
     counts: dict[str, int] = field(default_factory=dict)
     first: str = ""  # the first row that is not aligned
     said: str = ""  # the check's own sentence, where it is not aligned
+    block: str = ""  # all that it says of that row, without lines of sources
     places: dict[str, str] = field(default_factory=dict)  # side -> file:line of that row
     reshaped: str = ""  # the first value inside that has another shape, and
     reshaped_places: dict[str, str] = field(default_factory=dict)
@@ -264,6 +265,7 @@ class Gallery:
                 folder = ResultFolder(out / step.name / pair.name)
                 check.places = _places(folder, step, check.first)
                 check.said = _shorter(headline(log.read_text()))
+                check.block = _shorter(block(log.read_text()))
                 shapes = (row["key"] for row in report["rows"] if row["excuse"] == SHAPE)
                 check.reshaped = next(shapes, "")
                 if check.reshaped:
@@ -366,6 +368,17 @@ def headline(printed: str) -> str:
     last = max((i for i, line in enumerate(lines) if line.startswith(END_OF_TABLE)), default=-1)
     told = next(filter(None, lines[last + 1 :]), "")
     return re.sub(r"^step \d[^:]*: ", "", told)
+
+
+def block(printed: str) -> str:
+    """What a red check prints behind its table of its first row, without lines of sources."""
+    behind = printed.rpartition(END_OF_TABLE)[2].splitlines()[1:]
+    ended = (i for i, line in enumerate(behind) if re.match(r"  (also|note|what to type)\b", line))
+    lines = behind[: next(ended, len(behind))]
+    kept = [
+        line for line in lines if line.strip() and not re.match(r"\s{6,}(>\s+)?\d+(\s|$)", line)
+    ]
+    return "\n".join(kept)
 
 
 def _last_words(log: Path) -> str:

@@ -141,9 +141,9 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
         if folder.name == wanted and not (folder / RESULT_FILE).is_file()
     )
     _refuse_changed(found)
-    for path in (
-        _files(folders or [ROOT / "log"], BUNDLE) if folders or (ROOT / "log").is_dir() else ()
-    ):
+    # `make check` leaves its own in log/, where it has run.
+    places = folders or [path for path in [ROOT / "log"] if path.is_dir()]
+    for path in _files(places, BUNDLE) if places else []:
         found.bundles += _bundle(path, runs)
     return found
 
@@ -234,7 +234,8 @@ def _refuse_changed(found: Found) -> None:
     for told in groups.values():
         _same("the weights are others, of the same cases and seed", told)
     for path, said in (one for told in found.plain.values() for one in told):
-        for side, version in said.get("versions", {}).items():
+        for side in SIDES:
+            version = said.get("versions", {}).get(side)
             for run in found.runs[:1]:
                 if version not in (None, run.sides[side].framework_version):
                     raise UserError(
