@@ -35,11 +35,10 @@ WORSE = 1.5  # where it is none: its values mean something else on the other sid
 def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: Judgement) -> None:
     """Make INSIDE the origins that show to be none, till the first that shows to be one.
 
-    One that makes it neither better nor worse may be one of several, unless nothing that decides
-    and is off moves at all by it: as where a mask is -1e4 on one side, -inf on the other. What is
-    wrong in every layer need not get better by one of them: those are fed together too. Where
-    feeding one makes all agree, those after it have no part in it. One case is tried; in the
-    others the same places are none; those that moved nothing are fed there once more.
+    One that makes it neither better nor worse may be one of several.  What is wrong in every layer
+    need not get better by one of them: those are fed together too.  Where feeding one makes all
+    agree, those after it have no part in it.  One case is tried; in the others the same places are
+    none.
     """
     origins: dict[str, list[tuple[Row, Key]]] = {}
     for row in judgement.rows:
@@ -51,7 +50,6 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
         return
     trial = _Trial(twins, pair, folder, stem, case, judgement)
     innocent: set[str] = set()  # places without their case
-    idle: set[str] = set()  # those that moved nothing
     places: dict[str, list[Row]] = {}  # a module's calls belong together
     for row, key in origins[case]:
         places.setdefault(_place(key), []).append(row)
@@ -64,11 +62,6 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
             together = trial.effect([row.key for other in layers for row in places[other]])
             if together.left <= BETTER:
                 effect, alike = together, layers
-            elif effect.nothing and together.nothing:
-                idle |= set(layers)
-            effect = replace(effect, nothing=effect.nothing and together.nothing)
-        if effect.nothing:
-            idle.add(place)
         if effect.left > WORSE:
             innocent.add(place)
         if effect.left > BETTER:
@@ -79,18 +72,9 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
         if effect.after == 0:
             innocent |= set(list(places)[number + 1 :]) - set(alike)
         break
-    if innocent | idle >= set(places):
-        idle = set()  # something is wrong, and it must be named
-    for other, rows in origins.items():
-        none = innocent
-        if idle:
-            again = trial if other == case else replace(trial, case=other)
-            keys = [row.key for row, key in rows if _place(key) in idle]
-            if other == case or keys and again.effect(keys).nothing:
-                none = innocent | idle
-        for row, key in rows:
-            if row.inside and _place(key) in none:
-                make_inside(row, VALUES)
+    for row, key in (each for rows in origins.values() for each in rows):
+        if row.inside and _place(key) in innocent:
+            make_inside(row, VALUES)
 
 
 def _place(key: Key) -> str:
@@ -131,7 +115,7 @@ class _Trial:
                 return Effect(0, 0, 1.0)
             log = ResultFolder(proof).log(self.stem, "paddle", SINGLE_STEP)
             logs = files.judged_logs(self.stem)
-            return effect_of(logs, log, self.case, self.judgement.rows, fed)
+            return effect_of(logs, log, self.case, self.judgement.rows)
 
 
 def run_with_exact_operators(twins: Twins, pair: Pair, folder: Path) -> None:

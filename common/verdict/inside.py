@@ -18,7 +18,7 @@ import numpy as np
 
 from common.logs.key import BUFFER, Key
 from common.logs.pickle_machine import printable
-from common.logs.sidecar import CHOICE, IN_PLACE
+from common.logs.sidecar import CHOICE
 from common.verdict.context import Context
 from common.verdict.logs_of_a_run import Logs, kind_scales
 from common.verdict.match import Arrange, Values, likeness, same_elements
@@ -31,8 +31,6 @@ STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 # Why a value is INSIDE.
 MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other values"
 TYPE = "the same integers in another type"
-
-MOVED = 1e-6  # of a row's gap: what is less is another order of sums
 
 
 def is_inside(key: Key, logs: Logs) -> bool:
@@ -299,63 +297,32 @@ class Effect:
     before: int  # how many are off
     after: int  # and how many when it is fed
     left: float  # what part of their gaps is left
-    nothing: bool = False  # not one of their values moved
 
 
 def effect_of(
-    logs: Mapping[str, os.PathLike],
-    run: os.PathLike,
-    case: str,
-    rows: Sequence[Row],
-    fed: Mapping[str, np.ndarray],
+    logs: Mapping[str, os.PathLike], fed: os.PathLike, case: str, rows: Sequence[Row]
 ) -> Effect:
     """What another float64 run of the candidate, in which something was fed, shows in a case.
 
     logs  what judge_logs takes
-    run   the log of that run
-    fed   key -> what was to be fed there
+    fed   the log of that run
     """
     with ExitStack() as stack:
-        names = [name for name in ("ref32", "cand32", "ref64", "cand64") if name in logs]
-        opened = Logs(stack, {name: logs[name] for name in names} | {"free64": run})
+        opened = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"free64": fed})
         keys = [Key.parse(row.key, opened.cases) for row in rows]
         inside = Inside(opened, keys)
         gaps: dict[bool, list[tuple[float, bool, float]]] = {False: [], True: []}
-        nothing = all(_was_fed(opened, key, value) for key, value in fed.items())
         for row, key in zip(rows, keys, strict=True):
             if row.inside or not _is_off(row) or key.case != case:
                 continue
-            again = opened.get("free64", key)
-            if again is not None:
+            if opened.get("free64", key) is not None:
                 gaps[bool(key.kind)].append((_relative(row), *inside.gap_in_free_run(row, key)))
-                nothing = nothing and _stays(opened.get("cand64", key), again, row.gap)
         # A wrong gradient stays where a wrong output is put right: gradients count where they alone
         # are off.
         found = gaps[False] or gaps[True]
         before = sum(gap for gap, _, _ in found)
         after = sum(gap for _, _, gap in found)
-        off = sum(still_off for _, still_off, _ in found)
-        return Effect(len(found), off, after / before if before else 1.0, bool(found) and nothing)
-
-
-def _was_fed(logs: Logs, text: str, value: np.ndarray) -> bool:
-    """Whether a value could be put in the place of the candidate's own."""
-    key = Key.parse(text, logs.cases)
-    own = logs.get("free64", key)
-    in_place = any(name.endswith(IN_PLACE) for name in logs.classes_of(key))
-    return own is not None and own.shape == value.shape and not in_place
-
-
-def _stays(before: np.ndarray | None, after: np.ndarray, gap: float | None) -> bool:
-    """True where feeding moved no element of a value by any part of its gap that counts."""
-    if before is None or before.shape != after.shape:
-        return False
-    if np.array_equal(before, after, equal_nan=after.dtype.kind == "f"):
-        return True
-    if gap is None or after.dtype.kind != "f":
-        return False
-    with np.errstate(all="ignore"):
-        return bool(np.abs(after - before).max() <= MOVED * gap)  # NaN is no answer
+        return Effect(len(found), sum(o for _, o, _ in found), after / before if before else 1.0)
 
 
 def _relative(row: Row) -> float:
