@@ -89,9 +89,10 @@ class Child(subprocess.Popen):
 
     def let_go(self) -> None:
         """Close the pipe once the process has ended."""
-        if self._alive is not None:
-            os.close(self._alive)
-            self._alive = None
+        # Another thread may stop the process meanwhile: the one that takes the pipe closes it.
+        alive = vars(self).pop("_alive", None)
+        if alive is not None:
+            os.close(alive)
 
     def stop(self, patience_s: float = _PATIENCE_S) -> None:
         """End the process and those that it started, if it still runs."""
