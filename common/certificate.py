@@ -45,7 +45,7 @@ from rich.table import Table
 from common.check.flags import Parser
 from common.check.guard import guarded
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, made_by, read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
 from common.pair.request import ROUND_TRIP, RunRequest
 from common.pair.twin_process import Failure, TwinProcess
@@ -273,9 +273,8 @@ def _read_logs(certificate: Certificate, folder: Path) -> None:
     read_layout(certificate, sidecars["paddle", FLOAT32].certificate)
     told = {side: sidecars[side, FLOAT32] for side in SIDES}
     certificate.made_by = {
-        "versions": {side: one.framework_version for side, one in told.items()},
-        "sources": {side: one.sources for side, one in told.items()},
-        **{n: getattr(told["torch"], n) for n in ("preset", "seed", "weights", "weights_sha256")},
+        **made_by(told),
+        **{name: getattr(told["torch"], name) for name in ("preset", "seed", "weights")},
         "time": told["paddle"].time,
     }
     for told in sidecars["paddle", FLOAT32].loader.values():

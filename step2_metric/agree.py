@@ -30,6 +30,7 @@ from common.check.sides import Sides, asked
 from common.check.steps import Step
 from common.check.unfinished import Unfinished
 from common.logs.result_folder import AGREEMENT_FILE
+from common.logs.sidecar import made_by
 from common.pair.pairs import load_pairs
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -134,12 +135,10 @@ class Agreeing:
             "pair": str(pair.folder),
             "preset": run.preset,
             "weights": run.weights or DATA_WEIGHTS,
-            "weights_sha256": cars["torch"].weights_sha256,
             "seed": run.seed,
             "device": run.device,
             "dtype": "float32",
-            "versions": {side: cars[side].framework_version for side in SIDES},
-            "sources": {side: cars[side].sources for side in SIDES},
+            **made_by(cars),
             "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "elapsed_s": round(time.monotonic() - self.started, 3),
             "data": {

@@ -54,7 +54,7 @@ import numpy as np
 
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, UNFORCED, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, made_by, read_sidecar
 from common.pair.pairs import STIRRED
 from common.system.frameworks import SIDES
 from common.verdict.choices import Choice, judge_choice
@@ -409,9 +409,7 @@ def document(found: Generated, verdict: str, exit_code: int, rows: Sequence[Row]
         "seed": first.seed,
         "device": first.device,
         "dtype": first.dtype,
-        "versions": {side: one.framework_version for side, one in ran.items()},
-        "sources": {side: one.sources for side, one in ran.items()},
-        "weights_sha256": first.weights_sha256,
+        **made_by(ran),
         "time": ran["paddle"].time,
         "verdict": verdict,
         "exit_code": exit_code,

@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Sequence
 
 from common.check.guard import guarded
+from common.report.terminal import behind_table
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text
@@ -34,7 +35,6 @@ SHOWN = "layernorm-epsilon-small"
 PLANTED = (SHOWN, "layernorm-default-epsilon")  # ids in the catalogue
 CASE = "main"  # of the block: each further case would name the same line again
 REPORT = "rows.json"  # as a user would call it; without a path, which differs from run to run
-END_OF_TABLE = "└"  # how its last line begins
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,14 +84,8 @@ def planted(copy: Checkout, fault: Fault, *options: str) -> tuple[str, dict]:
         path.write_text(before)
     if done.returncode != 1:
         raise UserError(f"{fault.id} was not found: {done.stderr.strip() or done.stdout[-500:]}")
-    return block(done.stdout), json.loads((copy.elsewhere / REPORT).read_text())
-
-
-def block(printed: str) -> str:
-    """What a check prints of a red result: all that stands behind its table."""
-    lines = [line.rstrip() for line in printed.splitlines()]
-    last = max((i for i, line in enumerate(lines) if line.startswith(END_OF_TABLE)), default=-1)
-    return "\n".join(lines[last + 1 :]).strip("\n")
+    told = "\n".join(behind_table(done.stdout)).strip("\n")
+    return told, json.loads((copy.elsewhere / REPORT).read_text())
 
 
 if __name__ == "__main__":

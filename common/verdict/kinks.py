@@ -8,6 +8,7 @@ back through all layers before.  In an optimizer's step it changes the weights, 
 go another way; both float64 runs still show whether they are right.  NumPy only.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -31,6 +32,7 @@ class Kinks:
         self._part = 0.0  # how large a part of a gradient such an error was, where one was seen
         # Set-up of an optimizer -> the step in which one was found, and what shows it.
         self._steps: dict[str, tuple[int, str]] = {}
+        self._looked: set[str] = set()  # steps that were looked at as a whole
 
     def state(self) -> list[object]:
         """What they have shown, for JSON."""
@@ -61,35 +63,32 @@ class Kinks:
         """
         if not (self._rectified and self._expected >= tolerance("kinks_expected")):
             return False
-        known = row.scale is not None and row.scale > 0.0
-        part = row.noise_cand / row.scale if known else 0.0
-        if key.is_step and known and part <= tolerance("kink_in_step"):
-            found = True
-        elif key.is_step:
-            note = self._since(key, look)
-            if note:
-                _settle(row, note)
-            return bool(note)
-        elif not known:
-            return False
-        elif self._part:
-            found = part <= tolerance("kink_spread") * self._part
+        part = row.noise_cand / row.scale if row.scale else math.inf
+        if key.is_step:
+            found = part <= tolerance("kink_in_step")
+            note = _as_large(part) if found else self._since(key, look)
         else:
-            few = max(1.0, tolerance("kink_values") * numbers)
-            found = bool(row.beyond) and row.beyond <= few and part <= 1.0
-            self._part = part if found else 0.0
-        if found:
-            _settle(
-                row,
-                f"paddle's float32 noise is {part:.1e} of the gradient: as much as one activation "
-                "makes that float32's noise puts on the other side of 0",
-            )
+            note = _as_large(part) if self._in_pass(row, part, numbers) else ""
+        if note:
+            row.verdict, row.excuse, row.origin, row.note = "ROUNDING", EXCUSE, False, note
+            row.beyond = row.worst_index = row.worst_ref = row.worst_cand = row.sample = None
+            row.of_sums = 0
+        return bool(note)
+
+    def _in_pass(self, row: Row, part: float, numbers: int) -> bool:
+        """Whether a gradient of the model's own pass is as far off as a kink makes it."""
+        if self._part:
+            return part <= tolerance("kink_spread") * self._part
+        few = max(1.0, tolerance("kink_values") * numbers)
+        found = bool(row.beyond) and row.beyond <= few and part <= 1.0
+        self._part = part if found else 0.0
         return found
 
     def _since(self, key: Key, look: Callable[[], str]) -> str:
         """What to say of a step in which, or before which, a kink was found; "" if none was."""
         setup, step = key.run.partition("/")[0], step_of(key)
-        if setup not in self._steps:
+        if setup not in self._steps and key.prefix not in self._looked:
+            self._looked.add(key.prefix)
             shown = look()
             if shown:
                 self._steps[setup] = step, shown
@@ -131,8 +130,8 @@ def shown_by(
     return shown
 
 
-def _settle(row: Row, note: str) -> None:
-    row.verdict, row.excuse, row.origin = "ROUNDING", EXCUSE, False
-    row.beyond = row.worst_index = row.worst_ref = row.worst_cand = row.sample = None
-    row.of_sums = 0
-    row.note = note
+def _as_large(part: float) -> str:
+    return (
+        f"paddle's float32 noise is {part:.1e} of the gradient: as much as one activation makes "
+        "that float32's noise puts on the other side of 0"
+    )

@@ -26,7 +26,7 @@ from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.report.terminal import place_of
+from common.report.terminal import behind_table, place_of
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text
@@ -46,7 +46,6 @@ STEPS = (FORWARD, LOSS, BACKWARD)
 NEW = ("-m", "common.new")
 AS_PUBLISHED = "as_published"
 LONGEST = 300  # characters of a sentence that is kept
-END_OF_TABLE = "└"  # how the last line of a check's table begins
 
 
 @dataclass
@@ -349,30 +348,30 @@ def _places(folder: ResultFolder, step: Step, key: str) -> dict[str, str]:
     return {side: _short(place_of(sidecars[side].places, key)) for side in SIDES}
 
 
+# Where the folders end that are one machine's: an environment's packages, a pair in the cache.
+_BEFORE = r"/(?:site-packages|pairs/[^/\s]+/[^/\s]+)/"
+
+
 def _short(place: str) -> str:
     """A place without the environment's or the cache's folder."""
-    place = place.rpartition("site-packages/")[2]
-    return re.sub(r".*/pairs/[^/]+/[^/]+/", "", place)
+    return re.sub(f".*{_BEFORE}", "", place)
 
 
 def _shorter(sentence: str) -> str:
     """A sentence whose paths begin like _short's, and which names no log of this machine."""
     sentence = re.sub(r" \(in full: [^)]*\)?", "", sentence)
-    before = r"(?:site-packages|pairs/[^/\s]+/[^/\s]+)/"
-    return re.sub(rf"(?<=[\s(])/\S*?{before}", "", sentence)
+    return re.sub(rf"(?<=[\s(])/\S*?{_BEFORE}", "", sentence)
 
 
 def headline(printed: str) -> str:
     """The first sentence that a red check prints behind its table, without step and name."""
-    lines = [line.strip() for line in printed.splitlines()]
-    last = max((i for i, line in enumerate(lines) if line.startswith(END_OF_TABLE)), default=-1)
-    told = next(filter(None, lines[last + 1 :]), "")
+    told = next(filter(None, map(str.strip, behind_table(printed))), "")
     return re.sub(r"^step \d[^:]*: ", "", told)
 
 
 def block(printed: str) -> str:
     """What a red check prints behind its table of its first row, without lines of sources."""
-    behind = printed.rpartition(END_OF_TABLE)[2].splitlines()[1:]
+    behind = behind_table(printed)
     ended = (i for i, line in enumerate(behind) if re.match(r"  (also|note|what to type)\b", line))
     lines = behind[: next(ended, len(behind))]
     kept = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Say:
-    """A sentence or a word of pr_words.py, with what is put into it."""
+    """A sentence or a word of words.py, with what is put into it."""
 
     word: str
     fields: dict = field(default_factory=dict)
