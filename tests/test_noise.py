@@ -4,6 +4,8 @@ A near tie of a softmax makes one vector noisy by a single error, whose size dep
 of summation: what MKL takes on one processor is not what it takes on another.
 """
 
+import json
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from common.logs.writer import LogWriter
 from common.verdict import rule
 from common.verdict.context import Context, InheritedNoise
 from common.verdict.judge import judge_logs
+from common.verdict.replay import Replay, Watch, differences
 from common.verdict.tolerances import tolerance
 
 SHAPE = (4, 12, 32)  # batch, tokens, channels, as in faults/pairs/transformer
@@ -334,15 +337,13 @@ def test_steps_may_have_a_kink_and_no_more(tmp_path):
     assert "PRECISION" in rectified_runs(tmp_path, a_large_part, "sgd/001/")
 
 
-STEP = ("grad/before", "grad/behind", "grad/last", "weight/before")
+def as_it_is(step, key, values):
+    return values
 
 
-def steps_behind_a_relu(tmp_path, wrong, wrong64=lambda step, key, values: values):
-    """Three steps of SGD; `wrong(step, key, values)` changes what Paddle's float32 logs of one.
-
-    Returns step and key -> row, and what is said beside.
-    """
-    change = {"cand32": wrong, "cand64": wrong64}
+def logs_behind_a_relu(tmp_path, wrong, wrong64=as_it_is, torchs=as_it_is):
+    """Three steps of SGD; `wrong(step, key, values)` changes what Paddle's float32 logs of one."""
+    change = {"cand32": wrong, "cand64": wrong64, "ref32": torchs}
     rng = np.random.default_rng(0)
     inner = rng.standard_normal((4, 100_000))
     step_values = [
@@ -372,7 +373,12 @@ def steps_behind_a_relu(tmp_path, wrong, wrong64=lambda step, key, values: value
                         values = change[name](step, key, values)
                     writer.add(f"sgd/{step:03d}/{key}", values.astype(dtype))
         write_sidecar(paths[name], Sidecar(batches={"": 4}))
-    judged = judge_logs(**paths)
+    return paths
+
+
+def steps_behind_a_relu(tmp_path, *wrong, **more):
+    """Step and key -> row of these logs, and what is said beside."""
+    judged = judge_logs(**logs_behind_a_relu(tmp_path, *wrong, **more))
     return {tuple(row.key.split("/", 2)[1:]): row for row in judged.rows[1:]}, judged.notes
 
 
@@ -421,6 +427,52 @@ def the_last_layer_is_off_too(step, key, values):
 def test_what_is_no_kink_in_a_step_fails(tmp_path, wrong):
     rows, _ = steps_behind_a_relu(tmp_path, wrong)
     assert rows["001", "grad/before"].verdict == "PRECISION"
+
+
+def one_value_off(part):
+    """What changes a value of the last layer's gradient by this part of the gradient."""
+
+    def change(step, key, values):
+        values = values.copy()
+        if (step, key) == (1, "grad/last"):
+            values[3, 4] += part
+        return values
+
+    return change
+
+
+def with_a_kink(change):
+    return lambda step, key, values: a_kink_in_step_1(step, key, change(step, key, values))
+
+
+def test_a_kink_is_found_where_torchs_float32_is_off_in_a_value_too(tmp_path):
+    """As in a deep model, in which a value of torch's float32 went another way too."""
+    paddles, torchs = with_a_kink(one_value_off(5e-3)), one_value_off(-4e-3)
+    rows, _ = steps_behind_a_relu(tmp_path, paddles, torchs=torchs)
+    assert {row.verdict for row in rows.values()} == {"ROUNDING"}
+    assert "the gradient of behind (20 of 1000 values) shows" in rows["001", "grad/before"].note
+
+
+def test_torchs_noise_excuses_no_candidates_that_is_ten_times_as_large(tmp_path):
+    def all_of_it(step, key, values):
+        return values + 0.05 if (step, key) == (1, "grad/last") else values
+
+    paddles, torchs = with_a_kink(all_of_it), one_value_off(-4e-3)
+    rows, _ = steps_behind_a_relu(tmp_path, paddles, torchs=torchs)
+    assert rows["001", "grad/before"].verdict == "PRECISION"
+
+
+def test_a_row_that_a_kink_explains_comes_out_the_same_by_itself(tmp_path):
+    """As a bundle's check makes it, which has not all gradients of the step."""
+    paths = logs_behind_a_relu(tmp_path, a_kink_in_step_1)
+    watch = Watch()
+    judge_logs(**paths, observer=watch)
+    scales = {one.group: one.scale for one in watch.seen if one.scale is not None}
+    first = next(one for one in watch.seen if one.row.excuse == "a kink")
+    with Replay(paths, scales) as replay:
+        row, _ = replay.row(first.key, json.loads(first.known))
+    first.row.inside = row.inside
+    assert differences(first.row.as_json(), row.as_json()) == []
 
 
 def test_what_is_off_in_float64_behind_a_kink_fails(tmp_path):

@@ -339,14 +339,17 @@ class JudgeOfRows:
 
     def kink_in_step(self, key: Key) -> str:
         """What shows a ReLU's kink in the optimizer step that a key is of; "" if nothing does."""
-        runs = [(run, self.logs[run]) for run in ("cand32", "cand64") if run in self.logs]
-        loss = [self.logs.get(run, f"{key.prefix}loss") for run, _ in runs]
-        if len(runs) < 2 or any(value is None or not value.size for value in loss):
+        loss = [self.logs.get(run, f"{key.prefix}loss") for run in ("cand32", "cand64")]
+        if any(value is None or not value.size for value in loss):
             return ""
-        start = f"{key.prefix}grad/"
-        names = [text[len(start) :] for text in runs[0][1] if text.startswith(start)]
-        gradients = ([name, *(log[f"{start}{name}"] for _, log in runs)] for name in names)
-        return shown_by(loss, gradients, self.kind_scales.get(start.rstrip("/"), 0.0))
+        start, gradients = f"{key.prefix}grad/", []
+        for text in self.logs["cand32"]:
+            values = [self.logs.get(n, text) for n in _FOUR] if text.startswith(start) else [None]
+            if all(value is not None for value in values):
+                ref32, single, ref64, double = values
+                noise = float(np.abs(ref32 - ref64).max(initial=0.0))
+                gradients.append((text[len(start) :], single, double, noise))
+        return shown_by(loss, gradients)
 
     def is_adams(self, row: Row, key: Key) -> bool:
         """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""
