@@ -430,13 +430,13 @@ def test_what_is_no_kink_in_a_step_fails(tmp_path, wrong):
 
 
 def one_value_off(part):
-    """What changes a value of the last layer's gradient by this part of the gradient."""
+    """What changes a value of the last layer's gradient, and the loss, by this part of them."""
 
     def change(step, key, values):
         values = values.copy()
         if (step, key) == (1, "grad/last"):
             values[3, 4] += part
-        return values
+        return values * (1 + part) if (step, key) == (1, "loss") else values
 
     return change
 

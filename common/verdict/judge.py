@@ -35,7 +35,7 @@ from common.verdict.context import Context, InheritedNoise, LongestSum
 from common.verdict.half import BY_ITSELF, Half
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside, is_inside
-from common.verdict.kinks import AFTER_A_KINK, Kinks, shown_by
+from common.verdict.kinks import AFTER_A_KINK, InStep, Kinks, shown_by
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
 from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
@@ -339,17 +339,20 @@ class JudgeOfRows:
 
     def kink_in_step(self, key: Key) -> str:
         """What shows a ReLU's kink in the optimizer step that a key is of; "" if nothing does."""
-        loss = [self.logs.get(run, f"{key.prefix}loss") for run in ("cand32", "cand64")]
-        if any(value is None or not value.size for value in loss):
+        loss, start = self.in_step(f"{key.prefix}loss"), f"{key.prefix}grad/"
+        if loss is None or not loss.single.size:
             return ""
-        start, gradients = f"{key.prefix}grad/", []
-        for text in self.logs["cand32"]:
-            values = [self.logs.get(n, text) for n in _FOUR] if text.startswith(start) else [None]
-            if all(value is not None for value in values):
-                ref32, single, ref64, double = values
-                noise = float(np.abs(ref32 - ref64).max(initial=0.0))
-                gradients.append((text[len(start) :], single, double, noise))
-        return shown_by(loss, gradients)
+        names = [text for text in self.logs["cand32"] if text.startswith(start)]
+        found = {name.removeprefix(start): self.in_step(name) for name in names}
+        return shown_by(loss, {name: of for name, of in found.items() if of is not None})
+
+    def in_step(self, key: str) -> InStep | None:
+        """A tensor of an optimizer's step in both precisions; None where a log lacks it."""
+        values = [self.logs.get(name, key) for name in _FOUR]
+        if any(value is None for value in values):
+            return None
+        ref32, single, ref64, double = values
+        return InStep(single, double, float(np.abs(ref32 - ref64).max(initial=0.0)))
 
     def is_adams(self, row: Row, key: Key) -> bool:
         """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""

@@ -9,7 +9,8 @@ go another way; both float64 runs still show whether they are right.  NumPy only
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,14 @@ from common.verdict.tolerances import tolerance
 EXCUSE = "a kink"
 AFTER_A_KINK = "float32 goes another way from there, and the float64 runs agree"
 _ZEROS = (0.02, 0.998)  # the part of a tensor that a ReLU has made exactly 0
+
+
+class InStep(NamedTuple):
+    """A tensor of an optimizer's step: the candidate's in float32 and in float64."""
+
+    single: np.ndarray
+    double: np.ndarray
+    noise: float  # the largest error that the reference's float32 has in it
 
 
 class Kinks:
@@ -101,40 +110,38 @@ class Kinks:
         )
 
 
-def shown_by(
-    loss: tuple[np.ndarray, np.ndarray],
-    gradients: Sequence[tuple[str, np.ndarray, np.ndarray, float]],
-) -> str:
+def shown_by(loss: InStep, gradients: Mapping[str, InStep]) -> str:
     """What shows a kink in an optimizer's step: "" where what is off is no kink's.
 
-    loss        the candidate's loss in float32 and in float64
-    gradients   the name of each parameter, in the model's order, its gradient in both, and the
-                largest float32 noise of the reference's
+    gradients  of each parameter, in the model's order
     The loss is right, and so are the gradients of what is computed behind the activation.  The last
-    that is off has a value or a row of them off: that of the activation's channel.  In a deep model
-    the reference's float32 is far off in some values too, which says nothing of the candidate's.
+    that is off has a value or a row of them off: that of the activation's channel.
     """
-    single, double = (float(np.asarray(value).reshape(-1)[0]) for value in loss)
-    if not gradients or not abs(single - double) <= tolerance("kink_least") * abs(double):
+    if not gradients or _off(loss, 0.0, loss.double):
         return ""
-    largest = max(
-        (float(np.abs(double).max(initial=0.0)) for _, _, double, _ in gradients), default=0.0
-    )
+    largest = max(float(np.abs(of.double).max(initial=0.0)) for of in gradients.values())
     shown = ""
-    for name, single, double, noise in gradients:
-        size = float(np.sqrt(np.mean(np.square(double)))) if double.size else 0.0
-        most = max(
-            tolerance("kink_off") * size,
-            tolerance("kink_least") * largest,
-            tolerance("kink_beyond") * noise,
-        )
-        off = int(np.count_nonzero(~(np.abs(single - double) <= most)))
+    for name, of in gradients.items():
+        size = of.double.size
+        mean = float(np.sqrt(np.mean(np.square(of.double)))) if size else 0.0
+        off = _off(of, tolerance("kink_off") * mean, largest)
         if off:
-            row = double.size // double.shape[0] if double.ndim else 1
-            few = max(1.0, row, tolerance("kink_values") * double.size)
-            said = f"the gradient of {name} ({off} of {double.size} values)"
-            shown = said if off <= few and np.isfinite(single).all() else ""
+            row = size // of.double.shape[0] if of.double.ndim else 1
+            few = max(1.0, row, tolerance("kink_values") * size)
+            said = f"the gradient of {name} ({off} of {size} values)"
+            shown = said if off <= few and np.isfinite(of.single).all() else ""
     return shown
+
+
+def _off(of: InStep, most: float, scale: float | np.ndarray) -> int:
+    """How many values of the candidate's are further off in float32 than a right one is.
+
+    In a deep model the reference's float32 is far off too, where a value of its own went another
+    way in a step before; that says nothing of the candidate's.
+    """
+    least = float(np.abs(scale).max(initial=0.0)) * tolerance("kink_least")
+    most = max(most, least, tolerance("kink_beyond") * of.noise)
+    return int(np.count_nonzero(~(np.abs(of.single - of.double) <= most)))
 
 
 def _as_large(part: float) -> str:
