@@ -17,6 +17,7 @@ from common.sides import write_log
 from common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "wide"
+CODED = PAIR.with_name("coded")
 STEMS = {1: "forward_all", 4: "bp_align_all"}
 # What is planted in the Paddle side -> the step that finds it, and its first row.
 FAULTS = {
@@ -116,6 +117,55 @@ def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_
     assert done.returncode == 1, done.stdout + done.stderr
     assert next(row["key"] for row in rows if row["origin"]) == "last:in/0"
     assert "ask for logs made with --keep all" in " ".join(done.stdout.split())
+
+
+# ---- choices among many -------------------------------------------------------------------------
+
+
+def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
+    """A flip is found to be one, and the log is a twelfth of the size."""
+    flips, sizes = [], []
+    for keep in ("rows", "all"):
+        done, rows, folder = check(checkout, tmp_path / keep, 1, CODED, "--keep", keep)
+        assert done.returncode == 0, done.stdout + done.stderr
+        told = "2 choices among many were judged by the 8 largest scores of each"
+        assert (told in " ".join(done.stdout.split())) == (keep == "rows")
+        flips.append([row for row in rows if row["verdict"] == "FLIP"])
+        with read_log(ResultFolder(folder).log("forward_all", "paddle", FLOAT64)) as log:
+            sizes.append(log["argmax:scores"].size)
+            assert ("argmax:places" in log) == (keep == "rows")
+        assert not any(row["key"].endswith(":places") for row in rows)
+    for one, other in zip(*flips, strict=True):
+        assert one["key"].endswith("argmax") and one["beyond"] == 2 * 72
+        assert [other[name] for name in ("key", "gap", "beyond")] == [
+            one[name] for name in ("key", "gap", "beyond")
+        ]
+    assert sizes == [2 * 72 * 10, 2 * 72 * 128]
+
+
+# What is planted in the scores -> the first row that is off.  The second is of a code that is never
+# chosen, and whose score is none of the largest: the sum of all shows it.
+WRONG_SCORES = {
+    "another choice": ("concat([near, near", "concat([near.roll(1, -1), near", "argmax:scores"),
+    "a score that loses": ("* (1 + 1e-9)], -1)", "* (1 + 1e-9)], -1) - _off()", "argmax:scores"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG_SCORES)
+def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
+    old, new, first = WRONG_SCORES[fault]
+    pair = tmp_path / "coded"
+    shutil.copytree(CODED, pair)
+    change(pair / "paddle_model.py", old, new)
+    with open(pair / "paddle_model.py", "a") as file:
+        file.write(HELPERS)
+    origins = []
+    for keep in ("rows", "all"):
+        done, rows, _ = check(checkout, tmp_path / keep, 1, pair, "--keep", keep)
+        assert done.returncode == 1, done.stdout + done.stderr
+        off = [row for row in rows if row["origin"] and row["verdict"] != "FLIP"]
+        origins.append([(row["key"], row["verdict"]) for row in off])
+    assert origins[0] == origins[1] and origins[0][0] == (first, "DIVERGED")
 
 
 # ---- the disk -----------------------------------------------------------------------------------

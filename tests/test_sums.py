@@ -72,7 +72,7 @@ def entries():
     yield "b", random(8), False
     yield "c", large, False
     yield "d", random((200, 300), 2).astype(np.float32), False
-    yield "e:scores", large + 1, False
+    yield "e:scores", large + 1, True  # of a top-k
     yield "f", np.arange(50000), False
     yield "g", np.where(np.arange(60000) == 7, np.nan, 1.0), False
     yield "h", np.zeros(0), False

@@ -22,11 +22,15 @@ _OF_OPTIMIZER = {"weight", "moment1", "moment2", "velocity", "lr"}
 
 # `adam/003/` or `train/003/`, but not the third batch that was read (`test/003/`).
 _STEP = re.compile(r"(^|/)(?!batch/|test/)[^/]+/\d{3}/")
+# Behind the key of a discrete choice: by how much it won, from which scores, and which of them the
+# log has (common/logs/leading.py).
+MARGIN, SCORES, PLACES = ":margin", ":scores", ":places"
+_PARTS = "|".join(part[1:] for part in (MARGIN, SCORES, PLACES))
 _SITE = re.compile(
     r"(?P<site>[^:#@]*)"
-    r"(?P<local>:(?!(?:margin|scores)$)[^:#@]+)?"
+    rf"(?P<local>:(?!(?:{_PARTS})$)[^:#@]+)?"
     r"(?P<call>(?:[#@]\d+)*)"
-    r"(?P<choice>:margin|:scores)?",
+    rf"(?P<choice>:(?:{_PARTS}))?",
 )
 
 
@@ -41,7 +45,7 @@ class Key:
     local: str = ""  # of a module: `in/0` (an input), `p` (a dropout's rate), `running_mean`;
     # of a buffer: `built` (before weights were carried over)
     call: str = ""  # which use of a module it is: `#2`, `@2#3`
-    choice: str = ""  # of a discrete choice: `scores` or `margin`; empty for what was chosen
+    choice: str = ""  # of a discrete choice: `scores`, `margin` or `places`; else empty
     _text: str = field(default="", init=False, repr=False, compare=False)  # once it was asked for
 
     @classmethod
@@ -151,7 +155,7 @@ def _parse(text: str, cases: tuple[str, ...]) -> Key:
     parts = _SITE.fullmatch(rest)
     if parts is None:  # a name that somebody gave, with a colon or a number sign in it
         site, mark, choice = rest.rpartition(":")
-        if not (mark and choice in ("margin", "scores")):
+        if mark + choice not in (MARGIN, SCORES, PLACES):
             return Key(case, run, kind, rest)
         return Key(case, run, kind, site, choice=choice)
     return Key(case, run, kind, *((part or "").removeprefix(":") for part in parts.groups()))

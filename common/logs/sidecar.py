@@ -83,7 +83,8 @@ class Sidecar:
     forced_choices: bool | None = _entry(kinds.YES_OR_NO)
     # Keys of the choices that fell otherwise than the recorded ones.
     flips: list[str] = _entry(kinds.TEXTS)
-    # Key of a choice -> {"margin": the key of its margins, "scores": that of its scores}.
+    # Key of a choice -> {"margin": the key of its margins, "scores": that of its scores, "places":
+    # that of which scores these are, where they are not all}.
     choices: dict[str, dict[str, str]] = _entry(kinds.LEDGER)
     # Whether each module was fed the reference's values.
     single_step: bool | None = _entry(kinds.YES_OR_NO)

@@ -52,6 +52,11 @@ def summed(array: np.ndarray) -> np.ndarray:
     return numbers.reshape(-1) if rows == 1 else numbers
 
 
+def weighted_sums(rows: np.ndarray) -> np.ndarray:
+    """One sum (rows,) of each row (rows, N) in which every value counts, float64."""
+    return _add_up(rows, _weights(rows.shape[1]))
+
+
 def shape_of_sums(shape: Sequence[int]) -> tuple[int, ...]:
     """The shape of what `summed` makes of a tensor of this shape."""
     rows, count = _rows(shape)

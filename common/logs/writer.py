@@ -4,8 +4,8 @@
         writer.add("logits", array)
 
 `np.save` of a dict holds every array twice; this holds none.  Where a log grows beyond a limit, its
-large tensors become a sample and sums (common/logs/sums.py), those that are there already too, and
-large booleans take a byte each.
+large tensors become a sample and sums (common/logs/sums.py), those that are there already too; of
+the scores of a choice the largest stay (common/logs/leading.py); large booleans take a byte each.
 NumPy only.
 """
 
@@ -13,12 +13,15 @@ import hashlib
 import io
 import os
 import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from common.logs.key import MARGIN, SCORES
+from common.logs.leading import can_be_led, is_of_scores, key_of_places, leading_places, led
 from common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
 from common.logs.sums import SMALLEST, can_be_summed, summed
 from common.system.errors import UserError
@@ -89,13 +92,23 @@ class LogWriter:
 
     limit     bytes of the file beyond which large tensors are written as sums; None: there is none
     summing   whether they are from the start
+    places    key -> which scores to keep of a choice; None: those that are the largest in this log
     `sha256` is the finished file's digest; `skipped` names the empty arrays, which are not stored;
-    `sums` the shape of each tensor of which there are sums only, `booleans` those in a byte each.
+    `sums` the shape of each tensor of which there are sums only, `booleans` those in a byte each,
+    `places` the places of the scores that were kept.
     """
 
-    def __init__(self, path: str | os.PathLike, limit: int | None = None, summing: bool = False):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        limit: int | None = None,
+        summing: bool = False,
+        places: Mapping[str, np.ndarray] | None = None,
+    ):
         self.path = Path(path)
         self.limit, self.summing = limit, summing
+        self._given_places = places
+        self.places: dict[str, np.ndarray] = {}
         self.sha256: str | None = None
         self.skipped: list[str] = []
         self.sums: dict[str, list[int]] = {}
@@ -167,6 +180,8 @@ class LogWriter:
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
         if code not in DTYPES:
             raise TypeError(f"{key}: a log holds numeric arrays, not {array.dtype}")
+        if self.summing and not whole and is_of_scores(key):
+            array = self._led(key, array)
         self._keys[key] = None
         if array.size == 0:
             self.skipped.append(key)
@@ -184,6 +199,22 @@ class LogWriter:
         if self.limit is not None and not self.summing and self._place > self.limit:
             self._sum_up()
         return True
+
+    def _led(self, key: str, scores: np.ndarray) -> np.ndarray:
+        """What to keep of a choice's scores; the places of those that are kept are written."""
+        where = key_of_places(key)
+        if self._given_places is not None:
+            places = self._given_places.get(where)
+            known = places is not None and places.shape[:-1] == scores.shape[:-1]
+            if not known or places.max() >= scores.shape[-1]:
+                return scores
+        elif not can_be_led(scores):
+            return scores
+        else:
+            places = leading_places(scores)
+        self.places[where] = places
+        self._keys[where] = self._store(where, places)
+        return led(scores, places)
 
     def _store(self, key: str, array: np.ndarray) -> _Stored:
         """Write an array, or where in the file it lies already; returns that place."""
@@ -220,7 +251,7 @@ class LogWriter:
 
     def take_back(self, mark: Mark) -> None:
         """Forget all that was added since the last `mark` was made, once."""
-        self._hash, self._keys, self._slots, self._large, *lists = mark.state
+        self._hash, self._keys, self._slots, self._large, self.places, *lists = mark.state
         self.skipped, self.sums, self.booleans, self._booleans = lists
         self._place, self._mark = mark.place, None
         self._file.seek(mark.place)
@@ -228,7 +259,7 @@ class LogWriter:
 
     def _state(self) -> tuple:
         """What goes on changing as the log grows."""
-        parts = self._hash, self._keys, self._slots, self._large
+        parts = self._hash, self._keys, self._slots, self._large, self.places
         lists = self.skipped, self.sums, self.booleans, self._booleans
         return tuple(part.copy() for part in (*parts, *lists))
 
@@ -241,16 +272,16 @@ class LogWriter:
         self._temporary.unlink()  # what is open stays readable
         self._begin()
         with former:
-            for key, stored in keys.items():
-                self._move(mark)
+            for number, (key, stored) in enumerate(keys.items()):
+                self._move(mark, number)
                 values = np.empty(0) if stored is None else _read(former, stored)
                 values = values.astype(bool) if key in booleans else values
                 self.add(key, values, key in self._whole)
-        self._move(mark)
+        self._move(mark, len(keys))
 
-    def _move(self, mark: Mark | None) -> None:
+    def _move(self, mark: Mark | None, number: int) -> None:
         """Put a mark where the log has come to, if it was made after so many keys."""
-        if mark is not None and mark.keys == len(self._keys):
+        if mark is not None and mark.keys == number:
             mark.place, mark.state = self._place, self._state()
 
     def _write(self, data: bytes | memoryview, file: io.BufferedWriter | None = None) -> None:
@@ -271,5 +302,5 @@ def _read(file: io.BufferedRandom, stored: _Stored) -> np.ndarray:
 
 
 def _may_be_summed(key: str, array: np.ndarray) -> bool:
-    """True for a tensor that sums can stand for: a choice needs its scores as they are."""
-    return can_be_summed(array) and not key.endswith((":scores", ":margin"))
+    """True for a tensor that sums can stand for: a choice needs its scores themselves."""
+    return can_be_summed(array) and not key.endswith((SCORES, MARGIN))

@@ -106,7 +106,8 @@ def enter_choice(label, scores, choice, kind=""):
     key = session.prefix + label
     own = array(choice)
     if session.record is not None and not session.recomputing:
-        session.record(f"{key}:scores", array(scores))
+        several = {"whole": True} if own.ndim == scores.ndim else {}  # all scores are looked at
+        session.record(f"{key}:scores", array(scores), **several)
         session.record(f"{key}:margin", margins(array(scores), own))
         session.record(key, own)
         for row in (key, f"{key}:margin", f"{key}:scores"):

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from common.logs.draws import Groups
+from common.logs.key import PLACES
 from common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
 from common.logs.sidecar import SCHEMA, Sidecar, read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
@@ -72,7 +73,7 @@ def write_log(
     elif job.exact and dtype == "float64" and job.may_sum and is_large(job):
         watching = job.exact.doing("lift")  # to show it by three more runs would be dear
     half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
-    log = LogWriter(path, **_kept(job, path))
+    log = LogWriter(path, **_kept(job, path), places=forced)
     lift = lifting(dtype == "float64")
     computing = half.computing(dtype, request.device)
     with log as writer, lift as lifted, watching as inexact, computing as kernels:
@@ -123,6 +124,11 @@ def write_log(
     if dtype in HALF:
         notes |= {"computed": session.computed, "kernels": kernels, "autocast": request.autocast}
     notes["inexact"] = inexact
+    session.choices |= writer.places
+    for choice, parts in session.ledger.items():
+        places = f"{choice}{PLACES}"
+        if places in writer.places:
+            parts["places"] = places
     sidecar = Sidecar(
         schema=SCHEMA,
         step=LogName.parse(path.name).stem,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.logs.leading import KEPT, LARGEST
 from common.verdict.row import Row
 from common.verdict.rule import rounding_bounds
 from common.verdict.tolerances import tolerance
@@ -22,6 +23,9 @@ class Choice:
 
     choice: np.ndarray  # integers: (...) of an argmax, (..., k) of a top-k or a sort
     scores: np.ndarray  # (..., candidates), the larger the better, or another shape
+    # Which candidates' scores these are, integers (..., kept), in all runs alike; behind them in
+    # `scores` are the run's own largest and a sum (common/logs/leading.py).  None: all candidates'.
+    places: np.ndarray | None = None
 
 
 def judge_choice(
@@ -96,6 +100,8 @@ def _unlike(reference: Choice, margin: np.ndarray, runs) -> str:
             return f"{name}: {run.choice.dtype}{list(run.choice.shape)} is not such a choice"
         if run.scores.shape != reference.scores.shape:
             return f"{name}: scores of shape {run.scores.shape}, not {reference.scores.shape}"
+        if not _same_places(reference, run):
+            return f"{name}: other scores were kept than the largest of torch's"
         if np.isnan(run.scores).any() or np.isnan(reference.scores).any():
             return f"{name}: scores that are NaN"
         if (np.isinf(run.scores) | np.isinf(reference.scores)).any():
@@ -105,6 +111,16 @@ def _unlike(reference: Choice, margin: np.ndarray, runs) -> str:
     if reference.choice.size == 0 or margin.shape != reference.choice.shape:
         return "a choice without its margins"
     return ""
+
+
+def _same_places(reference: Choice, run: Choice) -> bool:
+    """Whether the scores of both are those of the same candidates."""
+    if reference.places is None or run.places is None:
+        return reference.places is run.places
+    shape = reference.choice.shape
+    kept = reference.places.shape == (*shape, KEPT)
+    kept = kept and reference.scores.shape == (*shape, KEPT + 2)
+    return kept and np.array_equal(reference.places, run.places)
 
 
 def _meaning(wrong: bool, sound: bool, lost: float) -> str:
@@ -131,6 +147,8 @@ def _score_noise(reference: Choice, run: Choice) -> np.ndarray:
     """By how much a run's scores are off, in the choice's shape."""
     shape = reference.choice.shape
     off = _distance(run.scores, reference.scores)
+    if reference.places is not None:
+        return off[..., :KEPT].max(axis=-1)
     if off.shape[:-1] == shape:
         return off.max(axis=-1)
     if off.shape[:-1] == shape[:-1] and off.ndim == len(shape):  # a top-k, or a sort
@@ -144,6 +162,8 @@ def _lost(reference: Choice, run: Choice, margin: np.ndarray) -> tuple[np.ndarra
     Both have the choice's shape.  Where the choice is no index into the scores (they may be of any
     shape), the margin stands for the first, and nothing is known against the second.
     """
+    if reference.places is not None:
+        return _lost_of_few(reference, run)
     one = reference.scores.shape[:-1] == reference.choice.shape
     many = reference.scores.ndim == reference.choice.ndim
     many = many and reference.scores.shape[:-1] == reference.choice.shape[:-1]
@@ -166,6 +186,30 @@ def _lost(reference: Choice, run: Choice, margin: np.ndarray) -> tuple[np.ndarra
     sound = inside & (own == due) & ~(tie & (ours != theirs))
     lost = np.where(inside, lost, np.inf)
     return (lost[..., 0], sound[..., 0]) if one else (lost, sound)
+
+
+def _lost_of_few(reference: Choice, run: Choice) -> tuple[np.ndarray, np.ndarray]:
+    """The same where the scores that were the largest in the reference were kept alone.
+
+    A choice whose score was not kept loses more than all of these, nobody knows how much more: no
+    noise excuses it.
+    """
+
+    def at(scores, choice):
+        """Its score, and whether that was kept."""
+        here = reference.places == choice[..., None]
+        column = here.argmax(axis=-1)[..., None]
+        return np.take_along_axis(scores, column, axis=-1)[..., 0], here.any(axis=-1)
+
+    (a, kept_a), (b, kept_b) = (at(reference.scores, one.choice) for one in (reference, run))
+    kept = kept_a & kept_b
+    least = reference.scores[..., :KEPT].min(axis=-1)
+    lost = np.abs(a.astype(np.float64) - np.where(kept_b, b, least))
+    far = kept_a & (lost > 2.0 * _score_noise(reference, run))
+    lost = np.where(kept | far, lost, np.inf)
+    own, theirs = (at(run.scores, one.choice)[0] for one in (run, reference))
+    tie = (a == b) & (theirs == own) & (reference.choice != run.choice)
+    return lost, ~kept | (own == run.scores[..., LARGEST]) & ~tie
 
 
 def _widest(chosen: np.ndarray, lost: np.ndarray) -> int:

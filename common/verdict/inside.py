@@ -275,7 +275,8 @@ class Inside:
         place = (run, key.case, key.is_gradient)
         if place not in self._values:
             log = self._logs[run]
-            keys = [Key.parse(text, self._logs.cases) for text in log]
+            shown = (text for text in log if text not in self._logs.hidden)
+            keys = [Key.parse(text, self._logs.cases) for text in shown]
             self._values[place] = Values(
                 log,
                 [

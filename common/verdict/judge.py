@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from common.logs.key import BUFFER, Key, parent_of
+from common.logs.leading import KEPT
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
 from common.system.half import EPSILONS, HALF, overflowing
@@ -522,9 +523,13 @@ class JudgeOfRows:
     def read_choice(self, name: str, key: Key) -> Choice | None:
         """What a run would have chosen and its scores, None where its log lacks one."""
         ledger = self.choices[name].get(str(key))
-        scores = self.logs.get(name, ledger.get("scores", "")) if ledger else None
-        choice = self.logs.get(name, key)
-        return None if scores is None or choice is None else Choice(choice, scores)
+        if not ledger:
+            return None
+        choice, scores, places = (
+            self.logs.get(name, part)
+            for part in (key, ledger.get("scores", ""), ledger.get("places", ""))
+        )
+        return None if scores is None or choice is None else Choice(choice, scores, places)
 
     def read_margin(self, name: str, key: Key) -> np.ndarray | None:
         """By how much a run's choice won, None where its log does not say."""
@@ -652,6 +657,11 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append(
             f"{summed} large tensors were judged by a sample of their values and by sums in which "
             "every value counts; --keep all keeps them whole"
+        )
+    if logs.hidden:
+        notes.append(
+            f"{len(logs.hidden)} choices among many were judged by the {KEPT} largest scores of "
+            "each and by a sum in which every score counts; --keep all keeps all scores"
         )
     behind = [row for row in rows if row.note.endswith(AFTER_A_KINK)]
     if behind:

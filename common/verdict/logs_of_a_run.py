@@ -59,6 +59,12 @@ class Logs:
         self._sums: dict[str, dict[str, tuple[int, ...]]] = {}
         for name in self._logs:
             self._note_sums(name)
+        self.hidden = {
+            parts["places"]
+            for told in self.sidecars.values()
+            for parts in told.choices.values()
+            if "places" in parts
+        }
         self._booleans = {n: frozenset(told.booleans) for n, told in self.sidecars.items()}
         selected = self.sidecars["ref32"].selected.get("keys")
         for name in ("ref64", "cand64") if selected else ():
@@ -123,7 +129,10 @@ class Logs:
         return [self.sidecars[name].classes.get(key, "") for name in _FLOAT32]
 
     def keys(self) -> list[str]:
-        """The reference's keys in their order; those of the candidate alone where it made them."""
+        """The reference's keys in their order; those of the candidate alone where it made them.
+
+        Without those of no tensor of the model's (`hidden`).
+        """
         ref, cand = (self._logs[name] for name in _FLOAT32)
         behind: dict[str | None, list[str]] = {}
         last = None
@@ -132,7 +141,8 @@ class Logs:
                 last = key
             else:
                 behind.setdefault(last, []).append(key)
-        return [*behind.get(None, []), *(k for key in ref for k in (key, *behind.get(key, [])))]
+        keys = [*behind.get(None, []), *(k for key in ref for k in (key, *behind.get(key, [])))]
+        return [key for key in keys if key not in self.hidden]
 
     def missing(self, key: object) -> str:
         """Which logs lack the key that others of their precision have; empty where none does."""

@@ -1,0 +1,247 @@
+"""A choice among many, judged by its largest scores: as by all of them."""
+
+import numpy as np
+import pytest
+
+from common.logs.leading import KEPT, LARGEST, can_be_led, leading_places, led
+from common.logs.reader import read_log
+from common.logs.sidecar import Sidecar, write_sidecar
+from common.logs.writer import LogWriter
+from common.sides.margins import margins
+from common.verdict.choices import Choice, judge_choice
+from common.verdict.judge import judge_logs
+
+AMONG = 128
+
+
+def scores_of(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=(*shape, AMONG))
+
+
+def near_ties():
+    """Scores of 200 choices, of which every second is 1e-9 below the one before it."""
+    scores = scores_of(200)
+    scores[:, 1::2] = scores[:, ::2] - 1e-9
+    return scores
+
+
+def in_float32(scores, seed):
+    noise = 1e-7 * np.random.default_rng(seed).normal(size=scores.shape)
+    return (scores + noise).astype(np.float32)
+
+
+def top(scores):
+    return Choice(scores.argmax(axis=-1), scores)
+
+
+# ---- what is kept -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (9000,)])
+def test_the_largest_scores_are_kept_in_their_order(shape):
+    scores = scores_of(*shape)
+    places = leading_places(scores)
+    assert places.shape == (*shape, KEPT) and places.dtype == np.int32
+    assert np.array_equal(places, np.argsort(-scores, axis=-1)[..., :KEPT])
+    numbers = led(scores.astype(np.float32), places)
+    assert numbers.dtype == np.float32 and numbers.shape == (*shape, KEPT + 2)
+    assert np.array_equal(numbers[..., 0], scores.max(axis=-1).astype(np.float32))
+    assert np.array_equal(numbers[..., LARGEST], numbers[..., 0])
+
+
+def test_of_equal_scores_the_first_is_kept():
+    """As many as there are: an argmax takes that one."""
+    scores = np.zeros((200, AMONG))
+    scores[:, :40] = -1.0
+    assert (leading_places(scores) == 40).any(axis=-1).all()
+
+
+def test_each_score_counts_in_the_sum():
+    scores = scores_of(1)
+    places = leading_places(scores)
+    was = led(scores, places)[0, -1]
+    for n in range(AMONG):
+        other = scores.copy()
+        other[0, n] += 1e-6
+        assert abs(led(other, places)[0, -1] - was) > 1e-8
+
+
+def test_few_scores_and_infinite_ones_are_kept_whole():
+    assert can_be_led(scores_of(200)) and not can_be_led(scores_of(20))
+    assert not can_be_led(scores_of(200).reshape(-1, 32)) and not can_be_led(scores_of(200).ravel())
+    masked = scores_of(200)
+    masked[3, 5] = -np.inf
+    assert not can_be_led(masked) and not can_be_led(np.ones((200, AMONG), np.int64))
+
+
+# ---- how they are judged ------------------------------------------------------------------------
+
+
+def ties_of(scores):
+    scores = scores.copy()
+    scores[:, 5] = scores[:, 9] = 10.0
+    return scores
+
+
+def other_at(scores, rank):
+    """A run that chooses another rank of its own scores, at one place."""
+    choice = scores.argmax(axis=-1)
+    choice[7] = np.argsort(-scores[7], kind="stable")[rank]
+    return Choice(choice, scores.astype(np.float32))
+
+
+def swapped(scores):
+    scores = scores.copy()
+    scores[4] = scores[4, ::-1]
+    return scores
+
+
+def later_of_equals(scores):
+    return Choice(np.full(len(scores), 9), scores.astype(np.float32))
+
+
+def of_float32(seed):
+    return lambda scores: top(in_float32(scores, seed))
+
+
+SCORES = near_ties()
+# Scores -> what Paddle's float32 and float64 runs made of them.
+CASES = {
+    "alike": (scores_of(200), of_float32(2), top),
+    "near ties": (SCORES, of_float32(2), top),
+    "rounded to a tie": (SCORES, lambda scores: top(scores.astype(np.float32)), top),
+    "the third": (SCORES, lambda scores: other_at(scores, 2), top),
+    "one that is not kept": (SCORES, lambda scores: other_at(scores, 100), top),
+    "other scores": (SCORES, of_float32(2), lambda scores: top(swapped(scores))),
+    "ties": (ties_of(SCORES), of_float32(2), top),
+    "ties broken otherwise": (ties_of(SCORES), later_of_equals, top),
+    "a place that there is not": (
+        SCORES,
+        lambda scores: Choice(np.full(200, AMONG), scores.astype(np.float32)),
+        top,
+    ),
+}
+VERDICTS = {
+    "alike": "IDENTICAL",
+    "near ties": "FLIP",
+    "rounded to a tie": "FLIP",
+    "ties": "IDENTICAL",
+}
+# How much these lose is not known of few scores.
+UNKNOWN = ("one that is not kept", "a place that there is not", "other scores")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_few_scores_say_what_all_of_them_do(name):
+    scores, cand32, cand64 = CASES[name]
+    runs = [top(scores), top(in_float32(scores, 1)), cand32(scores), cand64(scores)]
+    places = leading_places(scores)
+    few = [Choice(run.choice, led(run.scores, places), places) for run in runs]
+    margin = margins(scores, runs[0].choice)
+    rows = [judge_choice("k", exact, margin, *others) for exact, *others in (runs, few)]
+    assert {row.verdict for row in rows} == {VERDICTS.get(name, "DIVERGED")}
+    assert rows[0].beyond == rows[1].beyond
+    assert rows[0].note.count("wrong") == rows[1].note.count("wrong")
+    if name not in UNKNOWN:
+        assert rows[0].worst_index == rows[1].worst_index and rows[0].gap == rows[1].gap
+
+
+@pytest.mark.parametrize("which", [1, 2, 3])
+def test_scores_of_other_places_are_invalid(which):
+    places = leading_places(SCORES)
+    runs = [top(SCORES)] * 4
+    few = [Choice(run.choice, led(run.scores, places), places) for run in runs]
+    few[which] = Choice(runs[which].choice, few[which].scores, places[:, ::-1])
+    row = judge_choice("k", few[0], margins(SCORES, runs[0].choice), *few[1:])
+    assert row.verdict == "INVALID" and "other scores were kept" in row.note
+
+
+# ---- in a log -----------------------------------------------------------------------------------
+
+
+def write(path, dtype, seed, places=None, **options):
+    """A log with a tensor before a choice and one behind it; what the writer found."""
+    scores = SCORES.astype(dtype) if dtype == np.float64 else in_float32(SCORES, seed)
+    with LogWriter(path, places=places, **options) as writer:
+        writer.add("before", scores.ravel())
+        writer.add("hash:scores", scores)
+        choice = scores.argmax(axis=-1)
+        writer.add("hash:margin", margins(scores, choice))
+        writer.add("hash", choice)
+        writer.add("behind", scores.ravel() + 1)
+    parts = {name: f"hash:{name}" for name in ("margin", "scores")}
+    parts |= {"places": "hash:places"} if writer.places else {}
+    write_sidecar(path, Sidecar(batches={"": 200}, choices={"hash": parts}, sums=writer.sums))
+    return writer
+
+
+@pytest.mark.parametrize("limit", [1, 300_000, 500_000])
+def test_a_log_that_grows_too_large_keeps_the_largest_scores(tmp_path, limit):
+    """Those too that were written whole before it did, as a log that began so."""
+    for name, how in {"grown": {"limit": limit}, "from the start": {"summing": True}}.items():
+        write(tmp_path / f"{name}.npy", np.float64, 0, **how)
+    grown, begun = ((tmp_path / f"{n}.npy").read_bytes() for n in ("grown", "from the start"))
+    assert grown == begun
+    with read_log(tmp_path / "grown.npy") as log:
+        assert list(log) == [
+            "before",
+            "hash:places",
+            "hash:scores",
+            "hash:margin",
+            "hash",
+            "behind",
+        ]
+        assert log.shape("hash:scores") == (200, KEPT + 2)
+
+
+def test_a_log_that_stays_small_keeps_all_scores(tmp_path):
+    assert not write(tmp_path / "log.npy", np.float64, 0, limit=10**7).places
+
+
+def test_what_is_taken_back_leaves_no_places(tmp_path):
+    """A case that is run once more writes its choices once more."""
+    with LogWriter(tmp_path / "log.npy", limit=1) as writer:
+        writer.add("first", np.arange(3.0))
+        mark = writer.mark()
+        writer.add("hash:scores", SCORES)
+        assert writer.places
+        writer.take_back(mark)
+        assert not writer.places
+        writer.add("hash:scores", SCORES)
+    assert list(writer.places) == ["hash:places"]
+    with read_log(tmp_path / "log.npy") as log:
+        assert list(log) == ["first", "hash:places", "hash:scores"]
+
+
+@pytest.mark.parametrize("limit", [1, 300_000, 10**7])
+def test_a_mark_holds_where_the_log_is_written_anew(tmp_path, limit):
+    """With places before what was marked that were not there when it was."""
+    with LogWriter(tmp_path / "log.npy", limit=limit) as writer:
+        writer.add("hash:scores", SCORES)
+        mark = writer.mark()
+        writer.add("behind", SCORES + 1)
+        writer.take_back(mark)
+        writer.add("instead", np.arange(3.0))
+    with read_log(tmp_path / "log.npy") as log:
+        kept = ["hash:places"] if writer.places else []
+        assert list(log) == [*kept, "hash:scores", "instead"]
+        assert log.shape("hash:scores") == (200, KEPT + 2 if kept else AMONG)
+        assert (limit == 10**7) == (not kept)
+
+
+def test_logs_of_few_scores_are_judged_as_whole_ones(tmp_path):
+    verdicts = {}
+    for name, options in {"whole": {}, "few": {"summing": True}}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        paths = {run: folder / f"{run}.npy" for run in ("ref64", "ref32", "cand32", "cand64")}
+        first = write(paths["ref64"], np.float64, 0, **options)
+        for seed, run in enumerate(("ref32", "cand32", "cand64"), 1):
+            dtype = np.float64 if run == "cand64" else np.float32
+            write(paths[run], dtype, seed, first.places or None, **options)
+        found = judge_logs(**paths)
+        verdicts[name] = {row.key: row.verdict for row in found.rows}
+        told = [note for note in found.notes if "choices among many" in note]
+        assert len(told) == (name == "few")
+    assert verdicts["few"] == verdicts["whole"]
+    assert verdicts["few"]["hash"] == "FLIP" and "hash:places" not in verdicts["few"]
