@@ -117,6 +117,11 @@ class Told:
         return [result for result in self.results if result.by_hand]
 
     @property
+    def by_line(self) -> list[Result]:
+        """Those that were set up with nothing written by hand."""
+        return [result for result in self.set_up if not result.by_hand]
+
+    @property
     def cpu_minutes(self) -> float:
         """Of all runs, those with mends too."""
         outcomes = [outcome for r in self.results for outcome in (r.as_published, r.mended)]
