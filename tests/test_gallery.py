@@ -159,7 +159,7 @@ def test_a_page_counts_and_names_what_came_of_the_pairs(tmp_path):
     assert "3 pairs: 1 aligned, 1 not aligned, 1 that could not be compared" in told
     assert "Of the 2 that can be set up, 2 were set up by their line" in told
     assert "The published code of the other 1 cannot" in told and "in Paddle, so" in told
-    assert "broken needed convert" in told and "compared: broken." in told
+    assert "By hand: broken (convert).\n" in told and "compared: broken." in told
     assert "| `red` | **DIVERGED** |" in told and "**A <b>.**" in told
     assert "value of another shape: `pool`" in told
     assert "With this change: step 1 ROUNDING." in told and "Not looked into yet" in told
