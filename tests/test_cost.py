@@ -1,6 +1,10 @@
 """What makes a check cheaper changes nothing that it says."""
 
 import gc
+import os
+import platform
+import subprocess
+import sys
 import textwrap
 
 import numpy as np
@@ -95,11 +99,35 @@ def test_large_booleans_take_a_byte_each_in_logs_of_sums(tmp_path, how):
     assert [(row.worst_index, row.beyond) for row in found[2:]] == [((1, 77), 1)] * 2
 
 
-def test_threads_that_wait_sleep_unless_the_user_says_otherwise(monkeypatch):
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    assert processes.environment()["OMP_WAIT_POLICY"] == "PASSIVE"
-    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
-    assert processes.environment()["OMP_WAIT_POLICY"] == "ACTIVE"
+@pytest.mark.parametrize(
+    ("name", "ours"), [("OMP_WAIT_POLICY", "PASSIVE"), ("MALLOC_MMAP_MAX_", "0")]
+)
+def test_a_twins_variable_is_what_the_user_says_it_is(monkeypatch, name, ours):
+    monkeypatch.delenv(name, raising=False)
+    assert processes.environment()[name] == ours
+    monkeypatch.setenv(name, "theirs")
+    assert processes.environment()[name] == "theirs"
+
+
+PAGES = """
+import resource
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for letter in [b"x"] * 20:
+    values = letter * 2**26
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.getpagesize())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="these variables are glibc's")
+def test_a_large_array_is_asked_of_the_system_once():
+    """In a twin; a process as the user's asks for each of 20."""
+    asked = []
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    for values in (plain, processes.environment()):
+        command = [sys.executable, "-c", PAGES]
+        done = subprocess.run(command, env=values, capture_output=True, text=True, check=True)
+        asked.append(int(done.stdout))
+    assert asked[0] > 15 * 2**26 and asked[1] < 3 * 2**26
 
 
 def test_collections_rest_inside_and_go_on_behind(monkeypatch):
