@@ -15,6 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from common.system.matrices import contiguous
+
 SMALLEST = 1 << 14  # values: a tensor with fewer is kept whole
 _SAMPLE, _SUMS = 192, 768  # of a tensor; of its rows, where those are told apart, a part each
 _MOST_ROWS = 256
@@ -36,7 +38,7 @@ def summed(array: np.ndarray) -> np.ndarray:
     rows, count = _rows(array.shape)
     places, length = _plan(rows, count)
     weights = _weights(length)
-    values = np.ascontiguousarray(array).reshape(rows, count)
+    values = contiguous(array).reshape(rows, count)
     numbers = np.empty((rows, places.shape[1] + -(-count // length)))
     numbers[:, : places.shape[1]] = np.take_along_axis(values, places, axis=1)
     sums = numbers[:, places.shape[1] :]

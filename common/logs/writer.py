@@ -25,6 +25,7 @@ from common.logs.leading import can_be_led, is_of_scores, key_of_places, leading
 from common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
 from common.logs.sums import SMALLEST, can_be_summed, summed
 from common.system.errors import UserError
+from common.system.matrices import contiguous
 
 # NumPy 1.26 and 2 both know the old name of this function, and neither warns about it.
 _RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"
@@ -193,7 +194,7 @@ class LogWriter:
                 self.sums[key] = list(array.shape)
                 self._keys[key] = self._store(key, numbers)
                 return True
-        self._keys[key] = self._store(key, np.asarray(array, order="C"))
+        self._keys[key] = self._store(key, contiguous(array))
         if whole:
             self._whole.add(key)
         if self.limit is not None and not self.summing and self._place > self.limit:

@@ -28,6 +28,7 @@ from common.sides.session import Session, current
 from common.sides.suited import Suited
 from common.system.errors import UserError
 from common.system.half import HALF, rounded
+from common.system.matrices import contiguous
 from common.system.memory import no_collections
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
@@ -503,7 +504,7 @@ def stored(dtype: str, request: RunRequest) -> str:
 
 
 def _hash(values: np.ndarray) -> bytes:
-    return hashlib.sha256(np.ascontiguousarray(values)).digest()
+    return hashlib.sha256(contiguous(values)).digest()
 
 
 def _widest(values: np.ndarray) -> np.ndarray:

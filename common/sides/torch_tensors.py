@@ -7,6 +7,7 @@ import torch
 
 from common.system.errors import UserError
 from common.system.half import HALF
+from common.system.matrices import contiguous
 
 NAME = "torch"
 VERSION = torch.__version__
@@ -42,7 +43,7 @@ def shape(tensor):
 
 def like(values, value):
     """A tensor of an array's values with another tensor's dtype, complex where that is."""
-    values = tensor(np.asarray(values, order="C"))
+    values = tensor(contiguous(np.asarray(values)))
     if value.is_complex():
         values = torch.view_as_complex(values)  # twin: another name
     return values.to(value.dtype)
@@ -53,7 +54,7 @@ def to_load(values, value):
     if value.is_complex() or value.dtype == torch.bfloat16:
         return like(values, value)
     dtype = values.dtype  # twin: who converts
-    return _ready(np.asarray(values, dtype, order="C"))
+    return _ready(contiguous(np.asarray(values, dtype)))
 
 
 def tensor(values):

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from common.system.matrices import contiguous, put
+
 
 class Owner(NamedTuple):
     """The layer that owns one entry of a state dict, and what the entry is."""
@@ -184,7 +186,7 @@ class Entry:
 
     def from_torch(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """The Paddle entry's values."""
-        return np.ascontiguousarray(self.seen_in(state)).reshape(self.shape)
+        return contiguous(self.seen_in(state)).reshape(self.shape)
 
     def seen_in(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """The same, not copied where that can be."""
@@ -198,7 +200,7 @@ class Entry:
     def put(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> None:
         """Write the Paddle entry's values to their places in the torch entry."""
         target = self._part(state[self.torch_key])
-        target[...] = (values.T if self.transposed else values).reshape(target.shape)
+        put((values.T if self.transposed else values).reshape(target.shape), target)
 
     def count(self, key: str, uses: np.ndarray) -> None:
         """Add one to each element of the torch entry that it reads."""

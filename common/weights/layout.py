@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from common.system.errors import UserError
+from common.system.matrices import contiguous
 from common.weights.layers import (
     RESHAPED,
     TRANSPOSED,
@@ -213,7 +214,7 @@ class Layout:
         A spectral norm's estimates that have no partner are left out.
         """
         pairs = self.as_torch((key, paddle_state[key]) for key in self.entries)
-        values = {key: np.asarray(array, order="C") for key, array in pairs}
+        values = {key: contiguous(array) for key, array in pairs}
         state = {key: values[first] for key, first in self.torch_first.items() if first in values}
         counts = (key for key in self.without_partner if key.endswith("num_batches_tracked"))
         return state | {key: np.zeros((), np.int64) for key in counts}
