@@ -41,6 +41,7 @@ CLIPPED_FROM = 64.0
 FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula, with Paddle's arguments
 PATHS: dict[str, tuple[str, ...]] = {}  # operator -> Paddle's names of it
 _CLIPS = ("log_softmax", "cross_entropy")
+_UNDERFLOW = -708.0  # whose exponential is 3e-308
 # Their values may be exact where their gradients are not, by about this much: p_norm's adds 1e-12
 # to the norm; a group norm's without a weight is another function's.
 _ONLY_GRADIENT = {"avg_pool": 2.0**-24, "p_norm": 1e-12, "group_norm": 0.0324}
@@ -464,19 +465,28 @@ def _addmm(input, x, y, beta, alpha):
 # ---- softmax and losses --------------------------------------------------------------------------
 
 
+def _exp(x):
+    """Of numbers that are 0 or less: 0 where it is less than the smallest normal float64.
+
+    Paddle's is 6e-309 of any number below, such as a masked score: the gradient there is then
+    1e-316 in place of 0, and what is computed of such numbers takes a hundred times as long.
+    """
+    return paddle.where(x < _UNDERFLOW, paddle.zeros([], x.dtype), paddle.exp(x))
+
+
 @_formula("log_softmax", "nn.functional.log_softmax")
 def _log_softmax(x, axis, dtype=None):
     if dtype is not None:
         raise Untaken("another dtype")
     x = x - x.detach().max(axis=axis, keepdim=True)
-    return x - paddle.log(paddle.exp(x).sum(axis=axis, keepdim=True))
+    return x - paddle.log(_exp(x).sum(axis=axis, keepdim=True))
 
 
 @_formula("softmax", "nn.functional.softmax")
 def _softmax(x, axis, dtype=None):
     if dtype is not None:
         raise Untaken("another dtype")
-    x = paddle.exp(x - x.detach().max(axis=axis, keepdim=True))
+    x = _exp(x - x.detach().max(axis=axis, keepdim=True))
     return x / x.sum(axis=axis, keepdim=True)
 
 
