@@ -10,6 +10,7 @@ from torch.nn import functional as T
 
 from common.system.json_file import load_json
 from common.transplant import exact as exact_operators
+from common.transplant.exact import FORMULAS
 from common.verdict.operators import TABLE, of_class, table
 from tools import operators as measuring
 from tools.operators import IMAGES, LABELS, MATRIX, OPERATORS, differences, sides
@@ -187,6 +188,29 @@ def test_an_operator_called_in_another_way(lifted, way):
     assert lifted.found["here"]
     lifted.begin("off")
     assert max(sides(*WAYS[way])) > EXACT
+
+
+MASKED = np.array([[0.0, -1e4, -709.0, -1.0], [3.0, 1.0, -1e9, 2.0]])
+
+
+def test_a_masked_score_has_no_part_in_a_softmax(lifted):
+    """To an exact 0, as in torch."""
+    found = []
+    for framework, tensor in ((T, torch.tensor), (P, paddle.to_tensor)):
+        x = tensor(MASKED)
+        x.requires_grad, x.stop_gradient = True, False
+        y = framework.softmax(x, -1)
+        y[:, 0].sum().backward()
+        found.append((y.detach().numpy(), x.grad.numpy()))
+    for torchs, paddles in zip(*found, strict=True):
+        np.testing.assert_allclose(paddles, torchs, rtol=1e-14, atol=1e-300)
+        assert paddles[0, 1] == paddles[1, 2] == torchs[0, 1] == torchs[1, 2] == 0.0
+
+
+def test_a_softmax_of_what_is_not_finite_is_as_torchs():
+    values = np.array([[0.0, -np.inf, 1.0], [np.nan, 0.0, 1.0], [-np.inf] * 3])
+    found = FORMULAS["softmax"](paddle.to_tensor(values), -1).numpy()
+    np.testing.assert_allclose(found, T.softmax(torch.tensor(values), -1).numpy(), rtol=1e-14)
 
 
 def test_other_runs_are_untouched(process):
