@@ -104,6 +104,65 @@ def test_the_same_integers_in_another_type_are_no_origin(tmp_path, off):
     assert logs.judge()[0]["attention:in/mask"].verdict == ("INVALID" if off else "INSIDE")
 
 
+PADDED = np.zeros((4, 1, 1, 6))
+PADDED[1, ..., 3:] = 1.0
+BIAS = VALUES[:, :1, None]
+MASKS = {
+    "-1e4 and -inf": (-1e4 * PADDED, np.where(PADDED == 1, -np.inf, 0.0)),
+    "beside a bias": (BIAS - 1e30 * PADDED, BIAS - 1e4 * PADDED),
+}
+
+
+def masked(folder, mask, other, norm=1.001):
+    """The rows where Paddle's mask is another one and a norm is off, as single steps show."""
+    logs, off = Logs(folder), VALUES * norm
+    logs.inside("attention:in/mask", PADDED)
+    logs.rows["attention:in/mask"] = tuple(
+        values.astype(dtype) for dtype in (np.float32, np.float64) for values in (mask, other)
+    )
+    logs.inside("norm", VALUES, off)
+    logs.inside("after", VALUES, off)
+    logs.decides("logits", VALUES[:, 0], off[:, 0])
+    alone = folder / "local64.npy"
+    with LogWriter(alone) as writer:
+        right = {"after": VALUES, "logits": VALUES[:, 0]}
+        for key, values in ({"attention:in/mask": other, "norm": off} | right).items():
+            writer.add(key, values)
+    write_sidecar(alone, Sidecar(classes=logs.classes, single_step=True))
+    return logs.judge(local64=alone)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_another_number_for_what_is_masked_is_not_named_before_a_cause(tmp_path, name):
+    mask, other = MASKS[name]
+    rows, judgement = masked(tmp_path, mask, other)
+    assert rows["attention:in/mask"].verdict == "INSIDE"
+    assert rows["attention:in/mask"].excuse == "another number for what is masked"
+    assert judgement.first_diverged == "norm" and judgement.exit_code == 1
+
+
+WRONG_MASKS = {
+    "one place more": np.where(np.arange(6) > 1, 1.0, 0.0) * np.ones((4, 1, 1, 1)),
+    "none": 0.0 * PADDED,
+    "1 and 0": -1e-4 * PADDED,
+}
+
+
+@pytest.mark.parametrize("name", WRONG_MASKS)
+def test_a_mask_of_other_places_is_named(tmp_path, name):
+    _, judgement = masked(tmp_path, -1e4 * PADDED, -1e9 * WRONG_MASKS[name])
+    assert judgement.first_diverged == "attention:in/mask"
+
+
+def test_a_mask_s_number_is_named_where_nothing_else_is(tmp_path):
+    """A score as large as that is no longer masked."""
+    logs, (mask, other) = Logs(tmp_path), MASKS["-1e4 and -inf"]
+    logs.inside("attention:in/mask", PADDED)
+    logs.rows["attention:in/mask"] = (mask, other) * 2
+    logs.decides("logits", VALUES[:, 0], VALUES[:, 0] * 1.001)
+    assert logs.judge()[1].first_diverged == "attention:in/mask"
+
+
 def test_where_an_output_is_off_a_value_inside_names_the_origin(logs):
     logs.rows = {}
     logs.inside("mask:in/0", VALUES, VALUES[:, :2])

@@ -31,6 +31,8 @@ STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 # Why a value is INSIDE.
 MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other values"
 TYPE = "the same integers in another type"
+MASK = "another number for what is masked"
+_FILL = 1e3  # times the largest other value: what a mask puts in is as far below 0
 
 
 def is_inside(key: Key, logs: Logs) -> bool:
@@ -87,14 +89,27 @@ class Inside:
         for i, row in matched.items():
             rows[i] = row
         off = [i for i in off if i not in matched]
-        for i in off:
-            why = self._why(self.keys[i])
+        reasons = {i: self._why(self.keys[i]) for i in off}
+        started = self._cases_that_start_elsewhere(rows, reasons)
+        for i, why in reasons.items():
             cut = self._lost(self.keys[i]) or self.keys[i].local == "p"  # or no dropout there
             lacking = _cannot(rows[i]) and why == MISSING and not cut
             unlike = _cannot(rows[i]) and why == SHAPE
-            if aligned or lacking or why == TYPE or unlike and not self._rearranged(i, rows):
+            harmless = why == TYPE or why == MASK and self.keys[i].case in started
+            if aligned or lacking or harmless or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
         return _said(rows, list(matched.values()), aligned)
+
+    def _cases_that_start_elsewhere(self, rows: Sequence[Row], reasons: dict[int, str]) -> set[str]:
+        """The cases in which what is off starts, somewhere, at more than a mask's number.
+
+        That is named first: -1e4 and -inf mask alike, unless a score is as large as the first.
+        """
+        return {
+            self.keys[i].case
+            for i, row in enumerate(rows)
+            if row.origin and _is_off(row) and reasons.get(i) != MASK
+        }
 
     @cached_property
     def _scales(self) -> dict[str, float]:
@@ -229,6 +244,8 @@ class Inside:
             return SHAPE
         if ref.dtype != cand.dtype and ref.dtype.kind in "iu" and np.array_equal(ref, cand):
             return TYPE
+        if not self._logs.of_sums(key) and _masks_alike(ref, cand):
+            return MASK
         return ORDER if same_elements(ref, cand) else VALUES
 
     def _matched(self, key: Key, row: Row, anywhere: bool) -> Row | None:
@@ -340,6 +357,17 @@ def _cannot(row: Row) -> bool:
 
 def _without_call(text: str, cases: Sequence[str]) -> Key:
     return replace(Key.parse(text, cases), call="")
+
+
+def _masks_alike(ref: np.ndarray, cand: np.ndarray) -> bool:
+    """True for values that are the same but where both are far below 0, as what a mask puts in."""
+    if ref.dtype.kind != "f" or ref.shape != cand.shape:
+        return False
+    masked = np.maximum(ref, cand)
+    open_ = masked > -_FILL  # NaN is neither
+    largest = max(1.0, float(np.abs(cand[open_]).max(initial=0.0)))
+    same = np.abs(ref[open_] - cand[open_]) <= 1e-9 * largest
+    return bool(same.all()) and bool((masked[~open_] <= -_FILL * largest).all()) and not open_.all()
 
 
 def _is_off(row: Row) -> bool:
