@@ -163,6 +163,17 @@ def test_a_mask_s_number_is_named_where_nothing_else_is(tmp_path):
     assert logs.judge()[1].first_diverged == "attention:in/mask"
 
 
+def test_a_value_that_is_only_missing_is_nothing_else(tmp_path):
+    """Nor one of another shape: neither says where what is off starts."""
+    logs, (mask, other) = Logs(tmp_path), MASKS["-1e4 and -inf"]
+    logs.alone("torch", "first", VALUES)
+    logs.inside("second", VALUES, VALUES[:, :2])
+    logs.inside("attention:in/mask", PADDED)
+    logs.rows["attention:in/mask"] = (mask, other) * 2
+    logs.decides("logits", VALUES[:, 0], VALUES[:, 0] * 1.001)
+    assert logs.judge()[1].first_diverged == "attention:in/mask"
+
+
 def test_where_an_output_is_off_a_value_inside_names_the_origin(logs):
     logs.rows = {}
     logs.inside("mask:in/0", VALUES, VALUES[:, :2])

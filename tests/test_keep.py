@@ -11,7 +11,7 @@ from checkout import Checkout, change
 from common.logs.guide_pair import has_pair
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
 from common.pair.request import RunRequest
 from common.sides import write_log
 from common.system.errors import UserError
@@ -141,6 +141,21 @@ def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
             one[name] for name in ("key", "gap", "beyond")
         ]
     assert sizes == [2 * 72 * 10, 2 * 72 * 128]
+
+
+@pytest.mark.parametrize("kept", [{}, {"sums": {"a": [200, 300]}}, {"places": "hash:places"}])
+def test_all_runs_keep_what_the_first_keeps(tmp_path, kept):
+    """Where nothing but the scores of choices is large, there are no sums."""
+    choices = {"hash": {"scores": "hash:scores", "margin": "hash:margin"} | kept}
+    told = Sidecar(sums=kept["sums"]) if "sums" in kept else Sidecar(choices=choices)
+    first = ResultFolder(tmp_path).log("forward_all", "torch", FLOAT64)
+    np.save(first, np.array(0))
+    write_sidecar(first, told)
+    job = namedtuple("Job", "may_sum request folder stem")(
+        True, RunRequest(model="a"), tmp_path, "forward_all"
+    )
+    path = ResultFolder(tmp_path).log("forward_all", "paddle")
+    assert write_log._kept(job, path) == {"summing": bool(kept)}
 
 
 # What is planted in the scores -> the first row that is off.  The second is of a code that is never

@@ -241,6 +241,11 @@ def made_by(sidecars: Mapping[str, Sidecar]) -> dict[str, object]:
     }
 
 
+def places_of_scores(sidecar: Sidecar) -> set[str]:
+    """Keys of a log that say which scores it keeps of its choices: no tensors of the model's."""
+    return {parts["places"] for parts in sidecar.choices.values() if "places" in parts}
+
+
 def sidecar_path(log_path: str | os.PathLike) -> Path:
     """Where a log's sidecar is: the same stem, .json."""
     return Path(log_path).with_suffix(".json")

@@ -17,7 +17,14 @@ import numpy as np
 from common.logs.draws import Groups
 from common.logs.key import PLACES
 from common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
-from common.logs.sidecar import SCHEMA, Sidecar, read_sidecar, seal, write_sidecar
+from common.logs.sidecar import (
+    SCHEMA,
+    Sidecar,
+    places_of_scores,
+    read_sidecar,
+    seal,
+    write_sidecar,
+)
 from common.logs.writer import LogWriter
 from common.pair.provenance import imported_packages, model_sources, workbench_sha256
 from common.pair.tape import Tape
@@ -207,7 +214,8 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
     for run in (FLOAT64, FLOAT32):
         first = files.log(job.stem, "torch", run)
         if first != path and first.is_file():
-            return {"summing": bool((read_sidecar(first) or Sidecar()).sums)}
+            told = read_sidecar(first) or Sidecar()
+            return {"summing": bool(told.sums) or bool(places_of_scores(told))}
     return {"limit": MOST_BYTES, "summing": is_large(job)}
 
 

@@ -108,7 +108,7 @@ class Inside:
         return {
             self.keys[i].case
             for i, row in enumerate(rows)
-            if row.origin and _is_off(row) and reasons.get(i) != MASK
+            if row.origin and _is_off(row) and reasons.get(i, VALUES) in (ORDER, VALUES)
         }
 
     @cached_property

@@ -12,7 +12,14 @@ import numpy as np
 from common.logs.key import Key
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
-from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, read_sidecar
+from common.logs.sidecar import (
+    CHOICE,
+    IN_PLACE,
+    OWN,
+    Sidecar,
+    places_of_scores,
+    read_sidecar,
+)
 from common.logs.sums import can_be_summed, shape_of_sums, summed
 from common.system.errors import LogError
 from common.verdict.independence import told_apart, transplanted
@@ -59,12 +66,7 @@ class Logs:
         self._sums: dict[str, dict[str, tuple[int, ...]]] = {}
         for name in self._logs:
             self._note_sums(name)
-        self.hidden = {
-            parts["places"]
-            for told in self.sidecars.values()
-            for parts in told.choices.values()
-            if "places" in parts
-        }
+        self.hidden = set[str]().union(*map(places_of_scores, self.sidecars.values()))
         self._booleans = {n: frozenset(told.booleans) for n, told in self.sidecars.items()}
         selected = self.sidecars["ref32"].selected.get("keys")
         for name in ("ref64", "cand64") if selected else ():
