@@ -5,6 +5,7 @@ import pytest
 
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
+from common.verdict import inside
 from common.verdict.judge import judge_logs
 from common.verdict.match import Values, likeness
 
@@ -161,6 +162,14 @@ def test_a_mask_s_number_is_named_where_nothing_else_is(tmp_path):
     logs.rows["attention:in/mask"] = (mask, other) * 2
     logs.decides("logits", VALUES[:, 0], VALUES[:, 0] * 1.001)
     assert logs.judge()[1].first_diverged == "attention:in/mask"
+
+
+def test_infinities_beside_a_mask_are_no_same_values():
+    """Nothing says how far apart two of them are; and NumPy says nothing of it."""
+    mask, other = MASKS["-1e4 and -inf"]
+    assert inside._masks_alike(mask, other)
+    ends = np.arange(6) < 2
+    assert not inside._masks_alike(np.where(ends, np.inf, mask), np.where(ends, np.inf, other))
 
 
 def test_a_value_that_is_only_missing_is_nothing_else(tmp_path):

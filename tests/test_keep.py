@@ -55,6 +55,15 @@ def check(checkout, folder, step, pair=PAIR, *options):
     return done, (report or {}).get("rows", []), next(folder.glob("step*"), folder) / pair.name
 
 
+def planted(folder, pair, old, new):
+    """A copy of a pair with a fault in its Paddle side."""
+    copied = shutil.copytree(pair, folder / pair.name)
+    change(copied / "paddle_model.py", old, new)
+    with open(copied / "paddle_model.py", "a") as file:
+        file.write(HELPERS)
+    return copied
+
+
 @pytest.mark.parametrize("step", [1, 4])
 def test_a_correct_pair_passes_on_sums(checkout, tmp_path, step):
     done, rows, folder = check(checkout, tmp_path, step, PAIR, "--keep", "rows")
@@ -85,11 +94,7 @@ def test_small_models_are_kept_whole_and_all_keeps_all(checkout, tmp_path):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
     old, new, step, origin = FAULTS[fault]
-    pair = tmp_path / "wide"
-    shutil.copytree(PAIR, pair)
-    change(pair / "paddle_model.py", old, new)
-    with open(pair / "paddle_model.py", "a") as file:
-        file.write(HELPERS)
+    pair = planted(tmp_path, PAIR, old, new)
     verdicts = []
     for keep in ("rows", "all"):
         done, rows, folder = check(checkout, tmp_path / keep, step, pair, "--keep", keep)
@@ -169,11 +174,7 @@ WRONG_SCORES = {
 @pytest.mark.parametrize("fault", WRONG_SCORES)
 def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
     old, new, first = WRONG_SCORES[fault]
-    pair = tmp_path / "coded"
-    shutil.copytree(CODED, pair)
-    change(pair / "paddle_model.py", old, new)
-    with open(pair / "paddle_model.py", "a") as file:
-        file.write(HELPERS)
+    pair = planted(tmp_path, CODED, old, new)
     origins = []
     for keep in ("rows", "all"):
         done, rows, _ = check(checkout, tmp_path / keep, 1, pair, "--keep", keep)

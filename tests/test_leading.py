@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from test_choices import in_float32, top
 
 from common.logs.leading import KEPT, LARGEST, can_be_led, leading_places, led
 from common.logs.reader import read_log
@@ -23,15 +24,6 @@ def near_ties():
     scores = scores_of(200)
     scores[:, 1::2] = scores[:, ::2] - 1e-9
     return scores
-
-
-def in_float32(scores, seed):
-    noise = 1e-7 * np.random.default_rng(seed).normal(size=scores.shape)
-    return (scores + noise).astype(np.float32)
-
-
-def top(scores):
-    return Choice(scores.argmax(axis=-1), scores)
 
 
 # ---- what is kept -------------------------------------------------------------------------------

@@ -363,11 +363,13 @@ def _masks_alike(ref: np.ndarray, cand: np.ndarray) -> bool:
     """True for values that are the same but where both are far below 0, as what a mask puts in."""
     if ref.dtype.kind != "f" or ref.shape != cand.shape:
         return False
-    masked = np.maximum(ref, cand)
-    open_ = masked > -_FILL  # NaN is neither
-    largest = max(1.0, float(np.abs(cand[open_]).max(initial=0.0)))
-    same = np.abs(ref[open_] - cand[open_]) <= 1e-9 * largest
-    return bool(same.all()) and bool((masked[~open_] <= -_FILL * largest).all()) and not open_.all()
+    higher = np.maximum(ref, cand)
+    seen = higher > -_FILL  # NaN is neither that nor masked
+    largest = max(1.0, float(np.abs(cand[seen]).max(initial=0.0)))
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
+        same = np.abs(ref[seen] - cand[seen]) <= 1e-9 * largest
+    masked = higher[~seen] <= -_FILL * largest
+    return bool(masked.size and masked.all() and same.all())
 
 
 def _is_off(row: Row) -> bool:

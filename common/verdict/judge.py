@@ -353,7 +353,9 @@ class JudgeOfRows:
         if any(value is None for value in values):
             return None
         ref32, single, ref64, double = values
-        return InStep(single, double, float(np.abs(ref32 - ref64).max(initial=0.0)))
+        with np.errstate(invalid="ignore"):  # infinity minus infinity
+            noise = np.abs(ref32 - ref64)
+        return InStep(single, double, float(noise.max(initial=0.0)))
 
     def is_adams(self, row: Row, key: Key) -> bool:
         """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""

@@ -141,7 +141,9 @@ def _off(of: InStep, most: float, scale: float | np.ndarray) -> int:
     """
     least = float(np.abs(scale).max(initial=0.0)) * tolerance("kink_least")
     most = max(most, least, tolerance("kink_beyond") * of.noise)
-    return int(np.count_nonzero(~(np.abs(of.single - of.double) <= most)))
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
+        right = np.abs(of.single - of.double) <= most
+    return int(np.count_nonzero(~right))
 
 
 def _as_large(part: float) -> str:

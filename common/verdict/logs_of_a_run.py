@@ -66,6 +66,7 @@ class Logs:
         self._sums: dict[str, dict[str, tuple[int, ...]]] = {}
         for name in self._logs:
             self._note_sums(name)
+        # Keys that are no tensor of the model's.
         self.hidden = set[str]().union(*map(places_of_scores, self.sidecars.values()))
         self._booleans = {n: frozenset(told.booleans) for n, told in self.sidecars.items()}
         selected = self.sidecars["ref32"].selected.get("keys")
