@@ -337,6 +337,85 @@ def test_steps_may_have_a_kink_and_no_more(tmp_path):
     assert "PRECISION" in rectified_runs(tmp_path, a_large_part, "sgd/001/")
 
 
+# ---- a window's largest value -------------------------------------------------------------------
+
+
+def pooled_runs(tmp_path, wrong, torchs=None, part=0.05):
+    """Four runs of a largest of 4 values, whose gradients are float32's; `wrong` changes Paddle's.
+
+    Returns the rows of the gradient behind the pooling, and of one before it, in which `part` of it
+    is noise of Paddle's.
+    """
+    generator = np.random.default_rng(0)
+    inner, before = (generator.standard_normal((8, 1000)) for _ in range(2))
+    windows = inner.reshape(8, 250, 4)
+    behind = np.where(windows == windows.max(-1, keepdims=True), before.reshape(8, 250, 4), 0.0)
+    behind = behind.reshape(inner.shape)
+    paths = {}
+    for i, name in enumerate(("ref32", "cand32", "ref64", "cand64")):
+        noise = np.random.default_rng(i + 1).standard_normal(inner.shape)
+        dtype = np.float32 if name.endswith("32") else np.float64
+        noise *= 1e-7 if name.endswith("32") else 1e-16
+        change = {"cand32": wrong, "ref32": torchs}.get(name) or (lambda gradient: gradient)
+        spread = np.random.default_rng(9).standard_normal(inner.shape)
+        spread *= part if name == "cand32" else 0.0
+        paths[name] = tmp_path / f"{name}.npy"
+        with LogWriter(paths[name]) as writer:
+            writer.add("inner", (inner * (1 + noise)).astype(dtype))
+            writer.add("grad_of/behind", change((behind * (1 + noise)).astype(dtype)))
+            writer.add("grad_of/before", (before * (1 + noise) + spread).astype(dtype))
+        write_sidecar(paths[name], Sidecar(batches={"": 8}))
+    return judge_logs(**paths).rows[1:]
+
+
+def another_place(windows):
+    """Of so many windows another value is taken as the largest."""
+
+    def changed(gradient):
+        gradient = gradient.copy().reshape(8, 250, 4)
+        gradient[3, :windows] = np.roll(gradient[3, :windows], 1, axis=-1)
+        return gradient.reshape(8, 1000)
+
+    return changed
+
+
+def test_a_window_s_largest_value_from_another_place_is_no_loss_of_precision(tmp_path):
+    rows = pooled_runs(tmp_path, another_place(2))
+    assert [(row.verdict, row.excuse) for row in rows] == [("ROUNDING", "a kink")] * 2
+    assert "a window's largest value that float32 takes from another place" in rows[1].note
+    # Where torch's float32 does so too, the gradient there passes, and those before it know.
+    rows = pooled_runs(tmp_path, another_place(2), torchs=another_place(1))
+    assert [(row.verdict, row.excuse) for row in rows] == [("ROUNDING", ""), ("ROUNDING", "a kink")]
+
+
+def lost(gradient):
+    gradient = gradient.copy()
+    gradient[3, np.flatnonzero(gradient[3])[:2]] = 0.0
+    return gradient
+
+
+def halved(gradient):
+    gradient = another_place(2)(gradient)
+    return (gradient * np.float32(0.5)).astype(np.float32)
+
+
+def in_half(gradient):
+    return gradient.astype(np.float16).astype(np.float32)
+
+
+def as_it_was(gradient):
+    return gradient
+
+
+@pytest.mark.parametrize("wrong", [lost, halved, in_half, another_place(60), as_it_was])
+def test_what_is_no_window_s_choice_fails(tmp_path, wrong):
+    assert pooled_runs(tmp_path, wrong)[1].verdict == "PRECISION"
+
+
+def test_what_comes_back_from_a_window_is_no_larger_than_it_was(tmp_path):
+    assert pooled_runs(tmp_path, another_place(2), part=3.0)[1].verdict == "PRECISION"
+
+
 def as_it_is(step, key, values):
     return values
 

@@ -391,6 +391,8 @@ class JudgeOfRows:
             row.add_note("not in the float64 logs")
         if key.is_gradient and row.verdict != "INVALID":
             note_gradient(row, *(arrays[:2] if arrays[2] is None else arrays[2:]))
+            if arrays[3] is not None and not key.is_step and not self.logs.of_sums(key):
+                case.kinks.see_gradient(row, arrays[1], arrays[3])
         return row
 
     def judged(self, key: Key, arrays: list[np.ndarray | None], single_step: bool = False) -> Row:
