@@ -129,10 +129,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="both ways through the libraries' own files: --round-trip",
     )
-    options = parser.take("torch-python", "paddle-python", "json", "debug").parse_args(arguments)
-    run = RunRequest(
-        preset=options.preset, device=options.device, seed=options.seed, weights=options.weights
+    options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
+        arguments
     )
+    run = RunRequest(
+        preset=options.preset,
+        device=options.device,
+        seed=options.seed,
+        weights=options.weights,
+        offload=options.offload,
+    )
+    if options.offload and options.round_trip:
+        parser.error("--offload and --round-trip exclude each other: all weights would be written")
     pythons = {"torch": options.torch_python, "paddle": options.paddle_python}
     return guarded(
         options.debug,
@@ -184,7 +192,8 @@ def certify(
     checkpoints = {}
     if run.weights not in WORDS:
         for i, pair in enumerate(pairs):
-            read = prepare(pair, run.weights, run.preset, False, pythons, work)
+            told = (pair, run.weights, run.preset, False, pythons, work)
+            read = prepare(*told, offload=run.offload)
             pairs[i], checkpoints[pair.name] = read
         run = replace(run, published=str(work / FOLDER))
     keep = "all" if round_trip else run.keep  # the folders of large models are read again

@@ -21,7 +21,6 @@ from common.sides.paddle_probes import is_container, of_framework
 from common.sides.paddle_tensors import array, is_float, is_tensor, like
 from common.sides.paddle_weights import modules, watch
 from common.system.tree import tree_leaves, tree_map
-from common.weights.round_trip import same_bits
 
 
 @dataclass
@@ -49,11 +48,11 @@ class Offload:
 
     model   without weights; its parameters are let go here
     read    key of its state dict -> array with its values; None for what stays as it was built
-    changed gets the keys of weights that a parameter which was read from them gives back otherwise
+    check   is told of each, once: its key, what its parameter holds now, what was read
     """
 
-    def __init__(self, model, read, changed):
-        self._read, self._changed = read, changed
+    def __init__(self, model, read, check):
+        self._read, self._check = read, check
         self._weights = {}
         learned = {id(value) for value in model.parameters() if not value.stop_gradient}
         for key, value in model.state_dict().items():  # twin: Paddle keeps them
@@ -120,8 +119,8 @@ class Offload:
     def _fill(self, weight):
         values = self._read(weight.key)
         _fill(weight.value, like(values, weight.value))
-        if not weight.seen and not same_bits(array(weight.value), values):
-            self._changed.append(weight.key)
+        if not weight.seen:
+            self._check(weight.key, array(weight.value), values)
         weight.seen = True
 
     def _bring(self, weights):

@@ -35,7 +35,13 @@ from common.weights import states as weights
 from common.weights.layers import Entry, count_values, own_parameters
 from common.weights.layout import Layout, SameLayout
 from common.weights.loaded import LoadedLayout
-from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
+from common.weights.round_trip import (
+    changed_keys,
+    filled_padding_rows,
+    is_one_way,
+    one_way_keys,
+    same_bits,
+)
 
 _ANOTHER_SEED = 1009  # added to the run's own
 BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
@@ -370,8 +376,8 @@ class Run:
             if isinstance(self.layout, LoadedLayout):
                 self.notes["loader"] = self.layout.told()
             if self.request.certify:
-                round_trip = one_way_keys(self.layout, self.side.state(model))
-                self.notes["paddle_to_torch"] = round_trip
+                own = {} if self.request.offload else self.side.state(model)
+                self.notes["paddle_to_torch"] = one_way_keys(self.layout, own) if own else []
                 self.notes["hidden_rows"] = filled_padding_rows(self.layout, state)
         layout = self.layout
         if self.request.offload:
@@ -391,22 +397,27 @@ class Run:
             self.session.modules[self.prefix + self.session.rename(name)] = count
 
     def _leave_in_files(self, model, state: Mapping[str, np.ndarray]) -> None:
-        """Let a part of the model read its weights when it runs, through the layout (--offload)."""
-        entries = getattr(self.layout, "entries", None)  # of Paddle's
+        """Let each part of the model read its weights when it runs, through the layout."""
+        layout = self.layout if isinstance(self.layout, Layout) else None
+        changed = self.notes.setdefault("read_back", [])
+        one_way = self.notes.get("paddle_to_torch", [])
 
         def read(key: str) -> np.ndarray | None:
-            if entries is None:
-                return state[key] if key in state else None
-            entry = entries.get(key)
-            return (
-                entry.seen_in(state)
-                if isinstance(entry, Entry)
-                else (entry and entry.from_torch(state))
-            )
+            if layout is None:
+                return state.get(key)
+            entry = layout.entries.get(key)
+            if isinstance(entry, Entry):
+                return entry.seen_in(state)
+            return entry and entry.from_torch(state)
 
-        changed = self.notes.setdefault("read_back", [])
-        module = importlib.import_module(f"common.sides.{self.side.NAME}_offload")
-        self.offload = module.Offload(model, read, changed)
+        def check(key: str, found: np.ndarray, values: np.ndarray) -> None:
+            if not same_bits(found, values):
+                changed.extend(layout.entries[key].torch_keys if layout else [key])
+            if layout is not None and self.request.certify and is_one_way(layout, key, found):
+                one_way.append(key)
+
+        offload = importlib.import_module(f"common.sides.{self.side.NAME}_offload")
+        self.offload = offload.Offload(model, read, check)
         self._count_parameters(model)
 
     def learn_probed(self, model) -> None:
