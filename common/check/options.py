@@ -96,11 +96,12 @@ class CheckOptions:
             raise UserError(f"--autocast lowers what to? Give --dtype {' or '.join(HALF)} too")
         if self.run.probes and self.run.no_probe:
             raise UserError("--probe and --no-probe exclude each other: give one of them")
-        if self.run.offload:
-            self._refuse_with_offload()
+        self.refuse_with_offload()
 
-    def _refuse_with_offload(self) -> None:
+    def refuse_with_offload(self) -> None:
         """Raise UserError for what --offload cannot be given with, or needs and has not."""
+        if not self.run.offload:
+            return
         if self.run.weights in (None, *WORDS):
             raise UserError(
                 "--offload maps a file of weights: give it as --weights model.safetensors, or its "

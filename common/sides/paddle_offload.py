@@ -22,15 +22,25 @@ from common.sides.paddle_tensors import array, is_float, is_tensor, like
 from common.sides.paddle_weights import modules, watch
 from common.system.tree import tree_leaves, tree_map
 
+_PARAMETER_LISTS = tuple(
+    getattr(nn, name) for name in ("ParameterList", "ParameterDict") if hasattr(nn, name)
+)
+
 
 @dataclass
 class _Weight:
-    """A parameter: how many running parts it is in memory for, and whether it ever was."""
+    """A parameter.
+
+    users   how many running parts it is in memory for
+    seen    whether it ever was
+    wanted  whether its gradient is kept
+    """
 
     key: str
     value: object
     users: int = 0
     seen: bool = False
+    wanted: bool = True
 
 
 @dataclass
@@ -77,15 +87,26 @@ class Offload:
         return [weight.value for weight in self._weights.values() if not weight.users]
 
     def keep(self, keys):
-        """Ask for the gradients of these weights alone; the parts that have them stay in memory."""
-        wanted = {id(w.value) for w in self._weights.values() if w.key in keys}
-        for part in self.parts:
-            if any(id(weight.value) in wanted for weight in part.weights):
-                part.kept = True
-                self._bring(part.weights)
-        self._bring([w for w in self._weights.values() if id(w.value) in wanted and not w.users])
+        """Keep the gradients of these weights; the parts that have some stay in memory.
+
+        No layer's weight is frozen for that: Paddle's LayerNorm on a CPU then gives its input a
+        wrong gradient, and its GRU none.
+        """
         for weight in self._weights.values():
-            weight.value.stop_gradient = id(weight.value) not in wanted  # twin: the opposite flag
+            weight.wanted = weight.key in keys
+        for part in self.parts:
+            part.kept = any(weight.wanted for weight in part.weights)
+            if part.kept:
+                self._bring(part.weights)
+            elif not part.again:
+                for weight in part.weights:
+                    weight.value.stop_gradient = True  # twin: the opposite flag
+        self._bring([w for w in self._weights.values() if w.wanted and not w.users])
+
+    def is_wanted(self, value):
+        """Whether the gradient of a parameter is kept."""
+        weight = self._weights.get(id(value))
+        return weight is None or weight.wanted
 
     # ---- which parts there are ------------------------------------------------------------------
 
@@ -95,11 +116,15 @@ class Offload:
             return
         seen.add(id(module))
         children = [child for child in module.children() if child is not None]
+        # A list of parameters does not run: they are those of the module that has it.
+        lists = [child for child in children if isinstance(child, _PARAMETER_LISTS)]
+        children = [child for child in children if not isinstance(child, _PARAMETER_LISTS)]
         layer = of_framework(module) and not is_container(module)
         if layer or not children:
             self._add_part(module, module.parameters(), True)
             return
         own = [value for value in module._parameters.values() if value is not None]
+        own += [value for child in lists for value in child.parameters()]
         self._add_part(module, [] if is_container(module) else own, False)
         blocks = is_container(module) and len({type(child) for child in children}) == 1
         for child in children:
@@ -144,6 +169,12 @@ class Offload:
         finally:
             self._release(part.weights)
 
+    def forget_gradients(self, part):
+        """Let those go that have come to a part's weights, and that nobody wants."""
+        for weight in part.weights:
+            if not weight.wanted:
+                _forget_gradient(weight.value)
+
     def _surround(self, part):
         """Let a module's forward begin with reading its weights."""
         own = part.module.forward
@@ -158,7 +189,7 @@ class Offload:
             leaves = tree_leaves((inputs, keywords), is_tensor)
             if paddle.is_grad_enabled() and any(map(_wants_gradient, (v for _, v in leaves))):
                 return _Recomputation(self, part, own, inputs, keywords).outputs
-            with self.present(part):
+            with paddle.no_grad(), self.present(part):
                 return own(*inputs, **keywords)
 
         vars(part.module)["forward"] = forward  # past a __setattr__ of the model's own
@@ -190,6 +221,10 @@ class Offload:
 
 def _wants_gradient(value):
     return is_float(value) and not value.stop_gradient
+
+
+def _forget_gradient(value):
+    value.clear_gradient(False)  # twin: an attribute here, a call there
 
 
 def _let_go(value):
@@ -262,6 +297,7 @@ class _Recomputation:
             pairs = zip(floats, gradients, strict=True)
             pairs = [pair for pair in pairs if _wants_gradient(pair[0])]
             paddle.autograd.backward(*map(list, zip(*pairs, strict=True)))
+        self._offload.forget_gradients(self._part)
         found = (copies[id(value)] for value in self._tensors)
         return tuple(paddle.zeros_like(v) if v.grad is None else v.grad for v in found)
 

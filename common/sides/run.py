@@ -1,5 +1,6 @@
 """One run of a step's function: what it is given, and how it logs."""
 
+import gc
 import hashlib
 import importlib
 import inspect
@@ -416,6 +417,7 @@ class Run:
             if layout is not None and self.request.certify and is_one_way(layout, key, found):
                 one_way.append(key)
 
+        gc.collect()  # a former model refers to itself, through what surrounds its parts
         offload = importlib.import_module(f"common.sides.{self.side.NAME}_offload")
         self.offload = offload.Offload(model, read, check)
         self._count_parameters(model)
@@ -524,7 +526,10 @@ class Run:
 
     def parameters(self, model) -> list[tuple[str, object]]:
         """(this side's name, parameter) of every trainable parameter, in the model's order."""
-        return self.side.trainable(model)
+        found = self.side.trainable(model)
+        if self.learned is None:
+            return found
+        return [(name, value) for name, value in found if self.offload.is_wanted(value)]
 
     def decayed(self, model) -> set[str]:
         """Names of the parameters that have more than one axis in the reference."""
