@@ -73,14 +73,11 @@ class Checkpoint:
             notes.append(f"weights: passed over {_some(keys)}: {reason}")
         for key, source in self.filled.items():
             notes.append(f"weights: {key} is not in the file; it is one tensor with {source}")
-        not_finite = [key for key, values in self.state.items() if _is_not_finite(values)]
+        arrays = self.state.items()
+        not_finite = [k for k, v in arrays if v.dtype.kind == "f" and not np.isfinite(v).all()]
         if not_finite:
             notes.append(f"weights: NaN or infinite values in {_some(not_finite)}")
         return notes
-
-
-def _is_not_finite(values: np.ndarray) -> bool:
-    return values.dtype.kind == "f" and not np.isfinite(values).all()
 
 
 def _some(keys: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,14 +124,10 @@ def safetensors_places(path: Path) -> tuple[dict[str, Place], Mapping[str, str]]
             raise ValueError(f"its header says nothing proper of {printable(name)}") from None
         if dtype not in SAFE_DTYPES:
             raise Refused(f"{printable(name)} of the dtype {printable(str(dtype))}")
-        if not _all_natural((*shape, start, end)):
+        if any(type(number) is not int or number < 0 for number in (*shape, start, end)):
             raise ValueError(f"its header says nothing proper of {printable(name)}")
         place = Place(str(path.absolute()), dtype, shape, 8 + length + start)
         if end - start != place.bytes or 8 + length + end > size:
             raise ValueError(f"{printable(name)} does not lie within it")
         places[name] = place
     return places, metadata
-
-
-def _all_natural(numbers: Iterable[object]) -> bool:
-    return all(type(number) is int and number >= 0 for number in numbers)
