@@ -23,6 +23,7 @@ from common.sides.run import Job, Run
 from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.sides.shared_weights import make_weights, map_weights
+from common.sides.twin import _asks_for_gradients
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import arrays_sha256
@@ -258,6 +259,22 @@ def test_gradients_go_back_through_weights_that_come_again(folder, tmp_path, kin
 
 
 @pytest.mark.parametrize("side", SIDES)
+def test_a_gradient_that_a_model_goes_on_with_is_refused(folder, tmp_path, side):
+    """It would have no gradient itself, on either side, and both would agree."""
+    run, _, session = a_run(folder, tmp_path, "plain", side, "float64", True)
+    with using(session):
+        model = run.build()
+        x = run.side.watch(run.tensors()["x"])
+        total = model(x)["logits"].sum()
+        gradient = importlib.import_module("torch").autograd.grad if side == "torch" else None
+        gradient = gradient or importlib.import_module("paddle").grad
+        with pytest.raises((RuntimeError, OSError), match="asks for gradients by itself") as raised:
+            gradient([total], [x], create_graph=True)
+        assert _asks_for_gradients(raised.value)
+    of(side).set_up("float32", "cpu", 0)
+
+
+@pytest.mark.parametrize("side", SIDES)
 def test_a_probe_without_weights_is_refused(folder, tmp_path, side):
     with pytest.raises(UserError, match="--offload --probe nothing: no weights are in what it"):
         gradients(folder, tmp_path, "plain", side, "float32", True, ("nothing",))
@@ -437,6 +454,21 @@ def fitted(option):
     found = checkpoints.Checkpoint(find(str(option)))
     checkpoints.fit(load_pair(str(DECODER)), found, lambda side: OWNERS, mapped=True)
     return found
+
+
+def test_what_is_drawn_is_in_shards_and_any_other_model_is_refused(tmp_path):
+    owners = OWNERS | {"e": Owner("Embedding", "weight", (3, 2), True, "e", padding=1)}
+    owners |= {"tied": owners["e"]._replace(local="x")}
+    assert write_drawn(tmp_path, owners, 0, 40) == 2
+    state = read(find(str(tmp_path))).state
+    assert set(state) == {"a", "b", "e"} and not state["e"][1].any() and state["e"][0].all()
+    again = tmp_path / "again"
+    again.mkdir()
+    assert write_drawn(again, owners, 0, 1000) == 1
+    whole = read(find(str(again))).state
+    assert all(whole[key].tobytes() == values.tobytes() for key, values in state.items())
+    with pytest.raises(UserError, match="n is a buffer: its value is the model's"):
+        write_drawn(tmp_path, OWNERS | {"n": Owner("", "n", (), False, "n")}, 0, 40)
 
 
 def test_files_that_do_not_fit_are_refused_in_a_sentence(tmp_path):

@@ -22,10 +22,6 @@ from common.sides.torch_tensors import array, is_float, is_tensor, like
 from common.sides.torch_weights import modules, watch
 from common.system.tree import tree_leaves, tree_map
 
-_PARAMETER_LISTS = tuple(
-    getattr(nn, name) for name in ("ParameterList", "ParameterDict") if hasattr(nn, name)
-)
-
 
 @dataclass
 class _Weight:
@@ -117,8 +113,8 @@ class Offload:
         seen.add(id(module))
         children = [child for child in module.children() if child is not None]
         # A list of parameters does not run: they are those of the module that has it.
-        lists = [child for child in children if isinstance(child, _PARAMETER_LISTS)]
-        children = [child for child in children if not isinstance(child, _PARAMETER_LISTS)]
+        lists = [child for child in children if is_container(child) and not [*child.children()]]
+        children = [child for child in children if child not in lists]
         layer = of_framework(module) and not is_container(module)
         if layer or not children:
             self._add_part(module, module.parameters(), True)
@@ -285,7 +281,12 @@ class _Recomputation:
         return tuple(value.clone() if id(value) in same else value for value in floats)
 
     def again(self, gradients):
-        """The gradients of the inputs that want one, from those of the outputs."""
+        """The gradients of the inputs that want one, from those of the outputs.
+
+        Raises RuntimeError where the model or its loss asks: it would go on with their gradients.
+        """
+        if not self._session.in_backward:
+            raise RuntimeError("the model or its loss asks for gradients by itself")
         copies = {id(value): watch(value.detach()) for value in self._tensors}
         inputs, keywords = tree_map(
             self._given, lambda _, value: copies.get(id(value), value), is_tensor
