@@ -1,7 +1,7 @@
 """The certificate of conversion: the Paddle model holds the torch model's weights, all of them.
 
     python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
-        [--round-trip]
+        [--round-trip] [--offload]
 
 Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
 what is done to the values (transposed, rows of a fused weight, convert), further names of the same
@@ -14,6 +14,9 @@ tensor, and what was found:
 Below it stands what one side alone has, or ties alone.  Weights are `stirred` unless --weights says
 otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and swapped ones
 would not show.
+
+--offload: for a checkpoint larger than memory.  Each entry is looked at when its part of the model
+runs for the first time, and goes to torch and back with the values that it has then.
 
 --round-trip: where the libraries' own loaders carry the weights (case.py's `load`), what the Paddle
 library has read it saves too, in the reference's format, and the reference must read its own bits
@@ -44,6 +47,7 @@ from rich.table import Table
 
 from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import CheckOptions
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, made_by, read_sidecar
 from common.pair.pairs import WORDS, Pair, load_pairs
@@ -129,9 +133,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="both ways through the libraries' own files: --round-trip",
     )
-    options = parser.take("torch-python", "paddle-python", "json", "debug").parse_args(arguments)
+    options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
+        arguments
+    )
     run = RunRequest(
-        preset=options.preset, device=options.device, seed=options.seed, weights=options.weights
+        preset=options.preset,
+        device=options.device,
+        seed=options.seed,
+        weights=options.weights,
+        offload=options.offload,
     )
     pythons = {"torch": options.torch_python, "paddle": options.paddle_python}
     return guarded(
@@ -147,6 +157,9 @@ def _certify(
     json_path: Path | None,
     round_trip: bool,
 ) -> int:
+    CheckOptions(run).refuse_with_offload()
+    if run.offload and round_trip:
+        raise UserError("--offload and --round-trip exclude each other: that writes all weights")
     pairs = load_pairs(models or ["all"])
     for pair in pairs:
         pair.config(run.preset)
@@ -184,7 +197,8 @@ def certify(
     checkpoints = {}
     if run.weights not in WORDS:
         for i, pair in enumerate(pairs):
-            read = prepare(pair, run.weights, run.preset, False, pythons, work)
+            told = (pair, run.weights, run.preset, False, pythons, work)
+            read = prepare(*told, offload=run.offload)
             pairs[i], checkpoints[pair.name] = read
         run = replace(run, published=str(work / FOLDER))
     keep = "all" if round_trip else run.keep  # the folders of large models are read again

@@ -11,7 +11,14 @@ from checkout import ROOT
 from common import certificate, check_all, converter, show
 from common.check import flags
 from common.check.command_line import check_main
-from common.check.flags import OF_HALF, OF_JUDGING, OF_OPTIMIZERS, OF_TRAINING, Parser
+from common.check.flags import (
+    OF_HALF,
+    OF_JUDGING,
+    OF_OFFLOAD,
+    OF_OPTIMIZERS,
+    OF_TRAINING,
+    Parser,
+)
 from common.check.options import CheckOptions
 from common.check.result import Result
 from common.check_all import all_steps
@@ -117,6 +124,7 @@ def test_every_option_either_judges_or_runs():
         *("preset", "device", "seed", "weights", "keep", "torch-python", "paddle-python", "data"),
         *("tokenizer", "reuse", "reference", "transplant", "train", "processes"),
         *OF_HALF,
+        *OF_OFFLOAD,
         *OF_OPTIMIZERS,
         *OF_TRAINING,
     }

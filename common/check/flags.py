@@ -94,6 +94,11 @@ _FLAGS = {
         "look at no module's inputs and outputs, only at what decides: --no-probe",
         action="store_true",
     ),
+    "offload": _flag(
+        "for a model larger than memory: a block's weights, which --weights names, are in memory "
+        "while it runs: --offload",
+        action="store_true",
+    ),
     "transplant": _flag(
         "operators that torch computes on the Paddle side: --transplant softmax,gelu",
         metavar="OP,OP…|all|smallest",
@@ -172,6 +177,7 @@ OF_TRANSPLANTS = ("reuse", "reference", "transplant")
 OF_CASES = ("case", "train", "probe")  # steps 1, 3 and 4
 OF_HALF = ("dtype", "autocast")  # steps 1, 3 and 4
 OF_PROBES = ("no-probe",)  # steps 1 and 4, which look inside unless told otherwise
+OF_OFFLOAD = ("offload",)  # steps 1 and 4
 OF_DATA = ("data", "tokenizer")  # steps 2 and 5
 OF_OPTIMIZERS = ("given-gradients-above",)  # step 4
 OF_TRAINING = ("epochs", "steps", "seeds", "resume", "checkpoint-every")  # step 5

@@ -86,7 +86,8 @@ class Inputs:
             self.on_progress(f"weights of {pair.name}")
             try:
                 pair, contents = checkpoint.prepare(
-                    pair, run.weights, preset, run.train, self.pythons, self.work
+                    *(pair, run.weights, preset, run.train, self.pythons, self.work),
+                    offload=run.offload,
                 )
                 self.notes[pair.name] = contents.notes
             except UserError as error:

@@ -10,10 +10,12 @@ from common.check.flags import (
     OF_CASES,
     OF_HALF,
     OF_JUDGING,
+    OF_OFFLOAD,
     OF_OPTIMIZERS,
     OF_PROBES,
     OF_TRAINING,
 )
+from common.pair.pairs import WORDS
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.half import HALF
@@ -63,7 +65,7 @@ class CheckOptions:
 
     def taken_by(self, flags: Sequence[str]) -> "CheckOptions":
         """The same for a step that takes these options: what it does not take is as by default."""
-        own = (*OF_CASES, *OF_HALF, *OF_PROBES, *OF_TRAINING, *OF_OPTIMIZERS)
+        own = (*OF_CASES, *OF_HALF, *OF_PROBES, *OF_OFFLOAD, *OF_TRAINING, *OF_OPTIMIZERS)
         fields = {f.name: f.default for f in dataclasses.fields(RunRequest)}
         plural = {"case": "cases", "probe": "probes"}
         names = [plural.get(name, name) for name in own if name not in flags]
@@ -94,3 +96,25 @@ class CheckOptions:
             raise UserError(f"--autocast lowers what to? Give --dtype {' or '.join(HALF)} too")
         if self.run.probes and self.run.no_probe:
             raise UserError("--probe and --no-probe exclude each other: give one of them")
+        self.refuse_with_offload()
+
+    def refuse_with_offload(self) -> None:
+        """Raise UserError for what --offload cannot be given with, or needs and has not."""
+        if not self.run.offload:
+            return
+        if self.run.weights in (None, *WORDS):
+            raise UserError(
+                "--offload maps a file of weights: give it as --weights model.safetensors, or its "
+                "folder, which may hold shards"
+            )
+        excluded = {
+            "--reuse": self.reuse,
+            "--reference": self.reference is not None,
+            "--device gpu": self.run.device == "gpu",
+            f"--dtype {self.run.dtype}": self.run.dtype in HALF,
+        }
+        for name in (name for name, is_given in excluded.items() if is_given):
+            raise UserError(
+                f"--offload and {name} exclude each other: both sides run here, on a CPU, in "
+                "float64 and float32"
+            )

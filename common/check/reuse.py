@@ -28,7 +28,7 @@ from common.weights.read import parts
 
 _FIELDS = (
     *("preset", "seed", "train", "cases", "probes", "no_probe", "epochs", "steps", "seeds"),
-    *("dtype", "autocast", "device", "keep", "given_gradients_above"),
+    *("dtype", "autocast", "device", "keep", "given_gradients_above", "offload"),
 )
 
 

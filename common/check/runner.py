@@ -58,6 +58,11 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
             "--autocast too"
         )
     options.refuse_contradictions()
+    if step.optimizers and options.run.offload and not options.run.probes:
+        raise UserError(
+            "--offload: say with --probe of which block the gradients are wanted, such as --probe "
+            "model.layers.3: those of all weights take as much memory as the weights"
+        )
     if options.compare_only:
         remove_abandoned(base)
         with GuideReports(len(pairs) if options.report else 0) as reports:

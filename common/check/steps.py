@@ -9,6 +9,7 @@ from common.check.flags import (
     OF_DATA,
     OF_EVERY_CHECK,
     OF_HALF,
+    OF_OFFLOAD,
     OF_OPTIMIZERS,
     OF_PROBES,
     OF_TRAINING,
@@ -84,6 +85,7 @@ class Step:
         more = OF_DATA if self.data else OF_CASES
         more += OF_HALF if self.trains or not self.data else ()
         more += OF_PROBES if self.probes else ()
+        more += OF_OFFLOAD if self.probes else ()
         more += OF_TRAINING if self.trains else ()
         more += OF_OPTIMIZERS if self.optimizers else ()
         return (*OF_EVERY_CHECK, *OF_TRANSPLANTS, *more)

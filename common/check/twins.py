@@ -309,7 +309,7 @@ class Twins:
                 names = [case.name or "main" for case in chosen_cases(cases, run.cases)]
                 for dtype in dtypes:
                     parts = [Part(side, pair.name, dtype, name) for name in names]
-                    if names[0] == (cases[0].name or "main"):
+                    if names[0] == (cases[0].name or "main") and not run.offload:
                         of_first = (f"{names[0]} {setup}" for setup in self.step.setups)
                         parts[1:1] = [Part(side, pair.name, dtype, n, SETUP) for n in of_first]
                     self.time_left.expect(parts)

@@ -47,6 +47,8 @@ class RunRequest:
     weights: str | None = None
     # The folder that common/weights/checkpoint.py has written of that checkpoint.
     published: str | None = None
+    # Whether weights stay in their files, and come into a part of the model while it runs.
+    offload: bool = False
     # Whether steps 1, 3 and 4 run in train mode, with dropout from the tape.
     train: bool = False
     # The cases of the preset to run, by name; none means all of them.

@@ -93,6 +93,10 @@ class Blanks:
         """From now on this tensor, which has no memory, is blank."""
         self._made[id(tensor)] = weakref.ref(tensor)
 
+    def overwritten(self, tensor) -> None:
+        """The tensor gets proper values before anybody asks for one."""
+        self._made.pop(id(tensor), None)
+
     def has(self, value) -> bool:
         """Whether a value is a tensor that is blank."""
         if id(value) not in self._made or not isinstance(value, _Tensor):

@@ -1,5 +1,6 @@
 """One run of a step's function: what it is given, and how it logs."""
 
+import gc
 import hashlib
 import importlib
 import inspect
@@ -32,10 +33,16 @@ from common.system.matrices import contiguous
 from common.system.memory import no_collections
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
-from common.weights.layers import count_values, own_parameters
+from common.weights.layers import Entry, count_values, own_parameters
 from common.weights.layout import Layout, SameLayout
 from common.weights.loaded import LoadedLayout
-from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
+from common.weights.round_trip import (
+    changed_keys,
+    filled_padding_rows,
+    is_one_way,
+    one_way_keys,
+    same_bits,
+)
 
 _ANOTHER_SEED = 1009  # added to the run's own
 BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
@@ -119,6 +126,8 @@ class Run:
         self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.is_suited = True  # as far as this run shows
+        self.offload = None  # of the model that was built last, where its weights are in files
+        self.learned: set[str] | None = None  # the weights that gradients are asked for; None: all
         self._forward: Callable | None = None  # of the model that was called last
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.name or "main") in self.suited.noise:
@@ -250,7 +259,7 @@ class Run:
         None where it is too small to be worth it, and where a constructor uses what it draws: such
         a model is built as its file says, from now on.
         """
-        if self.request.certify or not self._is_worth_a_blank():
+        if self.request.certify and not self.request.offload or not self._is_worth_a_blank():
             return None
         before = self.side.generator_state()
         blanks = self.blank.Blanks()
@@ -259,6 +268,8 @@ class Run:
                 model = self.construct()
             if not blanks.in_constants(model):
                 model = self._with_weights(model)
+                for value in self.offload.absent if self.offload else ():
+                    blanks.overwritten(value)
                 if not blanks.left(model):
                     return model
         except Exception:  # of the model's own, or of weights that do not fit: it comes again
@@ -270,9 +281,8 @@ class Run:
 
     def _is_worth_a_blank(self) -> bool:
         """Whether it takes long to draw the model's first values, and it may be built without."""
-        return (
-            self.case.config not in self.drawn
-            and sum(values.size for values in self.start().values()) > BLANK_FROM
+        return self.case.config not in self.drawn and (
+            self.request.offload or sum(v.size for v in self.start().values()) > BLANK_FROM
         )
 
     def log_constants(self) -> None:
@@ -367,18 +377,73 @@ class Run:
             if isinstance(self.layout, LoadedLayout):
                 self.notes["loader"] = self.layout.told()
             if self.request.certify:
-                round_trip = one_way_keys(self.layout, self.side.state(model))
-                self.notes["paddle_to_torch"] = round_trip
+                own = {} if self.request.offload else self.side.state(model)
+                self.notes["paddle_to_torch"] = one_way_keys(self.layout, own) if own else []
                 self.notes["hidden_rows"] = filled_padding_rows(self.layout, state)
         layout = self.layout
+        if self.request.offload:
+            self._leave_in_files(model, state)
+            return
         values = layout.to_paddle(state, False) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
         if first:
             entries = ((k, self.side.array(v)) for k, v in model.state_dict().items())
             self.notes["read_back"] = changed_keys(layout, entries, state)
-            names = [name for name, _ in self.side.probed_modules(model)]
-            for name, count in own_parameters(self.side.owners(model), names).items():
-                self.session.modules[self.prefix + self.session.rename(name)] = count
+            self._count_parameters(model)
+
+    def _count_parameters(self, model) -> None:
+        """Tell the session how many parameters each probed module has."""
+        names = [name for name, _ in self.side.probed_modules(model)]
+        for name, count in own_parameters(self.side.owners(model), names).items():
+            self.session.modules[self.prefix + self.session.rename(name)] = count
+
+    def _leave_in_files(self, model, state: Mapping[str, np.ndarray]) -> None:
+        """Let each part of the model read its weights when it runs, through the layout."""
+        layout = self.layout if isinstance(self.layout, Layout) else None
+        changed = self.notes.setdefault("read_back", [])
+        one_way = self.notes.get("paddle_to_torch", [])
+
+        def read(key: str) -> np.ndarray | None:
+            if layout is None:
+                return state.get(key)
+            entry = layout.entries.get(key)
+            if isinstance(entry, Entry):
+                return entry.seen_in(state)
+            return entry and entry.from_torch(state)
+
+        def check(key: str, found: np.ndarray, values: np.ndarray) -> None:
+            if not same_bits(found, values):
+                changed.extend(layout.entries[key].torch_keys if layout else [key])
+            if layout is not None and self.request.certify and is_one_way(layout, key, found):
+                one_way.append(key)
+
+        gc.collect()  # a former model refers to itself, through what surrounds its parts
+        offload = importlib.import_module(f"common.sides.{self.side.NAME}_offload")
+        self.offload = offload.Offload(model, read, check)
+        self._count_parameters(model)
+
+    def learn_probed(self, model) -> None:
+        """With --offload ask for the gradients of those weights alone that --probe names.
+
+        Raises UserError where it names none.
+        """
+        if self.offload is None:
+            return
+        takes = self.session.selection.takes
+        owners = weights.load_owners(self.stored_weights)
+        self.learned = {
+            key for key, owner in owners.items() if owner.parameter and takes(owner.probe)
+        }
+        if not self.learned:
+            raise UserError(
+                f"--offload --probe {' '.join(self.request.probes)}: no weights are in what it "
+                "names, so that there are no gradients to compare"
+            )
+        if isinstance(self.layout, Layout):
+            entries = self.layout.entries.items()
+            self.offload.keep({k for k, e in entries if self.learned.intersection(e.torch_keys)})
+        else:
+            self.offload.keep(self.learned)
 
     def _layout_of(self, model) -> Layout:
         """Where the entries of a model of this side come from: found once for models alike."""
@@ -461,7 +526,10 @@ class Run:
 
     def parameters(self, model) -> list[tuple[str, object]]:
         """(this side's name, parameter) of every trainable parameter, in the model's order."""
-        return self.side.trainable(model)
+        found = self.side.trainable(model)
+        if self.learned is None:
+            return found
+        return [(name, value) for name, value in found if self.offload.is_wanted(value)]
 
     def decayed(self, model) -> set[str]:
         """Names of the parameters that have more than one axis in the reference."""
@@ -480,7 +548,8 @@ class Run:
     ) -> Iterator[tuple[str, np.ndarray]]:
         """(this side's name, array) of parameters, or of their gradients or moments -> the same
         under the reference's names and in its layout, each as soon as its parts are there."""
-        return self.layout.as_torch(pairs)
+        found = self.layout.as_torch(pairs)
+        return found if self.learned is None else (p for p in found if p[0] in self.learned)
 
     def from_reference(
         self, name: str, lookup: Callable[[str], np.ndarray | None]

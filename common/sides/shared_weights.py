@@ -1,5 +1,7 @@
 """The weights that both sides start from: made, described and saved by one side's process."""
 
+import importlib
+from contextlib import suppress
 from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
@@ -9,10 +11,12 @@ from common.sides.model_file import load_model_file
 from common.sides.run import Job
 from common.sides.sizes import measuring
 from common.sides.suited import Suited
+from common.system.errors import UserError
 from common.system.half import rounded
 from common.system.json_file import load_json
 from common.system.memory import no_collections
 from common.weights import states as weights
+from common.weights.mapped import read_mapped
 from common.weights.noise import perturbed
 from common.weights.published import stored_weights
 from common.weights.suits import suited
@@ -49,6 +53,21 @@ def make_weights(job: Job) -> None:
             carrier.write(case, state, owners)
 
 
+def map_weights(job: Job) -> None:
+    """Let this process find the case's weights in their files, and its owners beside the logs."""
+    if has_loader(job.pair):
+        raise UserError(
+            "--offload puts weights into a model by itself, and case.py's load would too: leave "
+            "one of them out"
+        )
+    folder = Path(job.request.published)
+    stored = ResultFolder(job.folder).weights(job.cases[0].name)
+    stored.parent.mkdir(exist_ok=True)
+    owners = weights.load_owners(folder / f"{job.pair.name}.owners.json")
+    weights.save_owners(stored.with_suffix(".json"), owners)
+    job.states.hold(stored, read_mapped(folder / f"{job.pair.name}.mapped.json"))
+
+
 def read_folders(job: Job) -> None:
     """Let the candidate's own loader read every case's folders, where it carries the weights."""
     if has_loader(job.pair):
@@ -60,7 +79,13 @@ def read_folders(job: Job) -> None:
 def describe(job: Job) -> None:
     """Write who owns what of the model's state dict: owners.json."""
     job.side.set_up("float32", job.request.device, job.request.seed)
-    model = load_model_file(job.pair, job.side).build(dict(job.cases[0].config))
+    build, config = load_model_file(job.pair, job.side).build, dict(job.cases[0].config)
+    model = None
+    if job.request.offload:
+        with suppress(Exception):  # it computes with what it draws
+            with importlib.import_module(f"common.sides.blank_in_{job.side.NAME}").Blanks():
+                model = build(dict(config))
+    model = build(config) if model is None else model
     weights.save_owners(ResultFolder(job.folder).owners(), job.side.owners(model))
 
 

@@ -128,13 +128,18 @@ def _is_attention(module):
     return any(kind.__name__.lower() == _ATTENTION for kind in kinds)
 
 
+def is_container(module):
+    """True for what holds modules and computes nothing by itself."""
+    return isinstance(module, _CONTAINERS) and not isinstance(module, _RECURRENT)
+
+
 def probed_modules(model):
     """(name, module) of every probe: the framework's layers and the model's own, containers not."""
     skipped = []
     for name, module in model.named_modules():
         if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
             continue
-        container = isinstance(module, _CONTAINERS) and not isinstance(module, _RECURRENT)
+        container = is_container(module)
         if of_framework(module) and not container:
             skipped.append(name)
         if not container:

@@ -48,12 +48,16 @@ from common.sides.library_round_trip import round_trip
 from common.sides.places import is_instrument, of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
-from common.sides.shared_weights import describe, make_weights, read_folders, save
+from common.sides.shared_weights import describe, make_weights, map_weights, read_folders, save
 from common.sides.suited import Unsuited
 from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import UserError
 from common.system.half import HALF
-from common.system.memory import give_back_freed_memory, keep_freed_memory
+from common.system.memory import (
+    do_not_keep_freed_memory,
+    give_back_freed_memory,
+    keep_freed_memory,
+)
 from common.system.npz import read_npz
 from common.system.processes import leave, watch
 from common.transplant import operators
@@ -62,6 +66,11 @@ from common.weights.layout import LayoutError
 from common.weights.published import published
 
 DTYPES = ("float64", "float32")
+
+
+ASKS_FOR_GRADIENTS = (
+    "--offload: the model or its loss asks for gradients by itself, which needs all weights at once"
+)
 
 
 def asked_precision(request: RunRequest) -> tuple[str]:
@@ -101,6 +110,7 @@ class Twin:
         folder = path.parent / self.part
         folder.mkdir(parents=True, exist_ok=True)
         pair = None
+        do_not_keep_freed_memory() if request.offload else None
         try:
             self._prepare(request)
             if request.save:
@@ -245,11 +255,14 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         except Exception as error:
             if job.gradients or not _asks_for_gradients(error):
                 raise
+            if request.offload:
+                raise UserError(ASKS_FOR_GRADIENTS) from None
         job = replace(job, gradients=True)
         return write_log(job, path, *arguments, **options)
 
     aligned = "float64" in dtypes
     if request.whole:
+        map_weights(job) if request.offload else None
         write(WHOLE, "float64", None)
         return
     if request.fed_alike:
@@ -259,8 +272,11 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         log = files.log(job.stem, side, HALF_STEP64)
         write_sidecar(log, replace(read_sidecar(log), unfed=unfed))
         return
-    if side == "torch" and aligned:
+    if request.offload:
+        map_weights(job)
+    elif side == "torch" and aligned:
         make_weights(job)
+    if side == "torch" and aligned:
         refuse_full_disk(job)
     if side == "paddle":
         read_folders(job)

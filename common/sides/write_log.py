@@ -69,7 +69,7 @@ def write_log(
         counted = dtype != "float64" and reference is None and not request.uncounted
         job.transplant.compare = counted
     inputs: dict[str, np.ndarray] = {}
-    states: dict[str, np.ndarray] = {}
+    states: Mapping[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
     extra: dict[str, dict[str, np.ndarray]] = {}
     selection = Selection(request.probes, request.no_probe)
@@ -111,7 +111,10 @@ def write_log(
             session.dropouts.begin()  # the last pass has ended
             inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
             batches[run.prefix] = run.batch
-            states |= {run.prefix + key: values for key, values in run.start().items()}
+            if request.offload:  # one case, whose arrays nobody holds
+                states = run.start()
+            else:
+                states |= {run.prefix + key: values for key, values in run.start().items()}
             extra |= run.extra
             for what in ("draws", "dropouts"):
                 drawn = getattr(session, what).listed(_shortened)

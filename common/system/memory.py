@@ -13,13 +13,24 @@ from contextlib import contextmanager
 # Numbers of mallopt's settings, from glibc's malloc.h, and what each is set to: no array is so
 # large that it is given back when freed, what is free at the end is not either, and the process
 # asks for so much more at a time.
-_SETTINGS = {-3: 2**31 - 1, -1: -1, -2: 1 << 26}
+_KEEP = {-3: 2**31 - 1, -1: -1, -2: 1 << 26}
+# Arrays of 4 MB and more have memory of their own, which goes with them.
+_GIVE_BACK = {-4: 1 << 16, -3: 1 << 22, -1: 1 << 26, -2: 1 << 20}
 
 
 def keep_freed_memory() -> None:
     """From now on keep what is freed; does nothing where the C library is not glibc."""
+    _set(_KEEP)
+
+
+def do_not_keep_freed_memory() -> None:
+    """From now on give back what is freed: for a process that memory is scarce for."""
+    _set(_GIVE_BACK)
+
+
+def _set(settings: dict[int, int]) -> None:
     mallopt = _of_glibc("mallopt")
-    for setting, value in _SETTINGS.items() if mallopt else ():
+    for setting, value in settings.items() if mallopt else ():
         mallopt(setting, value)
 
 

@@ -2,6 +2,7 @@
 
     work/.published/MODEL.json   {"config": …, "inputs": …}; {} where no config.json is there
     work/.published/MODEL.npz    torch's names and layout
+    work/.published/MODEL.mapped.json, MODEL.owners.json    in its place with --offload (mapped.py)
 
 The check's process reads the checkpoint (common/weights/read.py); a twin needs NumPy and its
 framework to read these.  Which entries a model has, what is tied and which layers own them is asked
@@ -10,7 +11,7 @@ of one short process a side: it builds the model and writes its owners.
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,8 +26,9 @@ from common.system.frameworks import SIDES
 from common.system.json_file import load_json, write_json
 from common.weights.layers import Owner
 from common.weights.layout import Layout
+from common.weights.mapped import Mapped
 from common.weights.read import CheckpointFiles, Stored, find, read
-from common.weights.states import check_state, load_owners, save_state
+from common.weights.states import check_state, load_owners, save_owners, save_state
 
 FOLDER = ".published"
 _SHOWN = 3  # names in a note; the certificate has all
@@ -41,7 +43,7 @@ class Checkpoint:
     published: dict = field(default_factory=dict)  # config.json itself
     inputs: dict = field(default_factory=dict)  # keywords for make_inputs
     stored: Stored | None = None
-    state: dict[str, np.ndarray] = field(default_factory=dict)  # torch's names and layout
+    state: Mapping[str, np.ndarray] = field(default_factory=dict)  # torch's names and layout
     owners: dict[str, dict[str, Owner]] = field(default_factory=dict)  # side -> key -> Owner
     layout: Layout | None = None
     ignored: dict[str, str] = field(default_factory=dict)  # key -> why it is passed over
@@ -71,8 +73,8 @@ class Checkpoint:
             notes.append(f"weights: passed over {_some(keys)}: {reason}")
         for key, source in self.filled.items():
             notes.append(f"weights: {key} is not in the file; it is one tensor with {source}")
-        floats = [(key, v) for key, v in self.state.items() if v.dtype.kind == "f"]
-        not_finite = [key for key, values in floats if not np.isfinite(values).all()]
+        arrays = self.state.items()
+        not_finite = [k for k, v in arrays if v.dtype.kind == "f" and not np.isfinite(v).all()]
         if not_finite:
             notes.append(f"weights: NaN or infinite values in {_some(not_finite)}")
         return notes
@@ -132,15 +134,22 @@ def _from_hook(pair: Pair, path: Path, hook: Callable, *arguments) -> dict:
 # ---- weights ------------------------------------------------------------------------------------
 
 
-def fit(pair: Pair, checkpoint: Checkpoint, describe: Callable[[str], dict], both=False) -> None:
+def fit(
+    pair: Pair,
+    checkpoint: Checkpoint,
+    describe: Callable[[str], dict],
+    both: bool = False,
+    mapped: bool = False,
+) -> None:
     """Read the weights and bring them to the torch model's names and layout.
 
     describe   side -> key -> Owner of that side's model
     both       ask both sides in any case, for the layout
+    mapped     leave them in their files
     Raises UserError with both lists where they are not the model's.
     """
     option = checkpoint.files.option
-    stored = checkpoint.stored = read(checkpoint.files)
+    stored = checkpoint.stored = read(checkpoint.files, mapped)
     sides = SIDES if stored.paddle or both else ("torch",)
     checkpoint.owners = {side: describe(side) for side in sides}
     case = pair.case
@@ -150,34 +159,47 @@ def fit(pair: Pair, checkpoint: Checkpoint, describe: Callable[[str], dict], bot
         )
     owners = checkpoint.owners["paddle" if stored.paddle else "torch"]
     ignored = getattr(case, "IGNORED_KEYS", {})
-    state = {}
-    for key, values in stored.state.items():
+    names = []
+    for key in stored.state:
         reason = next((why for pattern, why in ignored.items() if re.search(pattern, key)), "")
         if reason and key not in owners:
             checkpoint.ignored[key] = reason
         else:
-            state[key] = values
-    checkpoint.filled = fill_in(state, owners)
+            names.append(key)
+    checkpoint.filled = tied_names(names, owners)
+    sources = {key: key for key in names} | checkpoint.filled
+    if isinstance(stored.state, Mapped):
+        state = stored.state.only(sources)
+    else:
+        state = {key: stored.state[source] for key, source in sources.items()}
     check_state(f"{option} ({checkpoint.files.path.name})", state, owners)
     if stored.paddle:
         state = checkpoint.layout.to_torch(state)
         fill_in(state, checkpoint.owners["torch"])
         check_state(option, state, checkpoint.owners["torch"])
-    checkpoint.state = {key: state[key] for key in checkpoint.owners["torch"]}
+    if not isinstance(state, Mapped):
+        state = {key: state[key] for key in checkpoint.owners["torch"]}
+    checkpoint.state = state
 
 
 def fill_in(state: dict[str, np.ndarray], owners: Mapping[str, Owner]) -> dict[str, str]:
     """Add a tied tensor's further names where the file has it under one; added key -> that name."""
+    filled = tied_names(state, owners)
+    state |= {key: state[source] for key, source in filled.items()}
+    return filled
+
+
+def tied_names(names: Collection[str], owners: Mapping[str, Owner]) -> dict[str, str]:
+    """A tied tensor's names that are not among these -> the first of its names that is."""
     stored_as: dict[str, str] = {}
     for key, owner in owners.items():
-        if key in state:
+        if key in names:
             stored_as.setdefault(owner.same_as, key)
-    filled = {}
-    for key, owner in owners.items():
-        if key not in state and owner.same_as in stored_as:
-            filled[key] = stored_as[owner.same_as]
-            state[key] = state[filled[key]]
-    return filled
+    return {
+        key: stored_as[owner.same_as]
+        for key, owner in owners.items()
+        if key not in names and owner.same_as in stored_as
+    }
 
 
 # ---- the sides ----------------------------------------------------------------------------------
@@ -191,16 +213,19 @@ def describe(
     work: Path,
     on_progress=None,
     cases: tuple[str, ...] = (),
+    offload: bool = False,
 ) -> dict[str, Owner]:
     """Key -> Owner of a side's model, which a process of that side builds.
 
-    cases   whose model it is, the first of them; by default of the preset
+    cases     whose model it is, the first of them; by default of the preset
+    offload   build it without its weights
 
     Raises UserError in that process's own words where it cannot.
     """
     folder = work / FOLDER / side / pair.name
     published = str(work / FOLDER) if (work / FOLDER / f"{pair.name}.json").is_file() else None
     request = RunRequest(pair.model, preset, published=published, cases=cases, describe=True)
+    request = dataclasses.replace(request, offload=offload)
     run_side(
         side,
         python,
@@ -228,6 +253,7 @@ def prepare(
     pythons: Mapping[str, str],
     work: Path,
     both: bool = False,
+    offload: bool = False,
 ) -> tuple[Pair, Checkpoint]:
     """Read a checkpoint for a pair and write what the twins need of it into `work`.
 
@@ -239,6 +265,15 @@ def prepare(
     (work / FOLDER).mkdir(exist_ok=True)
     write_json(work / FOLDER / f"{pair.name}.json", pair.published or {})
     if "torch" in pythons:
-        fit(pair, checkpoint, lambda s: describe(s, pair, pythons[s], preset, work), both)
-        save_state(work / FOLDER / f"{pair.name}.npz", checkpoint.state)
+
+        def owners(side: str) -> dict[str, Owner]:
+            return describe(side, pair, pythons[side], preset, work, offload=offload)
+
+        fit(pair, checkpoint, owners, both, offload)
+        path = work / FOLDER / f"{pair.name}.npz"
+        if offload:
+            checkpoint.state.write(path.with_suffix(".mapped.json"))
+            save_owners(path.with_suffix(".owners.json"), checkpoint.owners["torch"])
+        else:
+            save_state(path, checkpoint.state)
     return pair, checkpoint

@@ -25,6 +25,7 @@ from common.system.errors import UserError
 from common.system.files import open_plain
 from common.system.json_file import load_json
 from common.system.npz import read_npz
+from common.weights.mapped import SAFE_DTYPES, Mapped, safetensors_places
 from common.weights.state_pickle import PaddleMachine, paddle_arrays, read_stored
 from common.weights.torch_save import is_legacy, read_torch_legacy, read_torch_zip, widened
 
@@ -42,12 +43,9 @@ SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".pdparams", ".npz")
 # Files beside the weights of a training run that are no weights.
 _OTHERS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")
 GIVE = f"give a file ({', '.join(SUFFIXES)}, …index.json) or a folder that holds one"
+_OF_PADDLE = ("pd", "np")  # formats in a safetensors file's metadata
 # What zipfile, NumPy and the system raise for a damaged file.
 _DAMAGE = (ValueError, OSError, EOFError, ArithmeticError, NotImplementedError, RuntimeError)
-_SAFE_DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
-    "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|u1",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class CheckpointFiles:
 class Stored:
     """What a file of weights holds."""
 
-    state: dict[str, np.ndarray]
+    state: dict[str, np.ndarray] | Mapped
     kind: str  # in words
     paddle: bool = False  # Paddle's names and layout, not torch's
     widened: list[str] = field(default_factory=list)  # bfloat16, now float32
@@ -115,12 +113,15 @@ def parts(weights: str) -> list[Path]:
     return [files.path, *shards, *filter(None, [files.config])]
 
 
-def read(files: CheckpointFiles) -> Stored:
-    """The arrays of a checkpoint; UserError, in one sentence, for whatever cannot be read."""
+def read(files: CheckpointFiles, mapped: bool = False) -> Stored:
+    """The arrays of a checkpoint; UserError, in one sentence, for whatever cannot be read.
+
+    mapped   they stay in their files, which must be safetensors
+    """
     if not _is_index(files):
-        return _read_file(files.path, f"--weights {files.option}")
+        return _read_file(files.path, f"--weights {files.option}", mapped)
     names, wanted = _shards(files)
-    whole = Stored({}, "")
+    whole = Stored(Mapped({}) if mapped else {}, "")
     for name in names:
         path = files.path.parent / name
         if not path.is_file():
@@ -128,11 +129,14 @@ def read(files: CheckpointFiles) -> Stored:
                 f"--weights {files.option}: {files.path.name} names the shard {printable(name)}, "
                 "which is not there: fetch it, or take the folder as it was published"
             )
-        part = _read_file(path, f"--weights {files.option}: the shard {name}")
+        part = _read_file(path, f"--weights {files.option}: the shard {name}", mapped)
         twice = sorted(set(whole.state) & set(part.state))
         if twice:
             raise UserError(f"--weights {files.option}: two shards hold {', '.join(twice)}")
-        whole.state |= part.state
+        if mapped:
+            whole.state.places.update(part.state.places)
+        else:
+            whole.state |= part.state
         whole.kind, whole.paddle = part.kind, part.paddle
         whole.widened += part.widened
         whole.shards += 1
@@ -161,14 +165,19 @@ def _shards(files: CheckpointFiles) -> tuple[list[str], list[str]]:
     return sorted(set(table.values())), list(table)
 
 
-def _read_file(path: Path, source: str) -> Stored:
+def _read_file(path: Path, source: str, mapped: bool = False) -> Stored:
     """One file; `source` begins the sentence that says what is wrong with it."""
     with open_plain(path, links=True) as file:
         start = file.read(512)
         file.seek(0)
         _refuse_other(start, source)
         try:
-            return _by_content(file, start, path)
+            if mapped and not _is_safetensors(start):
+                raise UserError(
+                    f"{source}: --offload maps safetensors alone, and {path.name} is none: write "
+                    "it as such, with python -m common.converter --out model.safetensors --to torch"
+                )
+            return _places(path) if mapped else _by_content(file, start, path)
         except Refused as error:
             problem = f"refused: {error}"
         except TypeError:
@@ -210,7 +219,7 @@ def _by_content(file: io.BufferedReader, start: bytes, path: Path) -> Stored:
         return _non_empty(Stored(read_npz(path), "NumPy's .npz"))
     if is_legacy(start):
         return _of_torch("torch.save's legacy format", *read_torch_legacy(file))
-    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 27:
+    if _is_safetensors(start):
         return _safetensors(file)
     if start[:1] == b"\x80":
         return _pdparams(file)
@@ -227,6 +236,22 @@ def _non_empty(stored: Stored) -> Stored:
     return stored
 
 
+def _is_safetensors(start: bytes) -> bool:
+    return start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 27
+
+
+def _places(path: Path) -> Stored:
+    """A safetensors file of which the header alone is read."""
+    places, metadata = safetensors_places(path)
+    if metadata.get("format") in _OF_PADDLE:
+        raise Refused(
+            "it has Paddle's layout, and --offload maps torch's: write it once with python -m "
+            "common.converter --to torch"
+        )
+    wide = [name for name, place in places.items() if place.dtype == "BF16"]
+    return _non_empty(Stored(Mapped(places), "safetensors, mapped", widened=wide))
+
+
 def _safetensors(file: io.BufferedReader) -> Stored:
     import safetensors
 
@@ -238,9 +263,9 @@ def _safetensors(file: io.BufferedReader) -> Stored:
     length = int.from_bytes(content[:8], "little")
     metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
     del content
-    stored = Stored({}, "safetensors", paddle=metadata.get("format") in ("pd", "np"))
+    stored = Stored({}, "safetensors", paddle=metadata.get("format") in _OF_PADDLE)
     for name, tensor in tensors:
-        code = _SAFE_DTYPES.get(tensor["dtype"])
+        code = SAFE_DTYPES.get(tensor["dtype"])
         if code is None:
             raise Refused(f"{printable(name)} of the dtype {tensor['dtype']}")
         values = np.frombuffer(tensor["data"], code)

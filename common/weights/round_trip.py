@@ -46,6 +46,15 @@ def changed_keys(
     return list(different)
 
 
+def is_one_way(layout: Layout, key: str, values: np.ndarray) -> bool:
+    """Whether one Paddle entry has other bits after a conversion to torch and back."""
+    entry = layout.entries[layout.paddle_first[key]]
+    shapes = {k: layout.torch_owners[k].shape for k in entry.torch_keys}
+    state = {k: np.zeros(shape, values.dtype) for k, shape in shapes.items()}
+    entry.put(values, state)
+    return not same_bits(entry.from_torch(state), values)
+
+
 def same_bits(values: np.ndarray, expected: np.ndarray) -> bool:
     """Whether both are the same in the precision of `values`, zeros' signs and NaNs included."""
     if values.shape != expected.shape:

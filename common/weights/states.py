@@ -21,6 +21,7 @@ from common.system.hashes import arrays_sha256
 from common.system.json_file import load_json, write_json
 from common.system.npz import read_npz
 from common.weights.layers import Owner
+from common.weights.mapped import Mapped
 
 # A state of more bytes is handed over in memory.  What is smaller takes no time and little disk,
 # and can be read with NumPy afterwards.
@@ -39,7 +40,7 @@ class States:
 
     def __init__(self, memory: str | None = None):
         self._memory = memory
-        self._known: dict[Path, dict[str, np.ndarray]] = {}
+        self._known: dict[Path, Mapping[str, np.ndarray]] = {}
         self._hashes: dict[tuple, tuple[str, dict]] = {}
 
     def save(
@@ -61,7 +62,7 @@ class States:
         else:
             save_state(path, arrays)
 
-    def load(self, path: Path, may_be_empty: bool = False) -> dict[str, np.ndarray]:
+    def load(self, path: Path, may_be_empty: bool = False) -> Mapping[str, np.ndarray]:
         """The arrays that were left there, read-only; read once.
 
         Raises UserError where there are none, or where they cannot be read.
@@ -73,12 +74,14 @@ class States:
                 values.flags.writeable = False
         return known
 
-    def hold(self, path: Path, arrays: dict[str, np.ndarray]) -> None:
+    def hold(self, path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         """Let this process alone find arrays there, until they are saved."""
         self._known[path] = arrays
 
-    def sha256(self, arrays: dict[str, np.ndarray]) -> str:
+    def sha256(self, arrays: Mapping[str, np.ndarray]) -> str:
         """SHA-256 of arrays that were loaded here, such as those of all cases; computed once."""
+        if isinstance(arrays, Mapped):
+            return arrays.sha256()
         which = tuple((key, id(values)) for key, values in arrays.items())
         if which not in self._hashes:
             self._hashes[which] = arrays_sha256(arrays), arrays  # kept: an id is nobody else's

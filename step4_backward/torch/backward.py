@@ -50,7 +50,7 @@ NOISE_STEPS = (1e-11, 3e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 def backward(run):
     """Log one case's gradients; the model's first case also takes the optimizer steps."""
     reached = gradients(run)
-    if run.request.whole:
+    if run.request.whole or run.request.offload:  # whatever follows would read all weights again
         return
     if run.dtype == "float64" and run.session.reference is None:
         with run.unclipped():
@@ -75,6 +75,8 @@ def takes_steps(run):
     """
     if run.case.name != run.first_case or run.request.feed or run.request.stored_dtype in HALF:
         return False
+    if run.request.offload:
+        return False
     fed = run.request.single_step and not run.request.free
     return not (fed and run.is_large and run.request.keep != "all")
 
@@ -85,6 +87,7 @@ def gradients(run):
     Returns the names of the parameters that have one: the loss may not reach all.
     """
     model = run.build()
+    run.learn_probed(model)
     tensors = {key: side.watch(value) for key, value in run.tensors().items()}
     own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
     arrived = watch_inputs(run, run.of_forward(model, own))
