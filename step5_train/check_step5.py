@@ -20,11 +20,12 @@ if __name__ == "__main__":
 
 import math
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 
 from common.check.command_line import check_main
-from common.check.flags import Parser
+from common.check.flags import OF_MACHINES, Parser, positive
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
@@ -36,6 +37,7 @@ from common.pair.metrics import RELATIVE
 from common.system.errors import UserError
 from common.verdict.row import Row, claim
 from step4_backward.rates import Watch
+from step5_train.as_one import first_steps, later_steps, processes_of
 from step5_train.beside import Logged, beside
 from step5_train.curves import draw_curves
 from step5_train.equivalence import judge_seeds, reached, sentence
@@ -91,6 +93,10 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
             rows.append(_predictions(torch_log, paddle_log))
         stopped, early = _early_stops(torch_log, paddle_log, settings)
         rows += stopped
+        several = processes_of(folder)
+        if several > 1:
+            rows += first_steps(folder, pair.name)
+            rows += later_steps(folder, own, noise, _drift, parts_of)
         if "forecasts" in torch_log and "forecasts" in paddle_log:
             more = _more(losses[0], own, noise)
             rows.append(_forecasts(torch_log, paddle_log, self_log, more))
@@ -397,6 +403,23 @@ STEP = Step(
     answer=number_reached,
 )
 
+
+def for_processes(count: int) -> Step:
+    """The step whose whole trainings are by `count` processes of each side.
+
+    They take turns, a side after the other; what shows that they train as one runs before.
+    """
+    if count == 1:
+        return STEP
+    first, full = STEP.launches
+    shared = Launch({"phase": "shared"}, single_step=False)
+    alone = replace(shared, request={"phase": "alone"})
+    full = replace(full, side_by_side=False, processes=count)
+    full = replace(full, torch_then=replace(full.torch_then, processes=count))
+    several = replace(shared, processes=count, then=(full,))
+    return replace(STEP, launches=(first, replace(shared, torch_then=alone), several))
+
+
 # What logged losses go by; other options of this check mean nothing there.
 OF_LOSSES = ("torch-losses", "paddle-losses", "losses-name", "losses-dtype", "first-batch")
 WITH_LOSSES = (
@@ -408,6 +431,9 @@ WITH_LOSSES = (
 def options_parser() -> Parser:
     """What this check takes."""
     parser = Parser(__doc__).take(*STEP.takes)
+    said = "that train each side together, on all machines, 1 by default: --processes 4"
+    parser.take_other("processes", type=positive, default=1, help=said)
+    parser.take(*OF_MACHINES)
     group = parser.add_argument_group("losses that somebody else's trainer logged")
     group.add_argument(
         "--torch-losses",
@@ -445,7 +471,7 @@ def main() -> int:
     given = options_parser().parse_args()
     names = [name for name, _ in given.typed]
     if not set(OF_LOSSES) & set(names):
-        return check_main(STEP, parser=options_parser())
+        return check_main(for_processes(given.processes), parser=options_parser())
 
     def run() -> int:
         if given.torch_losses is None and given.paddle_losses is None:

@@ -28,6 +28,12 @@ class Launch:
     side_by_side: bool = False  # the Paddle side needs nothing from the torch side
     torch_then: "Launch | None" = None  # a second run of torch alone, while Paddle goes on
     processes: int = 1  # of each side, started by its framework's own launcher
+    then: tuple["Launch", ...] = ()  # what the same processes run next
+
+    def parts(self, side: str) -> list["Launch"]:
+        """This run of a side, and what its process runs behind it."""
+        own = [self, *([self.torch_then] if self.torch_then and side == "torch" else [])]
+        return own + [part for launch in self.then for part in launch.parts(side)]
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.pair.request import FROM_STDIN, RunRequest, error_file
+from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import load_json
 from common.system.processes import Process, how_it_ended
+
+# How long a machine's launcher waits for the others, which may have something to do first.
+_PATIENCE = "timeout=86400"
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Failure:
     sentence: str
     traceback: str
     certificate: dict | None = None  # of weights that do not fit: what belongs to what
+    lost: bool = False  # another process that it shared the run with was gone
 
 
 class TwinProcess:
@@ -118,9 +122,9 @@ def run_group(
     Returns why each failed, None where it did not.
     """
     for path, request in requests.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         request.write(path)
-    count = next(iter(requests.values())).processes
-    launcher = _launcher(module, count, logs)
+    launcher = _launcher(module, next(iter(requests.values())), logs)
     return _run(python, module, launcher, list(requests), on_progress, 1, device)
 
 
@@ -135,20 +139,34 @@ def _run(
     except BaseException:
         process.stop()
         raise
-    failures = [_written(path.parent, _side(module)) for path in paths]
+    failures = [_written_by_any(path.parent, _side(module)) for path in paths]
     if status != 0 and not any(failures):
         return [_how_it_ended(process, module, python)] * len(paths)
     return failures
 
 
-def _launcher(module: str, count: int, logs: Path) -> list[str]:
+def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
     """What starts several processes of a side behind `python -m`, the script included."""
+    number, nodes, rank = (
+        str(request.processes // request.nnodes),
+        request.nnodes,
+        request.node_rank,
+    )
+    launched = "common.system.launched"
     if ".torch." in module:
-        number = ["--nproc-per-node", str(count)]
-        return ["torch.distributed.run", "--standalone", *number, "-m", module]
+        where = ["--standalone"]
+        if nodes > 1:
+            host, _, port = request.master.rpartition(":")
+            where = ["--nnodes", str(nodes), "--node-rank", str(rank), "--rdzv-conf", _PATIENCE]
+            where += ["--master-addr", host, "--master-port", port]
+        run = ["torch.distributed.run", *where, "--nproc-per-node", number, "-m", module]
+        return [launched, *run]
     script = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    number = ["--nproc_per_node", str(count), "--log_dir", str(logs)]
-    return ["paddle.distributed.launch", *number, str(script)]
+    where = ["--log_dir", str(logs)]
+    if nodes > 1:
+        where += ["--nnodes", str(nodes), "--rank", str(rank), "--master", request.master]
+    run = ["paddle.distributed.launch", "--nproc_per_node", number, *where, str(script)]
+    return [launched, *run]
 
 
 def _side(module: str) -> str:
@@ -164,7 +182,17 @@ def _written(folder: Path, side: str) -> Failure | None:
     sentence, traceback = entries.get("sentence"), entries.get("traceback")
     if not isinstance(sentence, str) or not isinstance(traceback, str):
         return None
-    return Failure(sentence, traceback, entries.get("certificate"))
+    return Failure(sentence, traceback, entries.get("certificate"), entries.get("lost") is True)
+
+
+def _written_by_any(folder: Path, side: str) -> Failure | None:
+    """What the first of several processes has written of its failure, or another one.
+
+    Those that have lost another process say so; why it was lost, that one says, or nobody.
+    """
+    folders = [folder, *sorted(folder.glob(rank_folder("*")))]
+    failures = list(filter(None, (_written(each, side) for each in folders)))
+    return next((failure for failure in failures if not failure.lost), None)
 
 
 def _how_it_ended(process: Process, module: str, python: str) -> Failure:

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -250,6 +251,21 @@ def watch() -> None:
     except OSError:  # an interpreter's wrapper that closes descriptors it does not know
         return
     threading.Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
+
+
+def watch_launcher() -> None:
+    """End this process when that which started it is gone: a launcher, which ends with the check.
+
+    A launcher hands on no pipe; but whom it leaves behind gets another parent.
+    """
+    parent = os.getppid()
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_EVERY_S)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=look, daemon=True).start()
 
 
 def leave(status: int) -> None:
