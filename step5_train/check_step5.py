@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from common.check.command_line import check_main
+from common.check.command_line import assist, check_main
 from common.check.flags import OF_MACHINES, Parser, positive
 from common.check.guard import guarded
 from common.check.options import CheckOptions
@@ -379,19 +379,27 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
+def launches_of(processes: int) -> tuple[Launch, ...]:
+    """What runs where so many processes of each side share its whole trainings.
+
+    The sides take turns; what one process makes for all others to be held to runs before.
+    """
+    first = Launch({"phase": "first"})
+    full, own = Launch({"phase": "full"}, single_step=False), Launch({"phase": "self"})
+    if processes == 1:
+        return first, replace(full, side_by_side=True, torch_then=own)
+    shared = Launch({"phase": "shared"}, single_step=False)
+    alone = replace(shared, torch_then=Launch({"phase": "alone"}))
+    full = replace(full, processes=processes, torch_then=replace(own, processes=processes))
+    return first, alone, replace(shared, processes=processes, then=(full,))
+
+
 STEP = Step(
     number=5,
     title="train",
     script="train",
-    launches=(
-        Launch({"phase": "first"}),
-        Launch(
-            {"phase": "full"},
-            single_step=False,
-            side_by_side=True,
-            torch_then=Launch({"phase": "self"}),
-        ),
-    ),
+    launches=launches_of(1),
+    several=launches_of,
     judged=("train_first",),
     guide_stem="train_align",
     guide_threshold=0.0015,  # the guide's 0.15 %
@@ -402,23 +410,6 @@ STEP = Step(
     extra=trained_alike,
     answer=number_reached,
 )
-
-
-def for_processes(count: int) -> Step:
-    """The step whose whole trainings are by `count` processes of each side.
-
-    They take turns, a side after the other; what shows that they train as one runs before.
-    """
-    if count == 1:
-        return STEP
-    first, full = STEP.launches
-    shared = Launch({"phase": "shared"}, single_step=False)
-    alone = replace(shared, request={"phase": "alone"})
-    full = replace(full, side_by_side=False, processes=count)
-    full = replace(full, torch_then=replace(full.torch_then, processes=count))
-    several = replace(shared, processes=count, then=(full,))
-    return replace(STEP, launches=(first, replace(shared, torch_then=alone), several))
-
 
 # What logged losses go by; other options of this check mean nothing there.
 OF_LOSSES = ("torch-losses", "paddle-losses", "losses-name", "losses-dtype", "first-batch")
@@ -470,8 +461,10 @@ def main() -> int:
     """See the module's docstring; returns the exit status."""
     given = options_parser().parse_args()
     names = [name for name, _ in given.typed]
+    if given.node_rank:
+        return guarded(given.debug, lambda: assist(STEP, CheckOptions.of(given)))
     if not set(OF_LOSSES) & set(names):
-        return check_main(for_processes(given.processes), parser=options_parser())
+        return check_main(STEP, parser=options_parser())
 
     def run() -> int:
         if given.torch_losses is None and given.paddle_losses is None:

@@ -1,6 +1,7 @@
 """The processes of one step: which requests each side is handed, and what became of them."""
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from common.logs.reference import unlike
 from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair, chosen_cases
-from common.pair.request import RunRequest, error_file
+from common.pair.request import RunRequest, error_file, rank_folder
 from common.pair.twin_process import Failure, TwinProcess, run_group
 from common.system.frameworks import SIDES
 from common.system.half import HALF
@@ -100,6 +101,8 @@ class Twins:
                 if pair.name not in errors:
                     self._feed_alike(pair)
         self._end(["torch"])
+        for folder in self.work.glob(f"*/{rank_folder('*')}") if self.step.trains else ():
+            shutil.rmtree(folder)  # what the others than the first have logged
         return errors
 
     def _feed_alike(self, pair: Pair) -> None:

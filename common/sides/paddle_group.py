@@ -6,6 +6,7 @@ mean of; its gradient flows into a process's own rows, and the sum over the proc
 process has.  No average of losses, which are weighted otherwise in every batch, comes into it.
 """
 
+import hashlib
 import math
 import os
 from contextlib import contextmanager
@@ -40,6 +41,15 @@ class Group:
     def __init__(self, rank, count):
         self.rank, self.count = rank, count
         self._outputs = {}  # path -> the samples' axis of the model's outputs there
+
+    def demand_same(self, text):
+        """Raise UserError where the processes do not all have the same text."""
+        digest = hashlib.sha256(text.encode()).digest()
+        if float(self.spread(tensor(np.frombuffer(digest, np.int32).astype(np.int64)))):
+            raise UserError(
+                "the processes were not asked for the same training: give every machine the same "
+                "options, the same data and weights, and the same versions of model and workbench"
+            )
 
     def learn(self, run, model, samples):
         """Learn which axis of draws and of outputs is the samples'; the tape is this process's now.
@@ -168,7 +178,7 @@ class Group:
         """The bytes that the first process has, whatever this one has."""
         if self.count == 1:
             return data
-        size = int(self._first(tensor(np.array([len(data)], np.int64))))
+        size = int(array(self._first(tensor(np.array([len(data)], np.int64))))[0])
         values = np.frombuffer(data, np.uint8) if self.rank == 0 else np.zeros(size, np.uint8)
         return array(self._first(tensor(values))).tobytes() if size else b""
 

@@ -22,18 +22,21 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
     begin_side("paddle", __doc__)
 
+import json
 import time
 
 import numpy as np
 
 from common.pair.case_hooks import data_cases, training
 from common.pair.metrics import classification, regression
+from common.pair.provenance import model_sources
 from common.pair.schedules import schedule
 from common.sides import paddle_side as side
 from common.sides.paddle_group import join_group
 from common.sides.paddle_loader import Samples, batches, count, evaluate
 from common.sides.twin import DTYPES, main
 from common.system.errors import UserError
+from common.system.hashes import arrays_sha256
 from step4_backward.setups import STEPS
 from step5_train.initial import initial_weights
 from step5_train.training import LOG_EVERY, Training, further, steps_alone
@@ -53,6 +56,7 @@ def train(run):
     run.session.probing = False
     if GROUP.count > 1:
         run.notes["processes"] = GROUP.count
+        GROUP.demand_same(what_is_trained(run, settings, steps))
     if run.request.phase == "shared":
         shared_steps(run, model, optimizer, samples, settings)
         return
@@ -125,13 +129,12 @@ def whole_batches(samples, settings):
     return {name: values[:kept] for name, values in samples.items()}
 
 
-def refuse_small_batches(settings):
-    """Raise UserError where not even a whole batch has a sample for each process."""
-    if settings["batch_size"] < GROUP.count:
-        raise UserError(
-            f"--processes {GROUP.count}: a batch has {settings['batch_size']} samples, and not "
-            f"every process would have one: give {settings['batch_size']} processes at most"
-        )
+def what_is_trained(run, settings, steps):
+    """All that the processes must have in common, those of other machines too, as a text."""
+    request, weights, data = run.request, arrays_sha256(run.start()), arrays_sha256(run.inputs)
+    sources = model_sources(run.pair, side.NAME)
+    own = [request.phase, request.seed, request.seeds, request.resume, run.dtype]
+    return json.dumps([own, steps, run.case.config, settings, sources, weights, data])
 
 
 def prepared(run, settings, steps, per_epoch, twin=0):
@@ -141,9 +144,9 @@ def prepared(run, settings, steps, per_epoch, twin=0):
     """
     model = run.build(training=True)
     if GROUP.count > 1:
-        refuse_small_batches(settings)
         GROUP.learn(run, model, run.samples("train"))
         run.load(model, run.start())
+        side.share_statistics(model, GROUP)
     if run.request.phase == "self":
         for name, value in run.parameters(model):
             start = side.array(value)
@@ -227,6 +230,7 @@ def first_steps(run, model, optimizer, samples, settings):
 def shared_steps(run, model, optimizer, samples, settings):
     """Log what the first steps of one process and of several must have alike."""
     run.session.keeps_choices = True
+    buffers = run.buffers(model)
     for step, batch in zip(range(STEPS), shuffled(run, samples, settings, 0), strict=False):
         run.session.begin(step, prefix=f"{run.prefix}{step:03d}/")
         # Choices and draws are each process's own, of other shapes than one process's: no rows, but
@@ -246,6 +250,7 @@ def shared_steps(run, model, optimizer, samples, settings):
     weights = ((name, side.array(value)) for name, value in run.parameters(model))
     for name, values in run.as_reference(weights):
         run.log(f"weight/{name}", values)
+    run.log_buffers(model, buffers)
 
 
 def shuffled(run, samples, settings, epoch, skip=0):
