@@ -8,6 +8,7 @@ importing it again.
 """
 
 import json
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import load_json
-from common.system.processes import Process, how_it_ended
+from common.system.processes import Process, ending, how_it_ended
 
 # How long a machine's launcher waits for the others, which may have something to do first.
 _PATIENCE = "timeout=86400"
@@ -145,6 +146,20 @@ def _run(
     return failures
 
 
+def _how_one_ended(stderr: Sequence[str]) -> str:
+    """What a launcher says of the first of its processes that failed; empty where it says nothing.
+
+    torchrun's report has `rank : 1` and `exitcode : -9` under its root cause; Paddle's launcher
+    one line, `Container rank 1 status failed … code -9 …`.
+    """
+    told = "\n".join(stderr)
+    told = told[max(told.rfind("Root Cause"), told.rfind("Container failed"), 0) :]
+    found = re.search(r"rank\s*:? (\d+).*?code\s*:? (-?\d+)", told, re.DOTALL)
+    if not found:
+        return ""
+    return f"process {found[1]} {ending(int(found[2]))}, and the others were ended with it"
+
+
 def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
     """What starts several processes of a side behind `python -m`, the script included."""
     number, nodes, rank = (
@@ -197,6 +212,7 @@ def _written_by_any(folder: Path, side: str) -> Failure | None:
 
 def _how_it_ended(process: Process, module: str, python: str) -> Failure:
     """What is to be said of a process that ended without a word of its own."""
-    end = how_it_ended(process.wait(), process.stderr)
+    end = _how_one_ended(process.stderr)
+    end = f"lost a process: {end}" if end else how_it_ended(process.wait(), process.stderr)
     by = f" (run by {python})" if python != sys.executable else ""
     return Failure(f"the {_side(module)} twin {end}{by}", "\n".join(process.stderr))

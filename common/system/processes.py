@@ -226,15 +226,19 @@ def _lines(stream) -> Iterator[str]:
 
 def how_it_ended(status: int, stderr: Sequence[str]) -> str:
     """Words for a process that ended badly: its signal or status, and its own last sentence."""
-    try:
-        how = f"was ended by {signal.Signals(-status).name}"
-    except ValueError:
-        how = f"ended with status {status}"
     lines = [line.strip() for line in stderr if line.strip()]
     # Paddle ends a long report on a crash with lines that say nothing.
     telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     last = (telling or lines or ["no message"])[-1]
-    return f"{how}: {last[:300]}"
+    return f"{ending(status)}: {last[:300]}"
+
+
+def ending(status: int) -> str:
+    """Words for an exit status: a signal's name where it is one."""
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"ended with status {status}"
 
 
 def watch() -> None:

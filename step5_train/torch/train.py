@@ -251,6 +251,8 @@ def shared_steps(run, model, optimizer, samples, settings):
     for name, values in run.as_reference(weights):
         run.log(f"weight/{name}", values)
     run.log_buffers(model, buffers)
+    for name, values in side.running_statistics(model):
+        run.log(f"statistics/{name}", values)
 
 
 def shuffled(run, samples, settings, epoch, skip=0):
