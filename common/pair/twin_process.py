@@ -22,6 +22,7 @@ from common.system.frameworks import SIDES
 from common.system.json_file import load_json
 from common.system.processes import Process, ending, how_it_ended
 
+_FAILED = 2  # the status of a twin that has written why it failed
 # How long a machine's launcher waits for the others, which may have something to do first.
 _PATIENCE = "timeout=86400"
 
@@ -141,9 +142,13 @@ def _run(
         process.stop()
         raise
     failures = [_written_by_any(path.parent, _side(module)) for path in paths]
-    if status != 0 and not any(failures):
-        return [_how_it_ended(process, module, python)] * len(paths)
-    return failures
+    if status == 0 or any(failure and not failure.lost for failure in failures):
+        return failures
+    # Who has lost another process says so; why that one is gone, it has not said, and a launcher
+    # knows: where it names one that ended by itself, that was lost on another machine.
+    silent = _how_it_ended(process, module, python)
+    by_itself = f"status {_FAILED}," in silent.sentence
+    return [failure if failure and by_itself else silent for failure in failures]
 
 
 def _how_one_ended(stderr: Sequence[str]) -> str:
@@ -203,11 +208,11 @@ def _written(folder: Path, side: str) -> Failure | None:
 def _written_by_any(folder: Path, side: str) -> Failure | None:
     """What the first of several processes has written of its failure, or another one.
 
-    Those that have lost another process say so; why it was lost, that one says, or nobody.
+    Those that have lost another process come last.
     """
     folders = [folder, *sorted(folder.glob(rank_folder("*")))]
     failures = list(filter(None, (_written(each, side) for each in folders)))
-    return next((failure for failure in failures if not failure.lost), None)
+    return min(failures, key=lambda failure: failure.lost, default=None)
 
 
 def _how_it_ended(process: Process, module: str, python: str) -> Failure:

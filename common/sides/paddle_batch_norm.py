@@ -8,6 +8,7 @@ Where several processes share a batch, each would take the statistics of its own
 take those of all.
 """
 
+import numpy as np
 import paddle
 from paddle import autograd, nn
 
@@ -132,7 +133,7 @@ def _keep(module, mean, variance, count):
     if current().recomputing and exact:  # twin: momentum
         return  # twin: momentum
     kept = module._momentum  # twin: momentum
-    new = 1.0 - (kept if exact else float(paddle.full([], kept, "float32")))  # twin: momentum
+    new = 1.0 - (kept if exact else float(np.float32(kept)))  # twin: momentum
     if keeps_unbiased(module):
         variance = variance * (count / max(count - 1.0, 1.0))
     for name, now in ((MEAN, mean), (VARIANCE, variance)):

@@ -8,6 +8,7 @@ Where several processes share a batch, each would take the statistics of its own
 take those of all.
 """
 
+import numpy as np
 import torch
 from torch import autograd, nn
 
@@ -132,7 +133,7 @@ def _keep(module, mean, variance, count):
     if counted is not None:  # twin: momentum
         counted.add_(1)  # twin: momentum
     new = module.momentum  # twin: momentum
-    new = 1.0 / float(counted) if new is None else new  # twin: momentum
+    new = 1.0 / np.float64(counted) if new is None else new  # twin: momentum
     if keeps_unbiased(module):
         variance = variance * (count / max(count - 1.0, 1.0))
     for name, now in ((MEAN, mean), (VARIANCE, variance)):

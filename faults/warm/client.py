@@ -24,9 +24,10 @@ PROGRAMS = {
     "from transformers import": "reference",
 }
 # The tests' own, whose first argument is a side.
-SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py")
+SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py", "forked_group.py")
 # Their own processes are cold: each has an environment of its own.
 LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
+LAUNCHED = "common.system.launched"  # runs one of them
 # Set by a warm check that was given --transplant (server.py), for the Paddle twins that it starts:
 # their own command does not tell that they will import torch too.
 TRANSPLANT = "WARM_TRANSPLANT"
@@ -37,8 +38,8 @@ def server_of(arguments):
     quiet = arguments[:2] == ["-W", "ignore"]
     rest = arguments[2:] if quiet else arguments
     if len(rest) > 1 and rest[0] == "-m":
-        if rest[1] in LAUNCHERS:
-            return LAUNCHERS[rest[1]] if quiet else None
+        if rest[1] == LAUNCHED:
+            return LAUNCHERS.get(rest[2]) if quiet else None
         if rest[1] == "common.sides.library":  # its first argument is a side
             return rest[2] if quiet else None
         parts = rest[1].split(".")
