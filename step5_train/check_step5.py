@@ -20,7 +20,6 @@ if __name__ == "__main__":
 
 import math
 from contextlib import ExitStack
-from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from common.check.command_line import assist, check_main
 from common.check.flags import OF_MACHINES, Parser, positive
 from common.check.guard import guarded
 from common.check.options import CheckOptions
-from common.check.steps import Launch, Step
+from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -37,7 +36,7 @@ from common.pair.metrics import RELATIVE
 from common.system.errors import UserError
 from common.verdict.row import Row, claim
 from step4_backward.rates import Watch
-from step5_train.as_one import first_steps, later_steps, processes_of
+from step5_train.as_one import as_one, launches_of
 from step5_train.beside import Logged, beside
 from step5_train.curves import draw_curves
 from step5_train.equivalence import judge_seeds, reached, sentence
@@ -93,10 +92,8 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
             rows.append(_predictions(torch_log, paddle_log))
         stopped, early = _early_stops(torch_log, paddle_log, settings)
         rows += stopped
-        several = processes_of(folder)
-        if several > 1:
-            rows += first_steps(folder, pair.name)
-            rows += later_steps(folder, own, noise, _drift, parts_of)
+        of_processes, shared = as_one(folder, pair.name, own, noise, _drift, parts_of)
+        rows += of_processes
         if "forecasts" in torch_log and "forecasts" in paddle_log:
             more = _more(losses[0], own, noise)
             rows.append(_forecasts(torch_log, paddle_log, self_log, more))
@@ -111,7 +108,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     notes = [f"{row.key}: {row.note}" for row in of_seeds if row.key.startswith("seeds/")]
     if not notes:
         notes.append("one seed: --seeds 5 says with an interval whether the twins train alike")
-    notes = early + notes
+    notes = early + shared + notes
     return rows, _rate_too_high(folder) + _few_steps(losses[0].size, len(own)) + notes
 
 
@@ -377,21 +374,6 @@ def sign_test(a: int, b: int) -> float:
 
 def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
-
-
-def launches_of(processes: int) -> tuple[Launch, ...]:
-    """What runs where so many processes of each side share its whole trainings.
-
-    The sides take turns; what one process makes for all others to be held to runs before.
-    """
-    first = Launch({"phase": "first"})
-    full, own = Launch({"phase": "full"}, single_step=False), Launch({"phase": "self"})
-    if processes == 1:
-        return first, replace(full, side_by_side=True, torch_then=own)
-    shared = Launch({"phase": "shared"}, single_step=False)
-    alone = replace(shared, torch_then=Launch({"phase": "alone"}))
-    full = replace(full, processes=processes, torch_then=replace(own, processes=processes))
-    return first, alone, replace(shared, processes=processes, then=(full,))
 
 
 STEP = Step(
