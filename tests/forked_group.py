@@ -1,28 +1,29 @@
 """A group of processes that share step 5's training, forked from one that has the framework.
 
-    python tests/forked_group.py torch|paddle ROOT COUNT REQUEST.json...
+    python tests/forked_group.py A-LAUNCHER'S-COMMAND-LINE
 
-What a launcher starts, without an import of the framework for each: in a warm interpreter this
-process has it.  Ends with the worst of their exit statuses.
+What torchrun or paddle.distributed.launch starts, without an import of the framework for each: in
+a warm interpreter this process has it.  Ends with the worst of their exit statuses.
 """
 
-import importlib.util
 import os
 import runpy
 import socket
 import sys
 
 
-def main(side, root, count, *paths):
+def main(words):
     """See the module's docstring."""
-    importlib.util.find_spec(side)
+    side = "torch" if any("torch.train" in word for word in words) else "paddle"
+    count = next(int(words[i + 1]) for i, word in enumerate(words) if word.startswith("--nproc"))
+    paths = [word for word in words if word.endswith(".json")]
     ports = [free_port() for _ in range(count)]
     members = []
     for rank in range(count):
         member = os.fork()
         if member == 0:
             os.environ.update(told(rank, ports))
-            sys.path.insert(0, root)
+            sys.path.insert(0, os.getcwd())
             sys.argv = ["train", *paths]
             runpy.run_module(f"step5_train.{side}.train", run_name="__main__", alter_sys=True)
             os._exit(0)
@@ -50,5 +51,4 @@ def free_port():
 
 
 if __name__ == "__main__":
-    side, root, count, *paths = sys.argv[1:]
-    sys.exit(main(side, root, int(count), *paths))
+    sys.exit(main(sys.argv[1:]))

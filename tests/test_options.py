@@ -11,7 +11,14 @@ from checkout import ROOT
 from common import certificate, check_all, converter, show
 from common.check import flags
 from common.check.command_line import check_main
-from common.check.flags import OF_HALF, OF_JUDGING, OF_OPTIMIZERS, OF_TRAINING, Parser
+from common.check.flags import (
+    OF_HALF,
+    OF_JUDGING,
+    OF_MACHINES,
+    OF_OPTIMIZERS,
+    OF_TRAINING,
+    Parser,
+)
 from common.check.options import CheckOptions
 from common.check.result import Result
 from common.check_all import all_steps
@@ -119,6 +126,7 @@ def test_every_option_either_judges_or_runs():
         *OF_HALF,
         *OF_OPTIMIZERS,
         *OF_TRAINING,
+        *OF_MACHINES,
     }
     assert runs | set(OF_JUDGING) == set(flags._FLAGS) and not runs & set(OF_JUDGING)
     assert set(flags.LISTED) <= set(flags._FLAGS)

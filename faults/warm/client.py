@@ -24,7 +24,7 @@ PROGRAMS = {
     "from transformers import": "reference",
 }
 # The tests' own, whose first argument is a side.
-SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py", "forked_group.py")
+SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py")
 # Their own processes are cold: each has an environment of its own.
 LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
 LAUNCHED = "common.system.launched"  # runs one of them
@@ -54,6 +54,10 @@ def server_of(arguments):
     name = os.path.basename(rest[0]) if rest else ""
     if name == "reference_transformers.py":
         return "reference" if quiet else None
+    if name == "forked_group.py":  # which stands for a launcher
+        sides = [side for side in ("torch", "paddle") if f"{side}.train" in " ".join(rest)]
+        sides += [side for side in ("torch", "paddle") if f"{side}/train" in " ".join(rest)]
+        return sides[0] if quiet and sides else None
     if name in SIDES_SCRIPTS:
         return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None
     if name in ("check_step2.py", "check_step5.py"):
