@@ -23,11 +23,11 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from common.check.command_line import check_main
-from common.check.flags import Parser
+from common.check.command_line import assist, check_main
+from common.check.flags import OF_MACHINES, Parser, positive
 from common.check.guard import guarded
 from common.check.options import CheckOptions
-from common.check.steps import Launch, Step
+from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -36,6 +36,7 @@ from common.pair.metrics import RELATIVE
 from common.system.errors import UserError
 from common.verdict.row import Row, claim
 from step4_backward.rates import Watch
+from step5_train.as_one import as_one, launches_of
 from step5_train.beside import Logged, beside
 from step5_train.curves import draw_curves
 from step5_train.equivalence import judge_seeds, reached, sentence
@@ -91,6 +92,8 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
             rows.append(_predictions(torch_log, paddle_log))
         stopped, early = _early_stops(torch_log, paddle_log, settings)
         rows += stopped
+        of_processes, shared = as_one(folder, pair.name, own, noise, _drift, parts_of)
+        rows += of_processes
         if "forecasts" in torch_log and "forecasts" in paddle_log:
             more = _more(losses[0], own, noise)
             rows.append(_forecasts(torch_log, paddle_log, self_log, more))
@@ -105,7 +108,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     notes = [f"{row.key}: {row.note}" for row in of_seeds if row.key.startswith("seeds/")]
     if not notes:
         notes.append("one seed: --seeds 5 says with an interval whether the twins train alike")
-    notes = early + notes
+    notes = early + shared + notes
     return rows, _rate_too_high(folder) + _few_steps(losses[0].size, len(own)) + notes
 
 
@@ -377,15 +380,8 @@ STEP = Step(
     number=5,
     title="train",
     script="train",
-    launches=(
-        Launch({"phase": "first"}),
-        Launch(
-            {"phase": "full"},
-            single_step=False,
-            side_by_side=True,
-            torch_then=Launch({"phase": "self"}),
-        ),
-    ),
+    launches=launches_of(1),
+    several=launches_of,
     judged=("train_first",),
     guide_stem="train_align",
     guide_threshold=0.0015,  # the guide's 0.15 %
@@ -408,6 +404,9 @@ WITH_LOSSES = (
 def options_parser() -> Parser:
     """What this check takes."""
     parser = Parser(__doc__).take(*STEP.takes)
+    said = "that train each side together, on all machines, 1 by default: --processes 4"
+    parser.take_other("processes", type=positive, default=1, help=said)
+    parser.take(*OF_MACHINES)
     group = parser.add_argument_group("losses that somebody else's trainer logged")
     group.add_argument(
         "--torch-losses",
@@ -444,6 +443,8 @@ def main() -> int:
     """See the module's docstring; returns the exit status."""
     given = options_parser().parse_args()
     names = [name for name, _ in given.typed]
+    if given.node_rank:
+        return guarded(given.debug, lambda: assist(STEP, CheckOptions.of(given)))
     if not set(OF_LOSSES) & set(names):
         return check_main(STEP, parser=options_parser())
 

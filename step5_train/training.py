@@ -4,6 +4,8 @@ NumPy only and the same on both sides.  A checkpoint is one .npz with all that t
 on: the weights, the optimizer's memory and the place in the order of samples.  Random numbers need
 none of it: the tape gives each by (seed, site, step), and the schedule is a function of the step.
 So a training that goes on from a checkpoint ends bit for bit where one that was never stopped ends.
+Of several processes each has all of this; the first alone writes.  As many or as few others can go
+on with its checkpoint: what then differs is rounding, in the order of a batch's sums.
 
     FOLDER/last.npz   the checkpoint, written whole
     FOLDER/train.log  the log in the guide's standard form
@@ -24,6 +26,7 @@ import numpy as np
 from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import best_score
 from common.pair.provenance import model_sources, workbench_sha256
+from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.frameworks import SETTINGS
@@ -36,6 +39,9 @@ LOG_EVERY = 10  # steps
 # One self-twin shows what rounding does where it has many steps to add up; of few, three do.
 FEW_STEPS, FURTHER_TWINS = 100, 2
 SAVE_EVERY_S = 60.0  # beside the one after each epoch
+# How many steps one process takes where several machines train, for all others to be held to: on
+# one machine it takes all of them.
+STEPS_ALONE = 100
 _KEY, _SCORES = "key", "scores"
 _CURVES = ("losses", "rates", "orders")
 
@@ -43,6 +49,11 @@ _CURVES = ("losses", "rates", "orders")
 def further(steps: int) -> range:
     """The numbers of the self-twins beside the first, of a training with so many steps."""
     return range(1, 1 + FURTHER_TWINS if steps < FEW_STEPS else 1)
+
+
+def steps_alone(request: RunRequest, steps: int) -> int:
+    """How many of the steps one process takes, beside the training that several share."""
+    return min(steps, STEPS_ALONE) if request.nnodes > 1 else steps
 
 
 def stops_after(scores: Sequence[Mapping[str, float]], settings: Mapping, patience: int) -> float:
@@ -70,8 +81,16 @@ class Training:
     file belongs to another training, or is no checkpoint.
     """
 
-    def __init__(self, run, model, optimizer, settings: Mapping, per_epoch: int, steps: int):
-        """`run` is the twin's; `per_epoch` and `steps` count those of an epoch and of all of it."""
+    def __init__(
+        self, run, model, optimizer, settings: Mapping, per_epoch: int, steps: int, group=None
+    ):
+        """`run` is the twin's; `per_epoch` and `steps` count those of an epoch and of all of it.
+
+        group   the processes that share the training (common/sides/torch_group.py); None: one
+        """
+        self._processes, rank = (group.count, group.rank) if group else (1, 0)
+        self._writes = rank == 0
+        self._from_first = group.from_first if self._processes > 1 else None
         self.run = run
         self.model = model
         self.optimizer = optimizer
@@ -88,14 +107,16 @@ class Training:
         name = f"{run.side.NAME}-{run.request.phase}-{run.case.seed}"
         base = Path(run.request.checkpoints or run.folder / "checkpoints")
         self.folder = base / run.pair.name / name
-        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._writes:
+            self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.folder / "train.log"
         self._saved_at = time.monotonic()
         self._window: list[tuple[float, float, int]] = []  # seconds, of these reading; samples
         self._key = json.dumps(self._depends_on(), sort_keys=True)
-        if run.request.resume and (self.folder / "last.npz").is_file():
-            self._load()
-        else:
+        last = self._everywhere(self.folder / "last.npz") if run.request.resume else None
+        if last is not None:
+            self._load(last)
+        elif self._writes:
             self._log.write_text("")
 
     @property
@@ -166,12 +187,13 @@ class Training:
     def take_best(self) -> None:
         """Load the weights of the best epoch into the model, if any epoch had a finite score."""
         if self.best is not None:
-            self.run.load(self.model, load_state(self.folder / "best" / "weights.npz"))
+            weights = self._everywhere(self.folder / "best" / "weights.npz")
+            self.run.load(self.model, load_state(weights))
 
     def finish(self, scores: Mapping[str, float]) -> None:
         """Log the final scores; put the log and the best weights beside the logs of the step."""
         self._say(f"[Test]{_listed(scores)}")
-        if self.run.request.phase != "full":
+        if self.run.request.phase != "full" or not self._writes:
             return
         files, side, seed = ResultFolder(self.run.folder), self.run.side.NAME, self.run.case.seed
         shutil.copyfile(self._log, files.training_log(side, seed))
@@ -183,6 +205,8 @@ class Training:
 
     def save(self) -> None:
         """Write the checkpoint; the former one stays until the new one is complete."""
+        if not self._writes:
+            return
         arrays = {
             _KEY: np.array(self._key),
             _SCORES: np.array(json.dumps(self.scores)),
@@ -193,6 +217,7 @@ class Training:
             "step_of_epoch": np.int64(self.step_of_epoch),
             "best": np.array(np.nan if self.best is None else self.best),
             "log_bytes": np.int64(self._log.stat().st_size),
+            "processes": np.int64(self._processes),
         }
         arrays |= {f"model/{k}": v for k, v in self.run.side.state(self.model).items()}
         arrays |= {f"optimizer/{k}": v for k, v in self.optimizer.state().items()}
@@ -200,8 +225,20 @@ class Training:
             np.savez(file, **arrays)
         self._saved_at = time.monotonic()
 
-    def _load(self) -> None:
-        path = (self.folder / "last.npz").resolve()  # not the check's working folder's name for it
+    def _everywhere(self, path: Path) -> Path | None:
+        """A file of the first process's, as a file of this one; None where there is none."""
+        there = self._writes and path.is_file()
+        if self._from_first is None:
+            return path if there else None
+        data = self._from_first(path.read_bytes() if there else b"")
+        if self._writes or not data:
+            return path if there else None
+        own = self.run.folder / path.name
+        own.write_bytes(data)
+        return own
+
+    def _load(self, path: Path) -> None:
+        path = path.resolve()  # not the check's working folder's name for it
         try:
             arrays = read_npz(path, text=(_KEY, _SCORES))
             former, scores = (json.loads(str(arrays.pop(name))) for name in (_KEY, _SCORES))
@@ -228,8 +265,13 @@ class Training:
         }
         self.run.side.load_state(self.model, parts["model/"])
         self.optimizer.load_state(parts["optimizer/"])
+        if not self._writes:
+            return
         os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))
-        self._say(f"goes on from step {self.step} of {self.steps}")
+        former = int(arrays["processes"])
+        others = "" if former == self._processes else f", {_counted(self._processes)} now"
+        others = f", which {_counted(former)} had taken{others}" if others else ""
+        self._say(f"goes on from step {self.step} of {self.steps}{others}")
 
     def _depends_on(self) -> dict[str, object]:
         """What must be unchanged for a checkpoint to be used, each part under its name."""
@@ -246,6 +288,8 @@ class Training:
         }
 
     def _keep_best(self) -> None:
+        if not self._writes:
+            return
         new = self.folder / f".best-{os.getpid()}"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -275,6 +319,8 @@ class Training:
         )
 
     def _say(self, text: str) -> None:
+        if not self._writes:
+            return
         line = f"[{time.strftime('%Y/%m/%d %H:%M:%S')}] root INFO: {text}\n"
         with open(self._log, "a", encoding="utf-8") as file:
             file.write(line)
@@ -282,6 +328,10 @@ class Training:
             print(line, end="", flush=True)
         else:
             self.run.progress(text.partition(", batch_cost")[0])
+
+
+def _counted(processes: int) -> str:
+    return f"{processes} processes" if processes > 1 else "one process"
 
 
 def _listed(scores: Mapping[str, float]) -> str:

@@ -45,7 +45,14 @@ COLD = ("test_check", "test_conditions", "test_environments")
 
 # The files that take longest begin first, or the suite would wait for one of them at its end.
 LONGEST = (
-    *("test_readme", "test_parallel", "test_training", "test_sidecars", "test_checkpoints"),
+    *(
+        "test_readme",
+        "test_parallel",
+        "test_processes",
+        "test_training",
+        "test_sidecars",
+        "test_checkpoints",
+    ),
     *("test_faults", "test_conditions", "test_generate", "test_transplant", "test_hard"),
     *("test_warm", "test_example", "test_check", "test_pages", "test_decoding"),
 )

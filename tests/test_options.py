@@ -14,6 +14,7 @@ from common.check.command_line import check_main
 from common.check.flags import (
     OF_HALF,
     OF_JUDGING,
+    OF_MACHINES,
     OF_OFFLOAD,
     OF_OPTIMIZERS,
     OF_TRAINING,
@@ -127,6 +128,7 @@ def test_every_option_either_judges_or_runs():
         *OF_OFFLOAD,
         *OF_OPTIMIZERS,
         *OF_TRAINING,
+        *OF_MACHINES,
     }
     assert runs | set(OF_JUDGING) == set(flags._FLAGS) and not runs & set(OF_JUDGING)
     assert set(flags.LISTED) <= set(flags._FLAGS)

@@ -2,12 +2,8 @@
 
 import json
 
-import numpy as np
 import pytest
 from checkout import Checkout
-
-from common.pair.tape import Tape
-from step4_backward.part_of_tape import PartOfTape
 
 CHECK = "step4_backward/check_parallel.py"
 
@@ -46,7 +42,7 @@ def test_two_processes_have_one_process_gradients_on_both_sides(checkout):
 OWN_GRADIENTS = (
     "step4_backward/paddle/process_group.py",
     "hybrid.fused_allreduce_gradients(list(replica.parameters()), None)",
-    "dist.barrier()",
+    "paddle.distributed.barrier()",
 )
 # Every process reads the same samples.
 SAME_SAMPLES = (
@@ -56,9 +52,9 @@ SAME_SAMPLES = (
 )
 # Every process drops the same, the first rows' dropout.
 SAME_DROPOUT = (
-    "step4_backward/part_of_tape.py",
-    "return whole[self._rank * self._rows :][: self._rows]",
-    "return whole[: self._rows]",
+    "common/pair/shares.py",
+    "(*[slice(None)] * axis, share.part(each))",
+    "(*[slice(None)] * axis, slice(shape[axis]))",
 )
 # Each side is judged against its own one process: what is planted in one shows in its rows alone.
 TOGETHER = ((OWN_GRADIENTS, SAME_SAMPLES), (SAME_DROPOUT,))
@@ -94,14 +90,6 @@ def test_what_data_parallelism_gets_wrong_shows(spoilt, side):
     assert wanted
     for start in wanted:
         assert any(key.startswith(start) for key in bad), (start, bad[:5])
-
-
-def test_the_parts_of_a_mask_are_the_whole_mask():
-    whole = Tape(3).keep_mask("site", 2, (6, 5), 0.4)
-    parts = [PartOfTape(3, rank, 3, 2).keep_mask("site", 2, (2, 5), 0.4) for rank in range(3)]
-    assert np.array_equal(np.concatenate(parts), whole)
-    other = PartOfTape(3, 1, 3, 2).keep_mask("site", 2, (1, 5), 0.4)  # not by sample
-    assert np.array_equal(other, Tape(3).keep_mask("site", 2, (1, 5), 0.4))
 
 
 def test_one_process_is_no_data_parallelism(checkout):

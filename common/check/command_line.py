@@ -52,6 +52,24 @@ def check(
     return overall_exit(results)
 
 
+def assist(step: Step, options: CheckOptions) -> int:
+    """Run the processes of a machine that is not the first, which judges; returns 0, the status.
+
+    Raises UserError where they failed.
+    """
+    with report.progress() as on_progress:
+        results = run_step(step, options, on_progress)
+    for result in results:
+        if result.error:
+            raise UserError(result.error)
+    run = options.run
+    report.say(
+        f"step {step.number}: {run.processes // run.nnodes} of {run.processes} processes ran here; "
+        "the machine of --node-rank 0 judges and keeps the result"
+    )
+    return 0
+
+
 def write_step_page(
     step: Step,
     options: CheckOptions,

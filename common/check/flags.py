@@ -131,6 +131,22 @@ _FLAGS = {
     "processes": _flag(
         "of each side, 2 by default: --processes 4", type=several, default=2, metavar="N"
     ),
+    "nnodes": _flag(
+        "how many machines these are on, as many on each: --nnodes 2",
+        type=positive,
+        default=RunRequest.nnodes,
+        metavar="N",
+    ),
+    "node-rank": _flag(
+        "which of them this is; 0, the first, judges: --node-rank 1",
+        type=natural,
+        default=RunRequest.node_rank,
+        metavar="N",
+    ),
+    "master": _flag(
+        "where all find the first machine, the same on each: --master 10.0.0.1:29500",
+        metavar="HOST:PORT",
+    ),
     "reuse": _flag(
         "keep that side's logs while nothing that they need has changed: --reuse torch",
         choices=("torch",),
@@ -180,6 +196,7 @@ OF_PROBES = ("no-probe",)  # steps 1 and 4, which look inside unless told otherw
 OF_OFFLOAD = ("offload",)  # steps 1 and 4
 OF_DATA = ("data", "tokenizer")  # steps 2 and 5
 OF_OPTIMIZERS = ("given-gradients-above",)  # step 4
+OF_MACHINES = ("nnodes", "node-rank", "master")  # step 5, which takes `processes` too
 OF_TRAINING = ("epochs", "steps", "seeds", "resume", "checkpoint-every")  # step 5
 
 

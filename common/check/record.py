@@ -39,6 +39,7 @@ from common.system.json_file import write_sealed
 ASKED = (
     *("preset", "seed", "device", "dtype", "autocast", "weights", "train", "cases", "probes"),
     *("no_probe", "epochs", "steps", "seeds", "given_gradients_above", "keep", "transplant"),
+    "processes",
 )
 _OPTIONS = {"cases": "case", "probes": "probe"}
 _TOP = 10  # ids of the largest values that are compared

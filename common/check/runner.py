@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from common.check.inputs import Inputs
+from common.check.machines import refuse_machines
 from common.check.options import CheckOptions
 from common.check.origins import prove_origins, run_with_exact_operators
 from common.check.record import write_record
@@ -47,7 +48,10 @@ def base_folder(step: Step, options: CheckOptions) -> Path:
 
 
 def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
-    """Run both sides of a step (unless --compare-only), judge, and put the logs in their place."""
+    """Run both sides of a step (unless --compare-only), judge, and put the logs in their place.
+
+    A machine that is not the first of several runs its processes alone: its results are failures.
+    """
     pairs = load_pairs(options.models)
     base = base_folder(step, options)
     _check_transplant(step, options)
@@ -63,6 +67,8 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
             "--offload: say with --probe of which block the gradients are wanted, such as --probe "
             "model.layers.3: those of all weights take as much memory as the weights"
         )
+    refuse_machines(step, options, pairs)
+    step = step.shared_by(options.run)
     if options.compare_only:
         remove_abandoned(base)
         with GuideReports(len(pairs) if options.report else 0) as reports:
@@ -85,6 +91,10 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
             twins.start()
             pairs = inputs.bring(pairs, base)
             twins.run_all(pairs)
+            if options.run.node_rank:
+                for pair in pairs:
+                    unfinished.forget(pair)  # the first machine keeps the checkpoints
+                return [Result(step, name, error=f.sentence) for name, f in inputs.errors.items()]
             return [_conclude(step, p, base, options, twins, reports) for p in pairs]
 
 

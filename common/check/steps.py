@@ -1,7 +1,7 @@
 """The five steps, and what each one runs; the check's process only."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common.check.flags import (
@@ -16,6 +16,7 @@ from common.check.flags import (
     OF_TRANSPLANTS,
 )
 from common.logs.guide_pair import full_stem
+from common.pair.request import RunRequest
 from common.system.checkout import ROOT
 
 
@@ -29,6 +30,12 @@ class Launch:
     side_by_side: bool = False  # the Paddle side needs nothing from the torch side
     torch_then: "Launch | None" = None  # a second run of torch alone, while Paddle goes on
     processes: int = 1  # of each side, started by its framework's own launcher
+    then: tuple["Launch", ...] = ()  # what the same processes run next
+
+    def parts(self, side: str) -> list["Launch"]:
+        """This run of a side, and what its process runs behind it."""
+        own = [self, *([self.torch_then] if self.torch_then and side == "torch" else [])]
+        return own + [part for launch in self.then for part in launch.parts(side)]
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,7 @@ class Step:
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
     answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
     setups       what its first case runs behind the case itself, each told as `CASE SET-UP`
+    several      number of processes -> its launches, where they share each training
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
                  the folder of its logs beside the step's own
     """
@@ -62,6 +70,7 @@ class Step:
     extra: Callable | None = None
     answer: Callable | None = None
     setups: tuple[str, ...] = ()
+    several: Callable | None = None
     other: str = ""
 
     @property
@@ -73,6 +82,16 @@ class Step:
     def name(self) -> str:
         """The name of the step's folder."""
         return self.folder.name
+
+    def shared_by(self, request: RunRequest) -> "Step":
+        """The same with the launches that a request's processes share: of another machine than the
+        first its own processes alone."""
+        if self.several is None or request.processes == 1:
+            return self
+        launches = self.several(request.processes)
+        if request.node_rank:
+            launches = tuple(launch for launch in launches if launch.processes > 1)
+        return replace(self, launches=launches)
 
     @property
     def full_stem(self) -> str:

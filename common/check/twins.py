@@ -1,6 +1,7 @@
 """The processes of one step: which requests each side is handed, and what became of them."""
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from common.logs.reference import unlike
 from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair, chosen_cases
-from common.pair.request import RunRequest, error_file
+from common.pair.request import RunRequest, error_file, rank_folder
 from common.pair.twin_process import Failure, TwinProcess, run_group
 from common.system.frameworks import SIDES
 from common.system.half import HALF
@@ -82,7 +83,7 @@ class Twins:
             reference = [pair for pair in left if pair.name not in self.inputs.brought]
             if launch.side_by_side:
                 paddle = self._ask("paddle", launch, left, threads=1)
-                both = (launch, launch.torch_then) if launch.torch_then else (launch,)
+                both = launch.parts("torch")
                 torch = [self._ask("torch", part, reference, threads=1) for part in both]
                 for process in torch:
                     self._finish("torch", process, reference)
@@ -92,13 +93,16 @@ class Twins:
                 some = [pair for pair in some if pair.name not in errors]
                 if launch.processes > 1:
                     self._run_group(side, launch, some)
-                elif some:
-                    self._finish(side, self._ask(side, launch, some), some)
+                    continue
+                for part in launch.parts(side) if some else ():
+                    self._finish(side, self._ask(side, part, some), some)
         if self.options.run.dtype in HALF:
             for pair in pairs:
                 if pair.name not in errors:
                     self._feed_alike(pair)
         self._end(["torch"])
+        for folder in self.work.glob(f"*/{rank_folder('*')}") if self.step.trains else ():
+            shutil.rmtree(folder)  # what the others than the first have logged
         return errors
 
     def _feed_alike(self, pair: Pair) -> None:
@@ -264,20 +268,23 @@ class Twins:
                 self.time_left.drop(pair.name)
 
     def _run_group(self, side: str, launch: Launch, pairs: list[Pair]) -> None:
-        """Run several processes of a side that share each model's run."""
-        if not pairs:
-            return
-        failures = run_group(
-            self.pythons[side],
-            self.step.module(side),
-            {self._path(side, p, launch): self._request(side, p, launch) for p in pairs},
-            self._show(side),
-            self.options.run.device,
-            self.work / ".launch",
-        )
-        for pair, failure in zip(pairs, failures, strict=True):
-            if failure is not None:
-                self.inputs.errors.setdefault(pair.name, failure)
+        """Run several processes of a side that share each model's runs.
+
+        Where one fails, all end: trainings of several models have processes of their own.
+        """
+        for some in [[pair] for pair in pairs] if self.step.trains else filter(None, [pairs]):
+            parts = [(pair, part) for pair in some for part in launch.parts(side)]
+            failures = run_group(
+                self.pythons[side],
+                self.step.module(side),
+                {self._path(side, p, part): self._request(side, p, part) for p, part in parts},
+                self._show(side),
+                self.options.run.device,
+                self.work / ".launch",
+            )
+            for (pair, _), failure in zip(parts, failures, strict=True):
+                if failure is not None:
+                    self.inputs.errors.setdefault(pair.name, failure)
 
     def _process(self, side: str, threads: int | None = None) -> TwinProcess:
         """The process of a side that runs, or a new one."""

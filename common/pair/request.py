@@ -19,7 +19,7 @@ from common.system.errors import UserError
 from common.system.half import HALF
 from common.system.json_file import load_json, write_json
 
-PHASES = ("first", "full", "self")  # of step 5
+PHASES = ("first", "full", "self", "shared", "alone")  # of step 5
 DEVICES = ("cpu", "gpu")
 KEEP = ("auto", "all", "rows")
 DTYPES = ("float32", *HALF)
@@ -61,7 +61,7 @@ class RunRequest:
     data: str | None = None
     # The kind of weights that steps 2 and 5 start from: initial or stirred.
     data_weights: str = "initial"
-    # Which part of step 5 to run: its first steps, the whole training, or torch's own twin.
+    # Which part of step 5 to run; step5_train/torch/train.py says what each is.
     phase: str = "first"
     # How many epochs step 5 trains, instead of the preset's number.
     epochs: int | None = None
@@ -77,8 +77,14 @@ class RunRequest:
     resume: bool = False
     # A model whose parameters have more values is large: step4_backward/given.py, logs of sums.
     given_gradients_above: int = 100_000
-    # Into how many parts a batch is cut, one for each process (step 4, parallel.py).
+    # Into how many parts a batch is cut, one for each process: of step 4's parallel.py, of step 5.
     processes: int = 1
+    # On how many machines these are, as many on each.
+    nnodes: int = 1
+    # The number of this one among them.
+    node_rank: int = 0
+    # The address at which the first machine's processes are found, HOST:PORT.
+    master: str | None = None
     # The operators that torch computes on the Paddle side, as --transplant names them.
     transplant: str | None = None
     # Whether Paddle's own operators are left out beside the transplanted ones.
@@ -161,6 +167,11 @@ def error_file(folder: Path, side: str) -> Path:
     return folder / f"error_{side}.json"
 
 
+def rank_folder(rank: int | str) -> str:
+    """The folder of another process than the first, in its request's."""
+    return f"rank_{rank}"
+
+
 def _problem(name: str, value: object) -> str:
     """What a field may hold, where its value is something else; empty where it is allowed."""
     kind = _TYPES[name]
@@ -171,7 +182,7 @@ def _problem(name: str, value: object) -> str:
     if name in _CHOICES:
         return "" if value in _CHOICES[name] else " or ".join(_CHOICES[name])
     if kind is int:
-        least = 0 if name == "seed" else 1
+        least = 0 if name in ("seed", "node_rank") else 1
         return "" if type(value) is int and value >= least else f"a whole number from {least}"
     if kind is bool:
         return "" if type(value) is bool else "true or false"

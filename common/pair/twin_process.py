@@ -8,18 +8,23 @@ importing it again.
 """
 
 import json
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.pair.request import FROM_STDIN, RunRequest, error_file
+from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import load_json
-from common.system.processes import Process, how_it_ended
+from common.system.processes import Process, ending, how_it_ended
+
+_FAILED = 2  # the status of a twin that has written why it failed
+# How long a machine's launcher waits for the others, which may have something to do first.
+_PATIENCE = "timeout=86400"
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Failure:
     sentence: str
     traceback: str
     certificate: dict | None = None  # of weights that do not fit: what belongs to what
+    lost: bool = False  # another process that it shared the run with was gone
 
 
 class TwinProcess:
@@ -118,9 +124,9 @@ def run_group(
     Returns why each failed, None where it did not.
     """
     for path, request in requests.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         request.write(path)
-    count = next(iter(requests.values())).processes
-    launcher = _launcher(module, count, logs)
+    launcher = _launcher(module, next(iter(requests.values())), logs)
     return _run(python, module, launcher, list(requests), on_progress, 1, device)
 
 
@@ -135,20 +141,52 @@ def _run(
     except BaseException:
         process.stop()
         raise
-    failures = [_written(path.parent, _side(module)) for path in paths]
-    if status != 0 and not any(failures):
-        return [_how_it_ended(process, module, python)] * len(paths)
-    return failures
+    failures = [_written_by_any(path.parent, _side(module)) for path in paths]
+    if status == 0 or any(failure and not failure.lost for failure in failures):
+        return failures
+    # Who has lost another process says so; why that one is gone, it has not said, and a launcher
+    # knows: where it names one that ended by itself, that was lost on another machine.
+    silent = _how_it_ended(process, module, python)
+    by_itself = f"status {_FAILED}," in silent.sentence
+    return [failure if failure and by_itself else silent for failure in failures]
 
 
-def _launcher(module: str, count: int, logs: Path) -> list[str]:
+def _how_one_ended(stderr: Sequence[str]) -> str:
+    """What a launcher says of the first of its processes that failed; empty where it says nothing.
+
+    torchrun's report has `rank : 1` and `exitcode : -9` under its root cause; Paddle's launcher
+    one line, `Container rank 1 status failed … code -9 …`.
+    """
+    told = "\n".join(stderr)
+    told = told[max(told.rfind("Root Cause"), told.rfind("Container failed"), 0) :]
+    found = re.search(r"rank\s*:? (\d+).*?code\s*:? (-?\d+)", told, re.DOTALL)
+    if not found:
+        return ""
+    return f"process {found[1]} {ending(int(found[2]))}, and the others were ended with it"
+
+
+def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
     """What starts several processes of a side behind `python -m`, the script included."""
+    number, nodes, rank = (
+        str(request.processes // request.nnodes),
+        request.nnodes,
+        request.node_rank,
+    )
+    launched = "common.system.launched"
     if ".torch." in module:
-        number = ["--nproc-per-node", str(count)]
-        return ["torch.distributed.run", "--standalone", *number, "-m", module]
+        where = ["--standalone"]
+        if nodes > 1:
+            host, _, port = request.master.rpartition(":")
+            where = ["--nnodes", str(nodes), "--node-rank", str(rank), "--rdzv-conf", _PATIENCE]
+            where += ["--master-addr", host, "--master-port", port]
+        run = ["torch.distributed.run", *where, "--nproc-per-node", number, "-m", module]
+        return [launched, *run]
     script = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    number = ["--nproc_per_node", str(count), "--log_dir", str(logs)]
-    return ["paddle.distributed.launch", *number, str(script)]
+    where = ["--log_dir", str(logs)]
+    if nodes > 1:
+        where += ["--nnodes", str(nodes), "--rank", str(rank), "--master", request.master]
+    run = ["paddle.distributed.launch", "--nproc_per_node", number, *where, str(script)]
+    return [launched, *run]
 
 
 def _side(module: str) -> str:
@@ -164,11 +202,22 @@ def _written(folder: Path, side: str) -> Failure | None:
     sentence, traceback = entries.get("sentence"), entries.get("traceback")
     if not isinstance(sentence, str) or not isinstance(traceback, str):
         return None
-    return Failure(sentence, traceback, entries.get("certificate"))
+    return Failure(sentence, traceback, entries.get("certificate"), entries.get("lost") is True)
+
+
+def _written_by_any(folder: Path, side: str) -> Failure | None:
+    """What the first of several processes has written of its failure, or another one.
+
+    Those that have lost another process come last.
+    """
+    folders = [folder, *sorted(folder.glob(rank_folder("*")))]
+    failures = list(filter(None, (_written(each, side) for each in folders)))
+    return min(failures, key=lambda failure: failure.lost, default=None)
 
 
 def _how_it_ended(process: Process, module: str, python: str) -> Failure:
     """What is to be said of a process that ended without a word of its own."""
-    end = how_it_ended(process.wait(), process.stderr)
+    end = _how_one_ended(process.stderr)
+    end = f"lost a process: {end}" if end else how_it_ended(process.wait(), process.stderr)
     by = f" (run by {python})" if python != sys.executable else ""
     return Failure(f"the {_side(module)} twin {end}{by}", "\n".join(process.stderr))

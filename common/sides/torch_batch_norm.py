@@ -3,21 +3,35 @@
 torch keeps a BatchNorm's running variance with n / (n - 1), n being the values of a channel; Paddle
 keeps it without, and its momentum in float32 alone.  After a training the two models would differ
 by that much in eval mode.
+
+Where several processes share a batch, each would take the statistics of its own samples; here they
+take those of all.
 """
 
+import numpy as np
 import torch
-from torch import nn
+from torch import autograd, nn
 
 from common.sides.session import current
+from common.sides.torch_tensors import array
 
 _OWN_MEANING = False  # twin: the running variance has no n / (n - 1) in Paddle
-VARIANCE = "running_var"  # twin: names
+MEAN, VARIANCE = "running_mean", "running_var"  # twin: names
 
 
 def batch_norms(model):
     """The model's BatchNorms, which in training make the samples of a batch see each other."""
     kinds = tuple(getattr(nn, f"BatchNorm{n}d") for n in (1, 2, 3))  # twin: names
     return [module for module in model.modules() if isinstance(module, kinds)]
+
+
+def running_statistics(model):
+    """(name, array) of the running means and variances of the model's BatchNorms."""
+    norms = {id(module) for module in batch_norms(model)}
+    for name, module in model.named_modules():
+        if id(module) in norms and getattr(module, VARIANCE) is not None:
+            for statistic in (MEAN, VARIANCE):
+                yield f"{name}.{statistic}", array(getattr(module, statistic))
 
 
 def keeps_unbiased(module):
@@ -40,7 +54,7 @@ def keep_unbiased_statistics(layer):
         former[:] = [module._mean.clone(), module._variance.clone()]
 
     def after(module, inputs, outputs):
-        if not module.training or current().recomputing:
+        if not module.training or current().recomputing or _is_shared(module):
             return
         with torch.no_grad():
             values = inputs[0].moveaxis(1 if module._data_format[1] == "C" else -1, 0)
@@ -55,3 +69,73 @@ def keep_unbiased_statistics(layer):
     layer.register_forward_pre_hook(before)
     layer.register_forward_hook(after)
     return layer
+
+
+class _Sum(autograd.Function):
+    """The sum over the processes, whose gradient is summed too."""
+
+    group = None
+
+    @staticmethod
+    def forward(ctx, value):
+        return _Sum.group.sum(value)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _Sum.group.sum(gradient)
+
+
+def share_statistics(model, group):
+    """In training the BatchNorms take the statistics of all processes' samples from now on."""
+    _Sum.group = group
+    for module in batch_norms(model):
+        module._own_forward = module.forward
+        module.forward = lambda value, module=module: _normalized(module, value)
+
+
+def _is_shared(module):
+    """True where a batch is shared now by several processes."""
+    share = getattr(current().tape, "share", None)
+    return hasattr(module, "_own_forward") and share is not None and share.count > 1
+
+
+def _normalized(module, value):
+    """The BatchNorm's output for this process's samples (B, C, ...), by the statistics of all."""
+    by_batch = module.training  # twin: names
+    if not by_batch or not _is_shared(module):
+        return module._own_forward(value)
+    axis = 1  # twin: where the channels are
+    values = value.moveaxis(axis, 0)
+    shape = list(values.shape)
+    values = values.reshape([shape[0], -1])  # (channels, n)
+    count = torch.ones_like(values[:1]).sum(dim=-1)
+    sums = _Sum.apply(torch.cat([values.sum(dim=-1), count]))
+    count = float(sums[-1])
+    mean = sums[:-1] / count
+    moved = values - mean.unsqueeze(-1)
+    variance = _Sum.apply((moved * moved).sum(dim=-1)) / count
+    epsilon = module.eps  # twin: names
+    scaled = moved / torch.sqrt(variance + epsilon).unsqueeze(-1)
+    if module.weight is not None:
+        scaled = scaled * module.weight.unsqueeze(-1)
+    if module.bias is not None:
+        scaled = scaled + module.bias.unsqueeze(-1)
+    with torch.no_grad():
+        _keep(module, mean, variance, count)
+    return scaled.reshape(shape).moveaxis(0, axis)
+
+
+def _keep(module, mean, variance, count):
+    """Move the running statistics as the layer itself, or `keep_unbiased_statistics`, would."""
+    if getattr(module, VARIANCE) is None:
+        return
+    counted = module.num_batches_tracked  # twin: momentum
+    if counted is not None:  # twin: momentum
+        counted.add_(1)  # twin: momentum
+    new = module.momentum  # twin: momentum
+    new = 1.0 / np.float64(counted) if new is None else new  # twin: momentum
+    if keeps_unbiased(module):
+        variance = variance * (count / max(count - 1.0, 1.0))
+    for name, now in ((MEAN, mean), (VARIANCE, variance)):
+        statistic = getattr(module, name)
+        statistic.copy_((1.0 - new) * statistic + new * now)  # twin: another name

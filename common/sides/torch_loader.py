@@ -61,8 +61,10 @@ def batches(dataset, order, batch_size, drop_last=False, max_length=None):
         yield {name: _array(values) for name, values in batch.items()}
 
 
-def evaluate(run, model, samples, batch_size):
+def evaluate(run, model, samples, batch_size, group=None):
     """Name -> score of the model on the samples, and its outputs as arrays (N, ...).
+
+    group   the processes that share the batches; None: this one has all
 
     Nested outputs have their keys joined by '/'; a bare tensor is called output.  What has not the
     batch axis is left out.  Where scores are sums over batches, only the first one's outputs come.
@@ -74,7 +76,7 @@ def evaluate(run, model, samples, batch_size):
         run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")
         tensors = {key: run.tensor(values) for key, values in batch.items()}
         with run.no_gradients():
-            outputs = run.call(model, tensors)
+            outputs = group.call(run, model, tensors) if group else run.call(model, tensors)
         named = named_leaves(outputs, side.is_tensor)
         whole = {k: side.array(v) for k, v in named.items() if list(v.shape[:1]) == [count(batch)]}
         found.add(whole, batch)

@@ -40,7 +40,7 @@ from common.logs.result_folder import (
 )
 from common.logs.sidecar import read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
-from common.pair.request import FROM_STDIN, RunRequest, error_file
+from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
 from common.sides import lift
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
@@ -51,7 +51,7 @@ from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, map_weights, read_folders, save
 from common.sides.suited import Unsuited
 from common.sides.write_log import refuse_full_disk, write_log
-from common.system.errors import UserError
+from common.system.errors import LostProcess, UserError
 from common.system.half import HALF
 from common.system.memory import (
     do_not_keep_freed_memory,
@@ -59,7 +59,7 @@ from common.system.memory import (
     keep_freed_memory,
 )
 from common.system.npz import read_npz
-from common.system.processes import leave, watch
+from common.system.processes import leave, watch, watch_launcher
 from common.transplant import operators
 from common.weights import states as weights
 from common.weights.layout import LayoutError
@@ -87,7 +87,8 @@ class Twin:
     cases    what to run for a pair; by default the preset's cases
     sums     whether its logs may hold large tensors as sums alone
     per_weight  how many tensors it logs for each weight of the first case, about
-    part     a folder in the model's for the logs of a process that is one of several
+    group    the processes that share each request, of which this is one (torch_group.py): the
+             first writes into the request's folder, each other into one of its own in there
     """
 
     side: ModuleType
@@ -97,7 +98,7 @@ class Twin:
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
     sums: bool = False
     per_weight: int = 0
-    part: str = ""
+    group: object | None = None
     exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
 
@@ -107,7 +108,10 @@ class Twin:
         Raises UserError for a file that is no request.
         """
         request = RunRequest.read(path)
-        folder = path.parent / self.part
+        rank = self.group.rank if self.group else 0
+        if rank:
+            request = replace(request, progress=False)
+        folder = path.parent / (rank_folder(rank) if rank else "")
         folder.mkdir(parents=True, exist_ok=True)
         pair = None
         do_not_keep_freed_memory() if request.offload else None
@@ -125,7 +129,7 @@ class Twin:
             else:
                 name = pair.name if pair else request.model
                 sentence = f"the {self.side.NAME} twin of {name} crashed: {error_sentence(error)}"
-            told = {"sentence": sentence, "traceback": text}
+            told = {"sentence": sentence, "traceback": text, "lost": isinstance(error, LostProcess)}
             if isinstance(error, LayoutError):
                 told["certificate"] = error.certificate
             error_file(folder, self.side.NAME).write_text(json.dumps(told))
@@ -192,6 +196,10 @@ def main(side: ModuleType, *arguments, **options) -> int:
     try:
         if paths == [FROM_STDIN]:
             leave(_answer_from_stdin(twin))
+        if twin.group is not None and twin.group.count > 1:
+            watch_launcher()
+            # The others wait for this one: where it fails, all end.
+            leave(next((2 for path in paths if twin.answer(Path(path))), 0))
         return max([twin.answer(Path(path)) for path in paths])
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

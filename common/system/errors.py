@@ -7,3 +7,7 @@ class UserError(Exception):
 
 class LogError(UserError):
     """A file that is no log, in one sentence with the file's name and what was found in it."""
+
+
+class LostProcess(UserError):
+    """A process that others share a run with is gone; why, it says itself, or how it ended."""

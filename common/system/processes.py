@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -225,15 +226,19 @@ def _lines(stream) -> Iterator[str]:
 
 def how_it_ended(status: int, stderr: Sequence[str]) -> str:
     """Words for a process that ended badly: its signal or status, and its own last sentence."""
-    try:
-        how = f"was ended by {signal.Signals(-status).name}"
-    except ValueError:
-        how = f"ended with status {status}"
     lines = [line.strip() for line in stderr if line.strip()]
     # Paddle ends a long report on a crash with lines that say nothing.
     telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     last = (telling or lines or ["no message"])[-1]
-    return f"{how}: {last[:300]}"
+    return f"{ending(status)}: {last[:300]}"
+
+
+def ending(status: int) -> str:
+    """Words for an exit status: a signal's name where it is one."""
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"ended with status {status}"
 
 
 def watch() -> None:
@@ -250,6 +255,21 @@ def watch() -> None:
     except OSError:  # an interpreter's wrapper that closes descriptors it does not know
         return
     threading.Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
+
+
+def watch_launcher() -> None:
+    """End this process when that which started it is gone: a launcher, which ends with the check.
+
+    A launcher hands on no pipe; but whom it leaves behind gets another parent.
+    """
+    parent = os.getppid()
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_EVERY_S)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=look, daemon=True).start()
 
 
 def leave(status: int) -> None:

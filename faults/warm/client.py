@@ -27,6 +27,7 @@ PROGRAMS = {
 SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py")
 # Their own processes are cold: each has an environment of its own.
 LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
+LAUNCHED = "common.system.launched"  # runs one of them
 # Set by a warm check that was given --transplant (server.py), for the Paddle twins that it starts:
 # their own command does not tell that they will import torch too.
 TRANSPLANT = "WARM_TRANSPLANT"
@@ -37,8 +38,8 @@ def server_of(arguments):
     quiet = arguments[:2] == ["-W", "ignore"]
     rest = arguments[2:] if quiet else arguments
     if len(rest) > 1 and rest[0] == "-m":
-        if rest[1] in LAUNCHERS:
-            return LAUNCHERS[rest[1]] if quiet else None
+        if rest[1] == LAUNCHED:
+            return LAUNCHERS.get(rest[2]) if quiet else None
         if rest[1] == "common.sides.library":  # its first argument is a side
             return rest[2] if quiet else None
         parts = rest[1].split(".")
@@ -53,6 +54,10 @@ def server_of(arguments):
     name = os.path.basename(rest[0]) if rest else ""
     if name == "reference_transformers.py":
         return "reference" if quiet else None
+    if name == "forked_group.py":  # which stands for a launcher
+        sides = [side for side in ("torch", "paddle") if f"{side}.train" in " ".join(rest)]
+        sides += [side for side in ("torch", "paddle") if f"{side}/train" in " ".join(rest)]
+        return sides[0] if quiet and sides else None
     if name in SIDES_SCRIPTS:
         return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None
     if name in ("check_step2.py", "check_step5.py"):

@@ -1,23 +1,13 @@
-"""Data parallelism by the framework's own means: torch_parallel.py, paddle_parallel.py are twins.
+"""Data parallelism by the framework's own means: paddle_parallel.py, paddle_parallel.py are twins.
 
-Under torchrun or paddle.distributed.launch each process has a replica of the model and a part of
+Under paddlerun or paddle.distributed.launch each process has a replica of the model and a part of
 every batch; the gradients' mean over the processes is that of the whole batch.
 """
 
-import os
 from contextlib import contextmanager, nullcontext
 
-import paddle
-import paddle.distributed as dist
+import paddle  # twin: what averages
 from paddle.distributed.fleet.utils import hybrid_parallel_util as hybrid  # twin: what averages
-
-
-def join_group():
-    """This process's number and how many there are; 0 and 1 where no launcher started it."""
-    count = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))  # twin: the launcher's name
-    if count > 1:
-        dist.init_parallel_env()  # twin: how
-    return dist.get_rank() if count > 1 else 0, count
 
 
 def replicate(model, count):
@@ -37,21 +27,3 @@ def averaged(replica, count):
         yield
     if count > 1:
         hybrid.fused_allreduce_gradients(list(replica.parameters()), None)  # twin: torch does it
-
-
-def mean(value, count):
-    """The mean of a tensor over the processes."""
-    return _reduced(value, dist.ReduceOp.SUM, count) / count
-
-
-def spread(value, count):
-    """How far a tensor's values are apart over the processes, at most."""
-    largest = _reduced(value, dist.ReduceOp.MAX, count)
-    return (largest - _reduced(value, dist.ReduceOp.MIN, count)).max()
-
-
-def _reduced(value, operation, count):
-    value = value.detach().clone()
-    if count > 1:
-        dist.all_reduce(value, op=operation)
-    return value

@@ -22,23 +22,25 @@ import numpy as np
 
 from common.pair.case_hooks import data_cases, training
 from common.pair.schedules import constant
+from common.pair.shares import PartOfTape, Share
 from common.sides import torch_side as side
+from common.sides.torch_group import join_group
 from common.sides.torch_loader import Samples, batches, count
 from common.sides.twin import main
-from step4_backward.part_of_tape import PartOfTape
-from step4_backward.torch.process_group import averaged, join_group, mean, replicate, spread
+from step4_backward.torch.process_group import averaged, replicate
 
 STEPS = 3
 PART = 8  # samples of one process; so a whole batch has that many times the processes
 
-RANK, PROCESSES = join_group()
+GROUP = join_group()
+RANK, PROCESSES = GROUP.rank, GROUP.count
 
 
 def parallel(run):
     """Log losses, the first step's gradients, and the weights after the last one."""
     samples = run.samples("train")
     rows = PART * run.request.processes // PROCESSES
-    run.session.tape = PartOfTape(run.request.seed, RANK, PROCESSES, rows)
+    run.session.tape = PartOfTape(run.request.seed, Share(RANK, PROCESSES, rows * PROCESSES))
     run.session.probing, run.session.keeps_choices = False, True
     model = run.build(training=True)
     for norm in side.batch_norms(model):
@@ -56,7 +58,7 @@ def parallel(run):
             outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})
             loss = run.loss(outputs, tensors)
             loss.backward()
-        run.log(f"{step}/loss", mean(loss, PROCESSES))
+        run.log(f"{step}/loss", GROUP.mean(loss))
         if step == 0:
             gradients = ((name, side.gradient(value)) for name, value in run.parameters(model))
             for name, values in run.as_reference(gradients):
@@ -64,7 +66,7 @@ def parallel(run):
         rule.step()
         side.clear_gradients(model)
         run.progress(f"step {step + 1}/{STEPS}")
-    apart = [spread(value, PROCESSES) for _, value in run.parameters(model)]
+    apart = [GROUP.spread(value) for _, value in run.parameters(model)]
     run.log("spread", np.array([float(value) for value in apart]))
     weights = ((name, side.array(value)) for name, value in run.parameters(model))
     for name, values in run.as_reference(weights):
@@ -82,4 +84,4 @@ def shared(run, samples, rows):
 
 if __name__ == "__main__":
     stem = "several" if PROCESSES > 1 else "parallel"
-    sys.exit(main(side, stem, parallel, cases=data_cases, part=f"rank_{RANK}" if RANK else ""))
+    sys.exit(main(side, stem, parallel, cases=data_cases, group=GROUP))

@@ -1,11 +1,16 @@
 """Step 5, torch side: training on the data, from the shared start, in the tape's order.
 
     python -m step5_train.torch.train REQUEST.json
+    LAUNCHER -m step5_train.torch.train REQUEST.json (common/pair/twin_process.py)
 
 Phases: `first`, the first steps in both precisions; `full`, the whole training in float32 under
 each seed; `self`, the first of these from a start one ulp away, or where it has few steps from
 several: they show how far rounding alone drives a run.  With --resume a training that was stopped
 goes on from its checkpoints.
+
+Several processes share every batch (common/sides/torch_group.py).  That they train as one does,
+two phases show: `shared`, the first steps in both precisions, by one process and by all of them;
+`alone`, the losses of the whole training by one.
 """
 
 import sys
@@ -17,20 +22,26 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
     begin_side("torch", __doc__)
 
+import json
 import time
 
 import numpy as np
 
 from common.pair.case_hooks import data_cases, training
 from common.pair.metrics import classification, regression
+from common.pair.provenance import model_sources
 from common.pair.schedules import schedule
 from common.sides import torch_side as side
+from common.sides.torch_group import join_group
 from common.sides.torch_loader import Samples, batches, count, evaluate
 from common.sides.twin import DTYPES, main
 from common.system.errors import UserError
+from common.system.hashes import arrays_sha256
 from step4_backward.setups import STEPS
 from step5_train.initial import initial_weights
-from step5_train.training import Training, further
+from step5_train.training import LOG_EVERY, Training, further, steps_alone
+
+GROUP = join_group()
 
 
 def train(run):
@@ -43,13 +54,25 @@ def train(run):
     steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
     model, optimizer = prepared(run, settings, steps, per_epoch)
     run.session.probing = False
+    if GROUP.count > 1:
+        run.notes["processes"] = GROUP.count
+        GROUP.demand_same(what_is_trained(run, settings, steps))
+    if run.request.phase == "shared":
+        shared_steps(run, model, optimizer, samples, settings)
+        return
+    if run.request.phase == "alone":
+        taken = steps_alone(run.request, steps)
+        with run.session.unrecorded():
+            losses = losses_of(run, model, optimizer, samples, settings, taken)
+        run.log("curve/loss", np.array(losses))
+        return
     if run.request.phase == "first":
         first_steps(run, model, optimizer, samples, settings)
         if run.dtype != "float64" and run.session.reference is None:
             run.extra["train_init"] = initial_weights(run)
         return
 
-    progress = Training(run, model, optimizer, settings, per_epoch, steps)
+    progress = Training(run, model, optimizer, settings, per_epoch, steps, GROUP)
     judging = whole_batches(run.samples("validation") or run.samples("test"), settings)
     test = whole_batches(run.samples("test"), settings)
     with run.session.unrecorded():
@@ -106,12 +129,24 @@ def whole_batches(samples, settings):
     return {name: values[:kept] for name, values in samples.items()}
 
 
+def what_is_trained(run, settings, steps):
+    """All that the processes must have in common, those of other machines too, as a text."""
+    request, weights, data = run.request, arrays_sha256(run.start()), arrays_sha256(run.inputs)
+    sources = model_sources(run.pair, side.NAME)
+    own = [request.phase, request.seed, request.seeds, request.resume, run.dtype]
+    return json.dumps([own, steps, run.case.config, settings, sources, weights, data])
+
+
 def prepared(run, settings, steps, per_epoch, twin=0):
     """A new model and its optimizer; of a self-twin, from a start one ulp away.
 
     The first self-twin's weights are all one ulp larger, a further one's larger or smaller.
     """
     model = run.build(training=True)
+    if GROUP.count > 1:
+        GROUP.learn(run, model, run.samples("train"))
+        run.load(model, run.start())
+        side.share_statistics(model, GROUP)
     if run.request.phase == "self":
         for name, value in run.parameters(model):
             start = side.array(value)
@@ -138,11 +173,18 @@ def further_twin(run, number, samples, settings, steps, taken):
     taken  how many it takes of the `steps` that the schedule knows of
     """
     model, optimizer = prepared(run, settings, steps, batches_of(samples, settings), number)
+    return losses_of(run, model, optimizer, samples, settings, taken)
+
+
+def losses_of(run, model, optimizer, samples, settings, taken):
+    """The losses of so many steps of a training from its start, of which nothing else is kept."""
     losses, epoch = [], 0
     while len(losses) < taken:
         for batch in shuffled(run, samples, settings, epoch):
             run.session.begin(len(losses), prefix=run.prefix)
             losses.append(float(one_step(run, model, optimizer, batch)))
+            if len(losses) % LOG_EVERY == 0:
+                run.progress(f"step {len(losses)}/{taken}")
             if len(losses) == taken:
                 break
         epoch += 1
@@ -168,7 +210,7 @@ def one_epoch(run, model, optimizer, samples, settings, progress):
 def scored(run, model, samples, settings):
     """Name -> score of the model on the samples in eval mode, and its outputs."""
     model.eval()
-    scores_and_outputs = evaluate(run, model, samples, settings["batch_size"])
+    scores_and_outputs = evaluate(run, model, samples, settings["batch_size"], GROUP)
     model.train()
     return scores_and_outputs
 
@@ -185,6 +227,34 @@ def first_steps(run, model, optimizer, samples, settings):
         run.log(f"trained/weight/{name}", values)
 
 
+def shared_steps(run, model, optimizer, samples, settings):
+    """Log what the first steps of one process and of several must have alike."""
+    run.session.keeps_choices = True
+    buffers = run.buffers(model)
+    for step, batch in zip(range(STEPS), shuffled(run, samples, settings, 0), strict=False):
+        run.session.begin(step, prefix=f"{run.prefix}{step:03d}/")
+        # Choices and draws are each process's own, of other shapes than one process's: no rows, but
+        # float32 goes on with float64's choices.
+        with run.session.unrecorded():
+            loss = gradients_of(run, model, batch)
+        run.log(f"{step:03d}/loss", loss)
+        if step == 0:
+            gradients = ((name, side.gradient(value)) for name, value in run.parameters(model))
+            for name, values in run.as_reference(gradients):
+                run.log(f"{step:03d}/grad/{name}", values)
+        optimizer.step()
+        side.clear_gradients(model)
+    run.session.begin(prefix=run.prefix)
+    apart = [float(GROUP.spread(value)) for _, value in run.parameters(model)]
+    run.log("spread", np.array(apart))
+    weights = ((name, side.array(value)) for name, value in run.parameters(model))
+    for name, values in run.as_reference(weights):
+        run.log(f"weight/{name}", values)
+    run.log_buffers(model, buffers)
+    for name, values in side.running_statistics(model):
+        run.log(f"statistics/{name}", values)
+
+
 def shuffled(run, samples, settings, epoch, skip=0):
     """One epoch's batches in the tape's order, after `skip` of them; the last may be smaller."""
     order = run.session.tape.permutation("shuffle", epoch, count(samples))
@@ -194,23 +264,33 @@ def shuffled(run, samples, settings, epoch, skip=0):
 
 def one_step(run, model, optimizer, batch):
     """Forward, backward and update on one batch; returns the loss before the update."""
-    tensors = {key: side.tensor(values) for key, values in batch.items()}
-    loss = run.loss(run.call(model, tensors), tensors)
-    loss.backward()
+    loss = gradients_of(run, model, batch)
     optimizer.step()
     side.clear_gradients(model)
+    return loss
+
+
+def gradients_of(run, model, batch):
+    """Forward and backward on one batch, by all processes; returns its loss."""
+    tensors = {key: side.tensor(values) for key, values in batch.items()}
+    outputs = GROUP.call(run, model, tensors)
+    with GROUP.together(run):
+        loss = run.loss(outputs, tensors)
+    loss.backward()
+    GROUP.add_gradients(run, run.parameters(model))
     return loss.detach()
 
 
 def stem(request):
     """What the logs of a phase are called."""
-    return f"train_{request.phase}"
+    several = request.phase == "shared" and GROUP.count > 1
+    return "train_several" if several else f"train_{request.phase}"
 
 
 def precisions(request):
     """The first steps in both, a whole training in float32 alone."""
-    return DTYPES if request.phase == "first" else ("float32",)
+    return DTYPES if request.phase in ("first", "shared") else ("float32",)
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, stem, train, precisions, cases=data_cases))
+    sys.exit(main(side, stem, train, precisions, cases=data_cases, group=GROUP))

@@ -1,0 +1,110 @@
+"""Several processes that share a training: what runs, and whether they train as one does.
+
+To rounding in the first steps, on both sides and in both precisions; then the torch side's losses
+are held to one process's by the self-twins' envelope, as Paddle's are to torch's.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from common.check.steps import Launch
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.system.frameworks import SIDES
+from common.verdict.judge import judge_logs
+from common.verdict.row import Row, claim, first_bad_row
+from step4_backward.setups import STEPS
+
+ONE, SEVERAL, ALONE = "train_shared", "train_several", "train_alone"  # stems
+
+
+def launches_of(processes: int) -> tuple[Launch, ...]:
+    """What runs where so many processes of each side share its whole trainings.
+
+    The sides take turns; what one process makes for all others to be held to runs before.
+    """
+    first = Launch({"phase": "first"})
+    full, own = Launch({"phase": "full"}, single_step=False), Launch({"phase": "self"})
+    if processes == 1:
+        return first, replace(full, side_by_side=True, torch_then=own)
+    shared = Launch({"phase": "shared"}, single_step=False)
+    alone = replace(shared, torch_then=Launch({"phase": "alone"}))
+    full = replace(full, processes=processes, torch_then=replace(own, processes=processes))
+    return first, alone, replace(shared, processes=processes, then=(full,))
+
+
+def as_one(
+    folder: Path,
+    model: str,
+    own: Sequence[np.ndarray],
+    noise: np.ndarray,
+    drift: Callable,
+    parts_of: Callable,
+) -> tuple[list[Row], list[str]]:
+    """What shows that several processes trained as one does, and a note; nothing of one process.
+
+    own     the self-twins' losses, by several processes
+    noise   as for `drift`, which with `parts_of` is step 5's own
+    """
+    told = read_sidecar(ResultFolder(folder).log("train_full", "torch")) or Sidecar()
+    count = told.processes.get("main", 1)
+    if count == 1:
+        return [], []
+    first = first_steps(folder, model)
+    later, steps = later_steps(
+        folder, told.steps_per_epoch.get("main"), own, noise, drift, parts_of
+    )
+    off = first_bad_row([*first, *later])
+    said = f"{count} processes of each side shared every batch"
+    if off is not None:
+        return first + later, [f"{said}, and did not train as one does: {off.key}"]
+    alike = f"their first {STEPS} steps are those of one process to rounding"
+    apart = max(row.gap for row in later)
+    then = f"torch's losses of {steps} steps at most {apart:.1e} from those of one (rms of a part)"
+    return first + later, [f"{said}: {alike}, {then}"]
+
+
+def first_steps(folder: Path, model: str, sides: Sequence[str] = SIDES) -> list[Row]:
+    """The first steps of each side's several processes against its one."""
+    files, rows = ResultFolder(folder), []
+    for side in sides:
+        logs = [files.log(stem, side, run) for run in (FLOAT32, FLOAT64) for stem in (ONE, SEVERAL)]
+        own = [row for row in judge_logs(*logs, step=5, model=model).rows if row.key != "spread"]
+        with read_log(files.log(SEVERAL, side)) as log:
+            apart = float(log["spread"].max())
+        note = "all processes hold the same weights after the first steps"
+        for row in [*own, claim("spread", apart, 0.0, note)]:
+            row.key = f"processes/{side}/{row.key}"
+            rows.append(row)
+    return rows
+
+
+def later_steps(
+    folder: Path,
+    per_epoch: int | None,
+    own: Sequence[np.ndarray],
+    noise: np.ndarray,
+    drift: Callable,
+    parts_of: Callable,
+) -> tuple[list[Row], int]:
+    """The torch side's losses, by several processes and by one; and how many steps both have."""
+    files = ResultFolder(folder)
+    with ExitStack() as stack:
+        several, alone = (
+            stack.enter_context(read_log(files.log(stem, "torch")))["curve/loss"]
+            for stem in ("train_full", ALONE)
+        )
+    steps = min(several.size, alone.size, *(losses.size for losses in own))
+    cut = [losses[:steps] for losses in (several, alone, *own)]
+    rows = drift(*cut[:2], cut[2:], noise, parts_of(steps, per_epoch or steps))
+    for row in rows:
+        row.key = row.key.replace("train/drift", "processes/torch/drift")
+        row.note = row.note.replace(
+            "the sides' float32 losses", "the losses of several processes and of one"
+        )
+    return rows, steps

@@ -1,0 +1,54 @@
+"""A group of processes that share step 5's training, forked from one that has the framework.
+
+    python tests/forked_group.py A-LAUNCHER'S-COMMAND-LINE
+
+What torchrun or paddle.distributed.launch starts, without an import of the framework for each: in
+a warm interpreter this process has it.  Ends with the worst of their exit statuses.
+"""
+
+import os
+import runpy
+import socket
+import sys
+
+
+def main(words):
+    """See the module's docstring."""
+    side = "torch" if any("torch.train" in word for word in words) else "paddle"
+    count = next(int(words[i + 1]) for i, word in enumerate(words) if word.startswith("--nproc"))
+    paths = [word for word in words if word.endswith(".json")]
+    ports = [free_port() for _ in range(count)]
+    members = []
+    for rank in range(count):
+        member = os.fork()
+        if member == 0:
+            os.environ.update(told(rank, ports))
+            sys.path.insert(0, os.getcwd())
+            sys.argv = ["train", *paths]
+            runpy.run_module(f"step5_train.{side}.train", run_name="__main__", alter_sys=True)
+            os._exit(0)
+        members.append(member)
+    return max(os.waitstatus_to_exitcode(os.waitpid(member, 0)[1]) for member in members)
+
+
+def told(rank, ports):
+    """What torchrun and paddle.distributed.launch tell a process."""
+    ends = [f"127.0.0.1:{port}" for port in ports]
+    return {
+        **{"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(len(ports))},
+        **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(ports[0])},
+        **{"PADDLE_TRAINER_ID": str(rank), "PADDLE_TRAINERS_NUM": str(len(ports))},
+        **{"PADDLE_TRAINER_ENDPOINTS": ",".join(ends), "PADDLE_CURRENT_ENDPOINT": ends[rank]},
+        **{"PADDLE_MASTER": ends[0], "PADDLE_DISTRI_BACKEND": "gloo"},
+    }
+
+
+def free_port():
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
