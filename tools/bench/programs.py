@@ -142,7 +142,8 @@ def reformer_pytorch(tokens: int, layers: int = 6, hashes: int = 1) -> Step:
         causal=True,
         axial_position_emb=True,
         axial_position_shape=(rows, tokens // rows),
-        axial_position_dims=tuple(SHAPE["axial_pos_embds_dim"]),
+        ff_chunks=1,
+        ff_activation=torch.nn.ReLU,
     ).train()
     ids = torch.as_tensor(token_ids(tokens))
 

@@ -27,20 +27,22 @@ class Process:
     """One side's process (tools/bench/side.py)."""
 
     def __init__(self, program: Program, python: str, folder: Path, lean: bool = False):
-        self.program, self.said = program, folder / "said.txt"
-        request = folder / "request.json"
+        self.program, self.said = program, folder / f"{program.name}_said.txt"
+        request = folder / f"{program.name}.json"
         request.write_text(json.dumps(program.request()))
         variables = environment() | dict.fromkeys(ONE_THREAD, "1") | {"BENCH_FOLDER": str(folder)}
         for name in KEEPS_MEMORY if lean else ():
             variables.pop(name, None)
-        self.process = subprocess.Popen(
-            [python, "-P", "-W", "ignore", str(ROOT / "tools" / "bench" / "side.py"), str(request)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.said.open("wb"),
-            env=variables,
-            text=True,
-        )
+        side = str(ROOT / "tools" / "bench" / "side.py")
+        with self.said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [python, "-P", "-W", "ignore", side, str(request)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=variables,
+                text=True,
+            )
 
     def __enter__(self):
         try:
