@@ -138,11 +138,11 @@ def series(quick: bool) -> dict[str, Series]:
             ("paddlenlp", "paddlenlp"),
         )
     )
-    tokens = 256 if quick else 4096
+    tokens = 256 if quick else 1024
     logs = (Program("judging", {}), Program("reprod_log", {}))
     return {
         "length": Series(
-            "length", "tokens", (256, 512) if quick else (1024, 4096, 16384), {}, models
+            "length", "tokens", (256, 512) if quick else (512, 2048, 8192), {}, models
         ),
         "depth": Series(
             "depth", "layers", (2, 4) if quick else (2, 6, 12), {"tokens": tokens}, models

@@ -25,6 +25,7 @@ NAMES = {
     "reformer_paddle": "Paddle twin",
     "judging": "this workbench",
 }
+PICTURE = "../pics/performance.png"  # as the page links it
 SIGNS = {"faster": "≥", "slower": "≤", "leaner": "≤", "layer": "≤"}
 
 
@@ -78,15 +79,18 @@ def as_table(rows: dict, results: dict) -> str:
 
 
 def exponents(rows: dict, results: dict) -> str:
-    """A line a panel and program: time and memory grow as which power of the quantity."""
-    lines = ["| against | program | CPU time | memory |", "|---|---|---|---|"]
-    for name, one in rows.items():
-        if isinstance(one, Series):
-            for program, points in results[name]["points"].items():
-                powers = [f"{power(one, points, what):.2f}" for what in (CPU, MEMORY)]
-                lines.append(
-                    f"| {one.title} | {NAMES.get(program, program)} | {' | '.join(powers)} |"
-                )
+    """The picture, and a line a panel and program: which power of the quantity time and memory
+    grow with; empty where no panel was measured."""
+    panels = {name: one for name, one in rows.items() if isinstance(one, Series)}
+    if not panels:
+        return "No panel was measured yet."
+    lines = [f"![Time and memory against {', '.join(o.title for o in panels.values())}]({PICTURE})"]
+    lines += ["", "| against | program | CPU time | memory |", "|---|---|---|---|"]
+    for name, one in panels.items():
+        for program, points in results[name]["points"].items():
+            powers = [f"{power(one, points, what):.2f}" for what in (CPU, MEMORY)]
+            cells = [one.title, NAMES.get(program, program), *powers]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from tools.bench.comparisons import MEGA, OF_GRADIENTS, Comparison, Program, Ser
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # For memory, what is freed must go back to the system.
 KEEPS_MEMORY = ("MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_")
-STEPS_OF_A_POINT = 3
+STEPS_OF_A_POINT = 2
 LAST_LINES = 2
 WALL, CPU, MEMORY = "wall", "cpu", "memory"
 
