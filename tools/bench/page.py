@@ -58,8 +58,8 @@ def _cell(one: Comparison, ratio: dict) -> str:
     if one.kind == "layer":
         return f"{ratio['ratio']:.1f} MB"
     if ratio["lowest"] == ratio["highest"]:
-        return f"{ratio['ratio']:.3g}"
-    return f"{ratio['ratio']:.3g} ({ratio['lowest']:.3g} to {ratio['highest']:.3g})"
+        return f"{ratio['ratio']:.4g}"
+    return f"{ratio['ratio']:.4g} ({ratio['lowest']:.3g} to {ratio['highest']:.3g})"
 
 
 def as_table(rows: dict, results: dict) -> str:
