@@ -250,6 +250,7 @@ def test_make_runs_what_is_tested_here():
         ("test", "pytest"),
         ("faults", "faults.run"),
         ("faults-everywhere", "faults.everywhere"),
+        ("bench", "tools.bench"),
     ):
         done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
         assert f".venv/bin/python -m {does}" in done.stdout

@@ -293,6 +293,22 @@ def test_every_intermediate_is_a_probe(one):
     assert log[own + "buckets"].max() == 8  # hidden tokens have a bucket of their own
 
 
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("name", CASES["default"])
+def test_what_is_looked_at_is_what_runs(one, name, train):
+    """The softmax that is written out for the probes, and the one operator without: every output,
+    loss and gradient; float32 too, where a mask hides all that a query might see."""
+    row = CASES["default"][name]
+    config = (training_config() if train else SMALL) | row.get("config", {})
+    options = row.get("inputs", {}) | ({"length": 48} if train else {})
+    inputs, state = make_inputs(config, 1, **options), weights_for(config)
+    for dtype, bound in (("float64", 1e-11), ("float32", 1e-4)):
+        log = {}
+        looked_at = one.run(config, state, inputs, dtype, train, record=log.__setitem__)
+        assert any(key.endswith("attention_probs") for key in log)
+        assert_equal(one.run(config, state, inputs, dtype, train), looked_at, bound)
+
+
 # ---- reversible layers --------------------------------------------------------------------------
 
 

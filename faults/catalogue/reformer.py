@@ -66,9 +66,9 @@ FAULTS = [
     forward(
         "self-mask-missing",
         "tokens not kept from attending to themselves",
-        '        )\n        dots = tap(self, "dots_self_masked", '
+        'key_each)\n        dots = tap(self, "dots_self_masked", '
         "dots.masked_fill(~self_mask, SELF_MASKED))",
-        '        )\n        dots = tap(self, "dots_self_masked", dots)',
+        'key_each)\n        dots = tap(self, "dots_self_masked", dots)',
         f"lm/{LSH}.dots_self_masked",
         area="masks",
     ),
@@ -91,8 +91,8 @@ FAULTS = [
     forward(
         "causal-excludes-self",
         "causal mask that hides the token itself",
-        "key_positions.unsqueeze(3)  # (1, 1, N, c, M)",
-        "(key_positions.unsqueeze(3) + 1)  # (1, 1, N, c, M)",
+        "query_positions >= key_positions  # (1, 1, N, c, M)",
+        "query_positions > key_positions  # (1, 1, N, c, M)",
         f"lm/{LOCAL}.mask",
         area="masks",
     ),

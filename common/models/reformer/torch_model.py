@@ -46,6 +46,16 @@ def log_sum_exp(x, axis):
     return torch.log(torch.exp(x - largest).sum(dim=axis, keepdim=True)) + largest
 
 
+def beside_softmax(x, softmax):
+    """log_sum_exp of the last axis from its softmax, and what exp(x - log_sum_exp) is beside that.
+
+    The second is 1 but for the logarithm's rounding, which is large beside values such as -1e9.
+    """
+    largest, of_softmax = (torch.amax(values, dim=-1, keepdim=True) for values in (x, softmax))
+    logits = largest - torch.log(of_softmax)
+    return logits, (torch.exp(largest - logits) / of_softmax).detach()
+
+
 def take_rows(x, index):
     """x (B, H, S, D), index (B, H, J) int64 -> (B, H, J, D): rows of S, for each batch and head."""
     batch, heads, rows, width = x.shape
@@ -85,12 +95,36 @@ def look_around(x, before, after):
     return torch.cat(shifted, dim=3)
 
 
-def attend(module, query_key_dots, value, dropout_prob):
-    """Dots (…, c, M) after the masks, value (…, M, D) -> context (…, c, D), logits (…, c, 1)."""
-    logits = tap(module, "logits", log_sum_exp(query_key_dots, -1))
-    probs = tap(module, "attention_probs", torch.exp(query_key_dots - logits))
-    probs = dropout(module, "dropout", probs, dropout_prob)
-    return tap(module, "context", torch.matmul(probs, value)), logits
+def lay_out(query_positions, key_positions):
+    """Positions (…, c) and (…, M) int64 -> both (…, c, M) int32, to compare one by one.
+
+    Paddle takes six times as long for a comparison that broadcasts both.
+    """
+    shape = list(key_positions.shape)
+    shape.insert(-1, query_positions.shape[-1])
+    each = query_positions.unsqueeze(-1), key_positions.unsqueeze(-2)
+    return [positions.to(torch.int32).expand(shape) for positions in each]
+
+
+def attend(module, query_key_dots, value, dropout_prob, with_logits=True):
+    """Dots (…, c, M) after the masks, value (…, M, D) -> context (…, c, D), logits (…, c, 1).
+
+    Written out where each step is looked at.  Elsewhere the softmax is one operator: an exp of keys
+    that a mask hides is slow, and in Paddle no 0 but a number so small that its products may be
+    slow as well.  The logits, and what they change, may be left out where nothing is made of them
+    and each query sees a key.
+    """
+    if current().probing:
+        logits = tap(module, "logits", log_sum_exp(query_key_dots, -1))
+        probs = tap(module, "attention_probs", torch.exp(query_key_dots - logits))
+        probs = dropout(module, "dropout", probs, dropout_prob)
+        return tap(module, "context", torch.matmul(probs, value)), logits
+    probs = F.softmax(query_key_dots, dim=-1)
+    context = torch.matmul(dropout(module, "dropout", probs, dropout_prob), value)
+    if not with_logits:
+        return context, None
+    logits, rounding = beside_softmax(query_key_dots, probs)
+    return context * rounding, logits
 
 
 def run_chunked(function, x, chunk_size, name):
@@ -221,7 +255,8 @@ class LocalSelfAttention(nn.Module):
         dots = tap(self, "query_key_dots", dots)  # (B, H, N, c, M)
         mask = None
         if self.causal:
-            mask = query_positions.unsqueeze(4) >= key_positions.unsqueeze(3)  # (1, 1, N, c, M)
+            query_positions, key_positions = lay_out(query_positions, key_positions)
+            mask = query_positions >= key_positions  # (1, 1, N, c, M)
         if attention_mask is not None:
             seen = look_around(attention_mask.reshape([batch, 1, count, length]), before, after)
             seen = (seen != 0).unsqueeze(3)  # (B, 1, N, 1, M)
@@ -229,7 +264,8 @@ class LocalSelfAttention(nn.Module):
         if mask is not None:
             dots = dots.masked_fill(~tap(self, "mask", mask), MASKED)
         dots = tap(self, "dots_masked", dots)
-        context, _ = attend(self, dots, value, self.dropout_prob)
+        masked = attention_mask is not None
+        context, _ = attend(self, dots, value, self.dropout_prob, masked)
         context = context.reshape([batch, self.heads, tokens, self.head_size])
         return tap(self, "context_merged", merge_heads(context)), None
 
@@ -349,9 +385,11 @@ class LSHSelfAttention(nn.Module):
         )
         by_round = [batch, self.heads, self.rounds, tokens]
         context = tap(self, "context_sorted", context.reshape(by_round + [self.head_size]))
-        logits = tap(self, "logits_sorted", logits.reshape(by_round + [1]))
+        if logits is not None:
+            logits = tap(self, "logits_sorted", logits.reshape(by_round + [1]))
         context = tap(self, "context_unsorted", unsort(context, undo_order))
-        logits = tap(self, "logits_unsorted", unsort(logits, undo_order))
+        if logits is not None:
+            logits = tap(self, "logits_unsorted", unsort(logits, undo_order))
         if self.rounds == 1:
             context = context.squeeze(2)
         else:
@@ -363,7 +401,8 @@ class LSHSelfAttention(nn.Module):
     def attend_sorted(self, query, value, positions, attention_mask, length, before, after):
         """query, value (B, H, S, D) in sorted order, positions (B or 1, H or 1, S) of their tokens.
 
-        Returns context (B, H, S, D) and logits (B, H, S, 1).  Chunks may see another round's.
+        Returns context (B, H, S, D) and logits (B, H, N, c, 1), None where nobody needs them.
+        Chunks may see another round's.
         """
         batch, heads, rows, width = query.shape
         count = rows // length
@@ -376,9 +415,8 @@ class LSHSelfAttention(nn.Module):
 
         dots = torch.matmul(query, key.moveaxis(3, 4))
         dots = tap(self, "query_key_dots", dots)  # (B, H, N, c, M)
-        mask = None
-        if self.causal:
-            mask = query_positions.unsqueeze(4) >= key_positions.unsqueeze(3)
+        query_each, key_each = lay_out(query_positions, key_positions)  # (B, H, N, c, M)
+        mask = query_each >= key_each if self.causal else None
         if attention_mask is not None:
             seen = self.take_mask(attention_mask, key_positions).unsqueeze(3)
             mask = seen if mask is None else mask & seen
@@ -386,12 +424,12 @@ class LSHSelfAttention(nn.Module):
             dots = dots.masked_fill(~tap(self, "mask", mask), MASKED)
         dots = tap(self, "dots_masked", dots)
         # After the mask, so that it also lifts a token that the mask hides.
-        self_mask = tap(
-            self, "self_mask", query_positions.unsqueeze(4) != key_positions.unsqueeze(3)
-        )
+        self_mask = tap(self, "self_mask", query_each != key_each)
         dots = tap(self, "dots_self_masked", dots.masked_fill(~self_mask, SELF_MASKED))
-        context, logits = attend(self, dots, value, self.dropout_prob)
-        return context.reshape([batch, heads, rows, width]), logits.reshape([batch, heads, rows, 1])
+        # In several rounds, or where so few chunks are joined, a token may see just itself, twice.
+        several = self.rounds > 1 or 1 < count <= before + after
+        context, logits = attend(self, dots, value, self.dropout_prob, several)
+        return context.reshape([batch, heads, rows, width]), logits
 
     def number_by_round(self, buckets, hidden):
         """Buckets (B, H, R, T) -> the same, so numbered that no two rounds have one in common.
