@@ -11,11 +11,11 @@ from checkout import Checkout, change
 from common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
 from common.logs.dropouts import axes_of, partners
 from common.logs.sidecar import Sidecar
+from common.pair.shares import PartOfTape, Share
 from common.pair.tape import KINDS, Tape
 from common.sides.draws import Draws, Dropouts, Restart
 from common.sides.session import Session, using
 from common.verdict.draws import draw_notes, dropout_notes
-from step4_backward.part_of_tape import PartOfTape
 
 PAIR = Path(__file__).parent / "pairs" / "draws"
 
@@ -48,9 +48,10 @@ def test_numbers_depend_on_kind_lengths_number_and_step(kind):
 
 def test_a_process_of_several_draws_its_rows():
     whole = Tape(3).numbers("normal", (6, 5), "1", 2)
-    parts = [PartOfTape(3, rank, 3, 2).numbers("normal", (2, 5), "1", 2) for rank in range(3)]
+    tapes = [PartOfTape(3, Share(rank, 3, 6)) for rank in range(3)]
+    parts = [tape.numbers("normal", (2, 5), "1", 2) for tape in tapes]
     assert np.array_equal(np.concatenate(parts), whole)
-    other = PartOfTape(3, 1, 3, 2).numbers("normal", (4, 5), "1", 2)  # not by sample
+    other = tapes[1].numbers("normal", (4, 5), "1", 2)  # not by sample
     assert np.array_equal(other, Tape(3).numbers("normal", (4, 5), "1", 2))
 
 

@@ -25,9 +25,7 @@ READ_BY_TWINS = {
         f"step2_metric/{name}.py" for name in ("hard_texts", "tokenizers", "choosing")
     ),
     "step3_loss": (),
-    "step4_backward": tuple(
-        f"step4_backward/{n}.py" for n in ("setups", "given", "part_of_tape", "rates")
-    ),
+    "step4_backward": tuple(f"step4_backward/{n}.py" for n in ("setups", "given", "rates")),
     "step5_train": (
         "step4_backward/setups.py",
         *(

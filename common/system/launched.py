@@ -7,10 +7,14 @@ A launcher knows nothing of the check that started it, and would go on without.
 
 import runpy
 import sys
+from pathlib import Path
 
-from common.system.processes import watch
+if __name__ == "__main__":  # by its path too
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.processes import watch
+    from common.system.start import show_help
 
-if __name__ == "__main__":
+    show_help(__doc__)
     watch()
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -1,7 +1,7 @@
 """Files of weights that Hugging Face, Paddle and this workbench write: found and read.
 
     safetensors      torch's layout; Paddle's, where its metadata's format is pd or np (PaddleNLP's)
-    .bin, .pt        torch.save, zip or legacy (common/weights/torch_save.py)
+    .bin, .pt        torch.save, zip or legacy (common/weights/saved_by_torch.py)
     .pdparams        paddle.save: Paddle's layout
     .npz             torch's names and layout (common/system/npz.py)
     …index.json      Hugging Face's index of shards, each a safetensors or .bin file
@@ -26,8 +26,8 @@ from common.system.files import open_plain
 from common.system.json_file import load_json
 from common.system.npz import read_npz
 from common.weights.mapped import SAFE_DTYPES, Mapped, safetensors_places
+from common.weights.saved_by_torch import is_legacy, read_torch_legacy, read_torch_zip, widened
 from common.weights.state_pickle import PaddleMachine, paddle_arrays, read_stored
-from common.weights.torch_save import is_legacy, read_torch_legacy, read_torch_zip, widened
 
 CONFIG = "config.json"
 # In the order of preference, which is transformers': safetensors before .bin.

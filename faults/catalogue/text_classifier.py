@@ -167,8 +167,8 @@ FAULTS = [
     train(
         id="accumulated-in-training",
         what="gradients not cleared in training",
-        old="    side.clear_gradients(model)\n",
-        new="",
+        old="    side.clear_gradients(model)\n    return",
+        new="    return",
         origin="train/002/loss",
     ),
     train(

@@ -109,12 +109,12 @@ def lay_out(query_positions, key_positions):
 def attend(module, query_key_dots, value, dropout_prob, with_logits=True):
     """Dots (…, c, M) after the masks, value (…, M, D) -> context (…, c, D), logits (…, c, 1).
 
-    Written out where each step is looked at.  Elsewhere the softmax is one operator: an exp of keys
-    that a mask hides is slow, and in Paddle no 0 but a number so small that its products may be
-    slow as well.  The logits, and what they change, may be left out where nothing is made of them
-    and each query sees a key.
+    Written out where each step is looked at, and in eval mode.  In training the softmax is one
+    operator: an exp of keys that a mask hides is slow, and in Paddle no 0 but a number so small
+    that its products may be slow as well.  The logits, and what they change, may be left out where
+    nothing is made of them and each query sees a key.
     """
-    if current().probing:
+    if current().probing or not module.training:
         logits = tap(module, "logits", log_sum_exp(query_key_dots, -1))
         probs = tap(module, "attention_probs", torch.exp(query_key_dots - logits))
         probs = dropout(module, "dropout", probs, dropout_prob)

@@ -24,6 +24,7 @@ class Step:
 
     def __init__(self):
         self.recomputing = False  # True while a part is computed again for its gradient
+        self.probing = False  # nothing looks inside here
         self.begin(0, 0)
 
     def begin(self, seed, step):
