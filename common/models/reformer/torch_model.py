@@ -50,10 +50,14 @@ def beside_softmax(x, softmax):
     """log_sum_exp of the last axis from its softmax, and what exp(x - log_sum_exp) is beside that.
 
     The second is 1 but for the logarithm's rounding, which is large beside values such as -1e9.
+    The first one's gradient is the softmax: Paddle takes long for that of a maximum.
     """
-    largest, of_softmax = (torch.amax(values, dim=-1, keepdim=True) for values in (x, softmax))
+    each, values = softmax.detach(), x.detach()
+    of_softmax = torch.amax(each, dim=-1, keepdim=True)
+    largest = torch.amax(values, dim=-1, keepdim=True)
     logits = largest - torch.log(of_softmax)
-    return logits, (torch.exp(largest - logits) / of_softmax).detach()
+    seen = (each * x).sum(dim=-1, keepdim=True)
+    return logits + (seen - seen.detach()), torch.exp(largest - logits) / of_softmax
 
 
 def take_rows(x, index):
