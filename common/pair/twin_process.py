@@ -9,6 +9,7 @@ importing it again.
 
 import json
 import re
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -158,8 +159,12 @@ def _how_one_ended(stderr: Sequence[str]) -> str:
     one line, `Container rank 1 status failed … code -9 …`.
     """
     told = "\n".join(stderr)
-    told = told[max(told.rfind("Root Cause"), told.rfind("Container failed"), 0) :]
-    found = re.search(r"rank\s*:? (\d+).*?code\s*:? (-?\d+)", told, re.DOTALL)
+    rank = r"(?<!_)rank\s*:? "  # and no local_rank
+    pattern = re.compile(rf"{rank}(\d+)(?:(?!{rank}).)*?code\s*:? (-?\d+)", re.DOTALL)
+    # One that a signal ended is the cause, though another that missed it may have ended sooner.
+    killed = (one for one in pattern.finditer(told) if int(one[2]) not in (-signal.SIGTERM, 0))
+    first = max(told.rfind("Root Cause"), told.rfind("Container failed"), 0)
+    found = next((one for one in killed if int(one[2]) < 0), pattern.search(told, first))
     if not found:
         return ""
     return f"process {found[1]} {ending(int(found[2]))}, and the others were ended with it"
