@@ -162,9 +162,9 @@ def _how_one_ended(stderr: Sequence[str]) -> str:
     rank = r"(?<!_)rank\s*:? "  # and no local_rank
     pattern = re.compile(rf"{rank}(\d+)(?:(?!{rank}).)*?code\s*:? (-?\d+)", re.DOTALL)
     # One that a signal ended is the cause, though another that missed it may have ended sooner.
-    killed = (one for one in pattern.finditer(told) if int(one[2]) not in (-signal.SIGTERM, 0))
+    killed = (one for one in pattern.finditer(told) if -signal.SIGTERM != int(one[2]) < 0)
     first = max(told.rfind("Root Cause"), told.rfind("Container failed"), 0)
-    found = next((one for one in killed if int(one[2]) < 0), pattern.search(told, first))
+    found = next(killed, None) or pattern.search(told, first)
     if not found:
         return ""
     return f"process {found[1]} {ending(int(found[2]))}, and the others were ended with it"
@@ -172,11 +172,8 @@ def _how_one_ended(stderr: Sequence[str]) -> str:
 
 def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
     """What starts several processes of a side behind `python -m`, the script included."""
-    number, nodes, rank = (
-        str(request.processes // request.nnodes),
-        request.nnodes,
-        request.node_rank,
-    )
+    nodes, rank = request.nnodes, request.node_rank
+    number = str(request.processes // nodes)
     launched = "common.system.launched"
     if ".torch." in module:
         where = ["--standalone"]

@@ -1,4 +1,4 @@
-"""The framework's own DataLoader: paddle_loader.py and paddle_loader.py are twins."""
+"""The framework's own DataLoader: torch_loader.py and paddle_loader.py are twins."""
 
 import numpy as np
 import paddle

@@ -189,6 +189,13 @@ class Run:
         self.session.record(self.prefix + key, np.asarray(values), **more)
         self.session.note_place(self.prefix + key, class_name)
 
+    def log_as_reference(
+        self, start: str, pairs: Iterable[tuple[str, object]], whole: bool = False
+    ) -> None:
+        """Log what `as_reference` makes of parameters, gradients or moments, behind `start`."""
+        for name, values in self.as_reference(pairs):
+            self.log(f"{start}{name}", values, whole=whole)
+
     def log_nested(self, key: str, values: object, whole: bool = False) -> object:
         """Log every tensor of nested outputs; keys are joined by '/'.
 

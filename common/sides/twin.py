@@ -269,8 +269,9 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         return write_log(job, path, *arguments, **options)
 
     aligned = "float64" in dtypes
+    if request.offload:
+        map_weights(job)
     if request.whole:
-        map_weights(job) if request.offload else None
         write(WHOLE, "float64", None)
         return
     if request.fed_alike:
@@ -280,11 +281,9 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         log = files.log(job.stem, side, HALF_STEP64)
         write_sidecar(log, replace(read_sidecar(log), unfed=unfed))
         return
-    if request.offload:
-        map_weights(job)
-    elif side == "torch" and aligned:
-        make_weights(job)
     if side == "torch" and aligned:
+        if not request.offload:
+            make_weights(job)
         refuse_full_disk(job)
     if side == "paddle":
         read_folders(job)

@@ -6,7 +6,6 @@ A tensor's part of a file is mapped when it is asked for, and let go with the ar
 larger than memory can be walked through.  NumPy only; files are mapped to be read, never written.
 """
 
-import hashlib
 import json
 import math
 import os
@@ -18,6 +17,7 @@ import numpy as np
 
 from common.logs.pickle_machine import Refused, printable
 from common.system.errors import UserError
+from common.system.hashes import arrays_sha256
 from common.system.json_file import load_json, write_json
 from common.weights.saved_by_torch import widened
 
@@ -25,7 +25,7 @@ SAFE_DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
     "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|u1",
 }  # fmt: skip
-_LONGEST_HEADER = 1 << 27
+LONGEST_HEADER = 1 << 27
 
 
 class Place(NamedTuple):
@@ -76,14 +76,9 @@ class Mapped(Mapping):
         return Mapped({key: self.places[source] for key, source in sources.items()})
 
     def sha256(self) -> str:
-        """The same as arrays_sha256 of all arrays (common/system/hashes.py); computed once."""
+        """SHA-256 of all arrays; computed once."""
         if not self._sha256:
-            digest = hashlib.sha256()
-            for key in sorted(self.places):
-                array = self[key]
-                digest.update(f"{len(key)} {key} {array.dtype.str} {array.shape}\n".encode())
-                digest.update(memoryview(array.reshape(-1).view(np.uint8)))
-            self._sha256 = digest.hexdigest()
+            self._sha256 = arrays_sha256(self)
         return self._sha256
 
     def write(self, path: Path) -> None:
@@ -109,7 +104,7 @@ def safetensors_places(path: Path) -> tuple[dict[str, Place], Mapping[str, str]]
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        if not 2 <= length <= min(size - 8, _LONGEST_HEADER):
+        if not 2 <= length <= min(size - 8, LONGEST_HEADER):
             raise ValueError("its header is cut short")
         header = json.loads(file.read(length))
     if not isinstance(header, dict):

@@ -25,7 +25,7 @@ from common.system.errors import UserError
 from common.system.files import open_plain
 from common.system.json_file import load_json
 from common.system.npz import read_npz
-from common.weights.mapped import SAFE_DTYPES, Mapped, safetensors_places
+from common.weights.mapped import LONGEST_HEADER, SAFE_DTYPES, Mapped, safetensors_places
 from common.weights.saved_by_torch import is_legacy, read_torch_legacy, read_torch_zip, widened
 from common.weights.state_pickle import PaddleMachine, paddle_arrays, read_stored
 
@@ -237,7 +237,7 @@ def _non_empty(stored: Stored) -> Stored:
 
 
 def _is_safetensors(start: bytes) -> bool:
-    return start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 27
+    return start[8:9] == b"{" and int.from_bytes(start[:8], "little") < LONGEST_HEADER
 
 
 def _places(path: Path) -> Stored:

@@ -55,8 +55,8 @@ def server_of(arguments):
     if name == "reference_transformers.py":
         return "reference" if quiet else None
     if name == "forked_group.py":  # which stands for a launcher
-        sides = [side for side in ("torch", "paddle") if f"{side}.train" in " ".join(rest)]
-        sides += [side for side in ("torch", "paddle") if f"{side}/train" in " ".join(rest)]
+        words = " ".join(rest).replace("/", ".")  # a module or a script
+        sides = [side for side in ("torch", "paddle") if f"{side}.train" in words]
         return sides[0] if quiet and sides else None
     if name in SIDES_SCRIPTS:
         return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None

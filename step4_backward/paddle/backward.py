@@ -331,8 +331,7 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
         run.log(f"{path}/loss", loss)
         run.log(f"{path}/lr", optimizer.lr())
         gradients = ((name, side.gradient(value)) for name, value in parameters)
-        for name, values in run.as_reference(gradients):
-            run.log(f"{path}/grad/{name}", values, whole=whole)
+        run.log_as_reference(f"{path}/grad/", gradients, whole)
         for name, value in parameters:
             reference = run.reference_parameter(f"{path}/grad", name)
             # No gradient at all is not a gradient of zeros: weight decay tells them apart.
@@ -351,15 +350,13 @@ def take_step(run, path, parameters, optimizer):
     whole = not run.is_large  # what Adam makes of a gradient's noise is not known of sums
     optimizer.step()
     weights = ((name, side.view(value)) for name, value in parameters)
-    for name, values in run.as_reference(weights):
-        run.log(f"{path}/weight/{name}", values, whole=whole)
+    run.log_as_reference(f"{path}/weight/", weights, whole)
     for name, value in parameters:
         reference = run.reference_parameter(f"{path}/weight", name)
         if reference is not None:
             side.assign(value, reference)
     for kind in ("velocity", "moment1", "moment2"):
-        for name, values in run.as_reference(optimizer.moments(kind)):
-            run.log(f"{path}/{kind}/{name}", values, whole=whole)
+        run.log_as_reference(f"{path}/{kind}/", optimizer.moments(kind), whole)
 
 
 # ---- a large model -------------------------------------------------------------------------------

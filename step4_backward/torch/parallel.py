@@ -61,16 +61,14 @@ def parallel(run):
         run.log(f"{step}/loss", GROUP.mean(loss))
         if step == 0:
             gradients = ((name, side.gradient(value)) for name, value in run.parameters(model))
-            for name, values in run.as_reference(gradients):
-                run.log(f"{step}/grad/{name}", values)
+            run.log_as_reference(f"{step}/grad/", gradients)
         rule.step()
         side.clear_gradients(model)
         run.progress(f"step {step + 1}/{STEPS}")
     apart = [GROUP.spread(value) for _, value in run.parameters(model)]
     run.log("spread", np.array([float(value) for value in apart]))
     weights = ((name, side.array(value)) for name, value in run.parameters(model))
-    for name, values in run.as_reference(weights):
-        run.log(f"weight/{name}", values)
+    run.log_as_reference("weight/", weights)
 
 
 def shared(run, samples, rows):

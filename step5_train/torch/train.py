@@ -223,8 +223,7 @@ def first_steps(run, model, optimizer, samples, settings):
         run.log(f"train/{step:03d}/loss", one_step(run, model, optimizer, batch))
     run.session.begin(prefix=run.prefix)
     weights = ((name, side.array(value)) for name, value in run.parameters(model))
-    for name, values in run.as_reference(weights):
-        run.log(f"trained/weight/{name}", values)
+    run.log_as_reference("trained/weight/", weights)
 
 
 def shared_steps(run, model, optimizer, samples, settings):
@@ -240,16 +239,14 @@ def shared_steps(run, model, optimizer, samples, settings):
         run.log(f"{step:03d}/loss", loss)
         if step == 0:
             gradients = ((name, side.gradient(value)) for name, value in run.parameters(model))
-            for name, values in run.as_reference(gradients):
-                run.log(f"{step:03d}/grad/{name}", values)
+            run.log_as_reference(f"{step:03d}/grad/", gradients)
         optimizer.step()
         side.clear_gradients(model)
     run.session.begin(prefix=run.prefix)
     apart = [float(GROUP.spread(value)) for _, value in run.parameters(model)]
     run.log("spread", np.array(apart))
     weights = ((name, side.array(value)) for name, value in run.parameters(model))
-    for name, values in run.as_reference(weights):
-        run.log(f"weight/{name}", values)
+    run.log_as_reference("weight/", weights)
     run.log_buffers(model, buffers)
     for name, values in side.running_statistics(model):
         run.log(f"statistics/{name}", values)
