@@ -121,6 +121,8 @@ class Twin:
                 save(self.side, Path(request.save), Path(request.weights))
                 return 0
             pair = published(load_pair(request.model), request.published)
+            # Built-in models write through no view; a user's may, and runs as the framework has it.
+            self.side.make_views(not pair.built_in)
             run_model(self._job(request, pair, folder, path.name), self._dtypes(request))
         except Exception as error:
             text = "".join(traceback.format_exception(error))

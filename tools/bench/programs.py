@@ -72,6 +72,7 @@ def _twin(side_name: str, tokens: int, **setting) -> Step:
     side = importlib.import_module(f"common.sides.{side_name}_side")
     module = importlib.import_module(f"common.models.reformer.{side_name}_model")
     side.set_up("float32", "cpu", 0)
+    side.make_views(False)  # as a check has it
     model = module.build(reformer_config(tokens, **setting) | {"head": "lm"})
     model.train()
     ids = side.tensor(token_ids(tokens))
