@@ -90,12 +90,12 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
         with Twins(inputs) as twins, GuideReports(wanted) as reports:
             twins.start()
             pairs = inputs.bring(pairs, base)
-            twins.run_all(pairs)
             if options.run.node_rank:
-                for pair in pairs:
+                for pair in twins.finished(pairs):
                     unfinished.forget(pair)  # the first machine keeps the checkpoints
                 return [Result(step, name, error=f.sentence) for name, f in inputs.errors.items()]
-            return [_conclude(step, p, base, options, twins, reports) for p in pairs]
+            done = twins.finished(pairs)
+            return [_conclude(step, p, base, options, twins, reports) for p in done]
 
 
 def _conclude(

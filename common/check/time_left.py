@@ -8,7 +8,7 @@ are; else what others of its kind took.  Nothing is said before each kind of par
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 CASE, SETUP, JUDGING = "case", "set-up", "judging"  # kinds of parts
@@ -44,10 +44,13 @@ class Part:
 class TimeLeft:
     """What is to be done and what was; asked by the thread that shows it, told by those that run.
 
-    clock  gives seconds that only grow
+    clock    gives seconds that only grow
+    at_once  one works at a model while another one works at the next; judging begins when torch,
+             the first, is done with all
     """
 
     clock: Callable[[], float] = time.monotonic
+    at_once: bool = False
     _expected: dict[Part, None] = field(default_factory=dict)  # what has not begun, in its order
     _running: dict[str, tuple[Part, float]] = field(default_factory=dict)  # side -> (part, since)
     _took: dict[Part, float] = field(default_factory=dict)
@@ -120,11 +123,15 @@ class TimeLeft:
     def _left(self, now: float) -> float | None:
         if not any(part.kind == CASE for part in self._took):
             return None
-        waits = [self._predicted(part) for part in self._expected]
-        for part, since in self._running.values():
+        waits: dict[tuple[str, str], float] = {}  # (who, the model) -> seconds
+        done = {part: now - since for part, since in self._running.values()}
+        for part in [*done, *self._expected]:
             predicted = self._predicted(part)
-            waits.append(None if predicted is None else max(predicted - (now - since), 0.0))
-        return None if None in waits else sum(waits)
+            if predicted is None:
+                return None
+            key = part.side, part.model
+            waits[key] = waits.get(key, 0.0) + max(predicted - done.get(part, 0.0), 0.0)
+        return _at_once(waits) if self.at_once else sum(waits.values())
 
     def _predicted(self, part: Part) -> float | None:
         """What a part will take; None where nothing like it was seen."""
@@ -172,3 +179,17 @@ class TimeLeft:
         mine = [p for p in still if p.model == model and p.kind != JUDGING]
         times += [self._predicted(part) for part in mine]
         return None if None in times else sum(times)
+
+
+def _at_once(waits: Mapping[tuple[str, str], float]) -> float:
+    """When all is done, in seconds: Paddle has a model behind torch, the check behind both.
+
+    waits  (who, model) -> what that takes, in the models' order
+    """
+    ready: dict[str, float] = {}  # model -> when whoever is next can have it
+    torch_ends = sum(takes for (who, _), takes in waits.items() if who == "torch")
+    for each, at in (("torch", 0.0), ("paddle", 0.0), ("check", torch_ends)):
+        for (who, model), takes in waits.items():
+            if who == each:
+                at = ready[model] = max(at, ready.get(model, 0.0)) + takes
+    return max(ready.values(), default=0.0)

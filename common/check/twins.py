@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +17,23 @@ from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair, chosen_cases
 from common.pair.request import RunRequest, error_file, rank_folder
-from common.pair.twin_process import Failure, TwinProcess, run_group
+from common.pair.twin_process import TwinProcess, run_group
 from common.system.frameworks import SIDES
 from common.system.half import HALF
 from common.system.shared_arrays import SharedFile
 from common.transplant.operators import SMALLEST
 from common.weights import states
+
+
+@dataclass(eq=False)
+class Owed:
+    """An answer that a side's process owes: its request for a model was written to `path`."""
+
+    side: str
+    pair: Pair
+    process: TwinProcess
+    path: Path
+    answered: bool = False
 
 
 class Twins:
@@ -65,6 +76,11 @@ class Twins:
             if side in sides:
                 process.end()
 
+    @property
+    def _at_once(self) -> bool:
+        """Whether the sides may work at different models at once; not where memory is scarce."""
+        return self.options.run.device == "cpu" and not self.options.run.offload
+
     # ---- what runs ------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -74,36 +90,68 @@ class Twins:
                 if self.step.launches[0].processes == 1:
                     self._process(side)
 
-    def run_all(self, pairs: list[Pair]) -> dict[str, Failure]:
-        """Every launch for every model; returns model -> why it failed."""
+    def finished(self, pairs: list[Pair]) -> Iterator[Pair]:
+        """Run every launch for every model; gives each as soon as both sides are done with it.
+
+        Why one failed is among the inputs' errors.  The others may still run: the sides work at
+        different models at once.
+        """
         errors = self.inputs.errors
+        half = self.options.run.dtype in HALF
         self._plan([pair for pair in pairs if pair.name not in errors])
+        owed: list[Owed] = []
         for launch in self.step.launches:
-            left = [pair for pair in pairs if pair.name not in errors]
-            reference = [pair for pair in left if pair.name not in self.inputs.brought]
-            if launch.side_by_side:
-                paddle = self._ask("paddle", launch, left, threads=1)
-                both = launch.parts("torch")
-                torch = [self._ask("torch", part, reference, threads=1) for part in both]
-                for process in torch:
-                    self._finish("torch", process, reference)
-                self._finish("paddle", paddle, left)
-                continue
-            for side, some in (("torch", reference), ("paddle", left)):
-                some = [pair for pair in some if pair.name not in errors]
-                if launch.processes > 1:
-                    self._run_group(side, launch, some)
-                    continue
-                for part in launch.parts(side) if some else ():
-                    self._finish(side, self._ask(side, part, some), some)
-        if self.options.run.dtype in HALF:
-            for pair in pairs:
-                if pair.name not in errors:
-                    self._feed_alike(pair)
+            self._collect(owed)
+            owed = self._hand_out(launch, [pair for pair in pairs if pair.name not in errors])
+        if not half:
+            self._end(["torch"])
+        for pair in pairs:
+            self._collect(one for one in owed if one.pair.name == pair.name)
+            if half and pair.name not in errors:
+                self._feed_alike(pair)
+            if self.step.trains:
+                for folder in (self.work / pair.name).glob(rank_folder("*")):
+                    shutil.rmtree(folder)  # what the others than the first have logged
+            yield pair
         self._end(["torch"])
-        for folder in self.work.glob(f"*/{rank_folder('*')}") if self.step.trains else ():
-            shutil.rmtree(folder)  # what the others than the first have logged
-        return errors
+
+    def _hand_out(self, launch: Launch, pairs: list[Pair]) -> list[Owed]:
+        """Hand the sides a launch's requests; what they still owe then.
+
+        The Paddle side goes on with what torch's run of a model leaves: it has a model's request
+        once that is there, and works at it while torch works at the next.
+        """
+        errors = self.inputs.errors
+        reference = [pair for pair in pairs if pair.name not in self.inputs.brought]
+        if launch.processes > 1:
+            self._run_group("torch", launch, reference)
+            self._run_group("paddle", launch, [pair for pair in pairs if pair.name not in errors])
+            return []
+        threads = 1 if launch.side_by_side else None
+        parts = [(pair, part) for pair in reference for part in launch.parts("torch")]
+        torch = [self._ask("torch", part, pair, threads) for pair, part in parts]
+        if launch.side_by_side:
+            return torch + [self._ask("paddle", launch, pair, threads) for pair in pairs]
+        if not self._at_once:
+            self._collect(torch)
+        paddle = []
+        for pair in pairs:
+            self._collect(one for one in torch if one.pair.name == pair.name)
+            if pair.name not in errors:
+                paddle += [self._ask("paddle", part, pair) for part in launch.parts("paddle")]
+        return paddle
+
+    def _collect(self, owed: Iterable[Owed]) -> None:
+        """Wait for answers; note which models failed, and why."""
+        for one in owed:
+            if one.answered:
+                continue
+            one.answered = True
+            failure = one.process.failure(one.path)
+            self.time_left.end(one.side, one.pair.name)
+            if failure is not None:
+                self.inputs.errors.setdefault(one.pair.name, failure)
+                self.time_left.drop(one.pair.name)
 
     def _feed_alike(self, pair: Pair) -> None:
         """Have torch's modules fed what Paddle's can be fed, where that is less than was fed."""
@@ -202,7 +250,7 @@ class Twins:
         """Have a side answer one more request, written to `path`; why it failed, or empty."""
         process = self._process(side)
         process.ask(self._request(side, pair, launch, **more), path)
-        failure = process.failure()
+        failure = process.failure(path)  # behind what it may owe of other models
         if failure is None:
             return ""
         error_file(path.parent, side).unlink(missing_ok=True)
@@ -251,21 +299,11 @@ class Twins:
         parts = [side, phase if phase != "first" else "", "several" if launch.processes > 1 else ""]
         return self.work / pair.name / f"request_{'_'.join(filter(None, parts))}.json"
 
-    def _ask(self, side, launch: Launch, pairs, threads: int | None = None) -> TwinProcess | None:
-        """Hand a side its requests for some models; None where there are none."""
-        process = self._process(side, threads) if pairs else None
-        for pair in pairs:
-            process.ask(self._request(side, pair, launch), self._path(side, pair, launch))
-        return process
-
-    def _finish(self, side: str, process: TwinProcess | None, pairs: Iterable[Pair]) -> None:
-        """Wait for a side's answers; note which models failed, and why."""
-        for pair in pairs:
-            failure = process.failure()
-            self.time_left.end(side, pair.name)
-            if failure is not None:
-                self.inputs.errors.setdefault(pair.name, failure)
-                self.time_left.drop(pair.name)
+    def _ask(self, side: str, launch: Launch, pair: Pair, threads: int | None = None) -> Owed:
+        """Hand a side its request for a model."""
+        process, path = self._process(side, threads), self._path(side, pair, launch)
+        process.ask(self._request(side, pair, launch), path)
+        return Owed(side, pair, process, path)
 
     def _run_group(self, side: str, launch: Launch, pairs: list[Pair]) -> None:
         """Run several processes of a side that share each model's runs.
@@ -306,6 +344,7 @@ class Twins:
         self._names = [pair.name for pair in pairs]
         if self.step.data or any(each.processes > 1 for each in self.step.launches):
             return
+        self.time_left.at_once = self._at_once
         run = self.options.run
         dtypes = (run.dtype,) if run.only_float32 else ("float64", run.dtype)
         for side in SIDES:

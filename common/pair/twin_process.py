@@ -56,6 +56,7 @@ class TwinProcess:
         self.python = python
         self.module = module
         self._asked: deque[Path] = deque()  # the requests that owe an answer
+        self._answered: dict[Path, Failure | None] = {}  # those whose answer nobody wanted yet
         self._told = on_progress or (lambda text: None), threads, device
         command = [python, "-W", "ignore", "-m", module, FROM_STDIN]
         self._process = Process(command, *self._told, asks=True)
@@ -67,9 +68,20 @@ class TwinProcess:
         self._asked.append(path)
         self._process.ask(json.dumps(str(path)))
 
-    def failure(self) -> Failure | None:
-        """Wait for the oldest request that owes an answer; why it failed, None where it did not."""
-        path = self._asked.popleft()
+    def failure(self, path: Path | None = None) -> Failure | None:
+        """Wait for a request's answer; why it failed, None where it did not.
+
+        path  where the request was written; by default the oldest that owes an answer
+        """
+        if path is None:
+            return self._next(self._asked.popleft())
+        while path not in self._answered:
+            before = self._asked.popleft()
+            self._answered[before] = self._next(before)
+        return self._answered.pop(path)
+
+    def _next(self, path: Path) -> Failure | None:
+        """Wait for the process's next answer, which is that to the request at `path`."""
         status = self._process.answer()
         if status == 0:
             return None
