@@ -21,6 +21,10 @@ from common.sides.draws import Draws, Dropouts
 from common.sides.places import is_instrument
 from common.sides.selection import Selection
 
+# Bytes of masks kept from a reversible layer's run for its recomputation, one a value: a small
+# model's all, and no more than a few layers' of a long text, whose memory must not grow with depth.
+_KEPT_MASKS = 1 << 26
+
 
 class Session:
     """State of one run.  Fields that are None switch the matching instrument off.
@@ -80,7 +84,8 @@ class Session:
         """
         self.step = step
         self.prefix = prefix
-        self.recomputing = False
+        self.recomputing = self._is_scope = False
+        self._masks: dict[tuple, np.ndarray] = {}  # of scopes, till they are recomputed
         self._call = 0
         self._counts: dict[str, int] = {}
         self.draws.begin()
@@ -108,12 +113,12 @@ class Session:
     @contextmanager
     def scope(self, call: int, recompute: bool = False) -> Iterator[None]:
         """Run a part whose names count by themselves, so that its recomputation repeats them."""
-        saved = self._counts, self._call, self.recomputing
-        self._counts, self._call, self.recomputing = {}, call, recompute
+        saved = self._counts, self._call, self.recomputing, self._is_scope
+        self._counts, self._call, self.recomputing, self._is_scope = {}, call, recompute, True
         try:
             yield
         finally:
-            self._counts, self._call, self.recomputing = saved
+            self._counts, self._call, self.recomputing, self._is_scope = saved
 
     def site_of_draw(self) -> str:
         """The innermost module that runs now: where a model's own dropout draws."""
@@ -142,10 +147,20 @@ class Session:
         key = f"{self.prefix}{label}:p" if recorded else ""
         lengths = [length for length in shape if length != 1]
         if axes is None or len(axes) != len(lengths):
-            return self.tape.keep_mask(label, self.step, shape, p), key
+            return self._mask(label, shape, p), key
         turned = tuple(lengths[axes.index(axis)] for axis in range(len(axes)))
-        mask = self.tape.keep_mask(label, self.step, turned, p)
-        return mask.transpose(axes).reshape(shape), key
+        return self._mask(label, turned, p).transpose(axes).reshape(shape), key
+
+    def _mask(self, label: str, shape: tuple[int, ...], p: float) -> np.ndarray:
+        """The tape's mask; what a part draws that will be recomputed is kept for that."""
+        asked = label, shape, p
+        mask = self._masks.pop(asked, None)
+        if mask is None or not self.recomputing:
+            mask = self.tape.keep_mask(label, self.step, shape, p)
+        if self._is_scope and not self.recomputing:
+            if sum(kept.size for kept in self._masks.values()) + mask.size <= _KEPT_MASKS:
+                self._masks[asked] = mask
+        return mask
 
     def snapshot(self) -> tuple[dict[str, int], list[str]]:
         """Where names stand now, for `repeat`."""

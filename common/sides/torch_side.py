@@ -60,7 +60,8 @@ def keep_mask(site, value, p, mask_shape=None):
     if key:
         session.record(key, np.array(p, array(value.flatten()[:0]).dtype))
         session.note_place(key)
-    return tensor(mask).to(value.dtype)
+    # Both frameworks turn bytes into floats in a fraction of what truth values take them.
+    return tensor(mask.view(np.uint8)).to(value.dtype)
 
 
 def choose(module, name, scores):
