@@ -10,6 +10,7 @@ in stepN_*/log (or DIR).  All of it that somebody needs who is to believe it is 
 
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,13 +37,15 @@ from common.check.flags import (
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.report_json import write_report
-from common.check.result import overall_exit
+from common.check.result import Result, overall_exit
 from common.check.runner import run_step
 from common.check.steps import Step
+from common.pair.pairs import load_pairs
 from common.report import html_page
 from common.report import terminal as report
 from common.system.checkout import ROOT
 from common.system.files import write_text
+from common.system.signals import Beside
 
 
 def all_steps() -> list[Step]:
@@ -66,10 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[str]) -> int:
     steps = all_steps()
     options = replace(options, keep_seen=True)
-    results = []
     with report.progress() as on_progress:
-        for step in steps:
-            results += run_step(step, options.taken_by(step.takes), on_progress)
+        results = _run_all(steps, options, on_progress)
     table = report.show_all(steps, results)
     folder = options.out or ROOT / "log"
     written = json_path or folder / "report.json"
@@ -81,6 +82,33 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
         page = folder / html_page.FILE
         say_written(bundle_results(results, options, folder / NAME, page))
     return overall_exit(results)
+
+
+def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[Result]:
+    """Run every step.
+
+    The training of built-in models goes on beside the other steps, which leave cores idle while
+    they judge; memory that holds two models of somebody else's is not taken for granted.
+    """
+
+    def results_of(some: Sequence[Step], on_progress) -> list[Result]:
+        run = [run_step(step, options.taken_by(step.takes), on_progress) for step in some]
+        return [result for results in run for result in results]
+
+    small = all(pair.built_in for pair in load_pairs(options.models))
+    if not small or options.compare_only or options.run.device != "cpu":
+        return results_of(steps, on_progress)
+    others = [step for step in steps if not step.trains]
+    finished = threading.Event()
+
+    def when_alone(*told) -> None:
+        if finished.is_set():
+            on_progress(*told)
+
+    with Beside(lambda: results_of([s for s in steps if s.trains], when_alone)) as training:
+        results = results_of(others, on_progress)
+        finished.set()
+        return results + training.result()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.system.frameworks import ON_GPU
+from common.system.signals import raise_if_stopped
 
 _PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the child
 _KEPT_LINES = 500  # of what a twin says on standard error
@@ -177,6 +178,7 @@ class Process:
             try:
                 answer = self._answers.get(timeout=_LOOK_EVERY_S)
             except queue.Empty:  # what it started may hold its output open
+                raise_if_stopped()
                 answer = None if self._process.poll() is not None else _NONE_YET
             if answer is None:
                 self._answers.put(None)  # nor will there be another
@@ -195,7 +197,12 @@ class Process:
 
     def wait(self) -> int:
         """The exit status, once both pipes are drained."""
-        status = self._process.wait()
+        status = None
+        while status is None:
+            try:
+                status = self._process.wait(_LOOK_EVERY_S)
+            except subprocess.TimeoutExpired:
+                raise_if_stopped()
         self._process.let_go()
         self._close_drained(_PATIENCE_S)
         return status

@@ -2,8 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -58,3 +61,52 @@ def _installed(handler) -> dict[int, object]:
 def _restore(before: dict[int, object]) -> None:
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+class Beside(Generic[T]):
+    """An action in a thread of its own; a context manager that ends it.
+
+    Where the block ends with an error, such as Ctrl-C, whatever the action waits for next raises
+    Stopped (`raise_if_stopped`): it tidies up, and the block's end waits for that.
+    """
+
+    def __init__(self, action: Callable[[], T]):
+        self._action = action
+        self._made: list[T] = []
+        self._error: BaseException | None = None
+        self._thread = _Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            self._made.append(self._action())
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> T:
+        """Wait for what the action gives; raises what it raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._made[0]
+
+    def __enter__(self) -> "Beside[T]":
+        self._thread.start()
+        return self
+
+    def __exit__(self, error_type, *error: object) -> None:
+        if error_type is not None:
+            self._thread.stopped.set()
+        self._thread.join()
+
+
+class _Thread(threading.Thread):
+    def __init__(self, target: Callable[[], None]):
+        super().__init__(target=target)
+        self.stopped = threading.Event()
+
+
+def raise_if_stopped() -> None:
+    """Raise Stopped in the thread of a Beside that is to end; for those who wait in a loop."""
+    thread = threading.current_thread()
+    if isinstance(thread, _Thread) and thread.stopped.is_set():
+        raise Stopped("the rest of the check")
