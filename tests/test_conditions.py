@@ -19,7 +19,8 @@ from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.folders import put_in_place, remove_abandoned, working_folder
-from common.system.signals import Stopped, put_off, stoppable
+from common.system.processes import Process
+from common.system.signals import Beside, Stopped, put_off, stoppable
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 CHECK = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", PAIR]
@@ -200,6 +201,62 @@ def test_one_signal_stops_and_the_next_do_not_disturb_the_tidying():
         signal.raise_signal(signal.SIGINT)
         tidied.append(True)
     assert len(tidied) == 2
+
+
+SLEEP = "import time; time.sleep(60)"
+
+
+def test_what_runs_beside_gives_its_result_or_its_error():
+    with Beside(lambda: 3) as beside:
+        pass
+    assert beside.result() == 3
+
+    def fails():
+        raise UserError("no such file")
+
+    with pytest.raises(UserError, match="no such file"), Beside(fails) as beside:
+        beside.result()
+
+
+def test_what_runs_beside_ends_where_the_rest_does(tmp_path):
+    """It waits for an answer that does not come: at the end nothing that it began is left."""
+    begun = []
+
+    def waits():
+        with working_folder(tmp_path):
+            process = Process(
+                [sys.executable, "-c", "import time; time.sleep(60)"], print, asks=True
+            )
+            try:
+                begun.append(process)
+                process.answer()
+            finally:
+                process.stop()
+
+    with pytest.raises(Stopped), Beside(waits) as beside:
+        wait_for(lambda: begun)
+        raise Stopped("SIGINT")
+    assert begun[0].has_ended and not list(tmp_path.iterdir())
+    with pytest.raises(Stopped):
+        beside.result()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_make_check_stopped_while_it_trains_beside_the_other_steps(tmp_path, number):
+    command = [sys.executable, "-m", "common.check_all", "--model", "fastformer"]
+    command += ["--no-report", "--out", str(tmp_path)]
+    check = subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    for step in ("step1_forward", "step5_train"):
+        wait_for(lambda step=step: list(tmp_path.glob(f"{step}/.work-*/fastformer/reference.json")))
+    twins = subprocess.run(["pgrep", "-P", str(check.pid)], capture_output=True, text=True).stdout
+    os.killpg(check.pid, number)
+    said = check.communicate(timeout=60)[1]
+    assert check.returncode == 2 and said.count("\n") == 1, said
+    assert said.startswith(f"error: stopped by {number.name}: ")
+    assert len(twins.split()) >= 4 and not any(alive(int(pid)) for pid in twins.split())
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_swap_that_cannot_be_done_brings_the_former_result_back(tmp_path, monkeypatch):

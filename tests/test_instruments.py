@@ -9,6 +9,7 @@ import pytest
 
 from common.pair.schedules import schedule
 from common.pair.tape import Tape
+from common.sides import session as session_module
 from common.sides.session import Session
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +34,57 @@ def test_tape_is_the_same_everywhere():
     values = [-0.9991479334004819, -0.6104785758050676, -1.059119091484091]
     assert Tape(0).normal("rotations", 0, (3,)).tolist() == values
     assert Tape(0).keep_mask("d", 1, (8,), 0.5).tolist() == [False] * 5 + [True] * 3
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-9, 2**-24, 0.1, 0.5, 1 - 2**-24, 1.0, 1.5, -0.5])
+@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (4, 1, 9)])
+def test_a_mask_is_what_the_generator_s_uniform_numbers_say(shape, p):
+    drawn = Tape(3).generator("x", 4).random(shape, dtype=np.float32)
+    mask = Tape(3).keep_mask("x", 4, shape, p)
+    assert np.array_equal(mask, drawn >= np.float32(p)) and np.shape(mask) == shape
+
+
+def test_a_mask_s_bound_itself_is_kept():
+    """Rates that are one of the numbers drawn, and the float32 above: an off by one is found."""
+    drawn = Tape(3).generator("x", 4).random(64, dtype=np.float32)
+    for value in drawn[:8]:
+        at = drawn == value
+        assert Tape(3).keep_mask("x", 4, (64,), float(value))[at].all()
+        above = float(value) + 2**-24
+        assert not Tape(3).keep_mask("x", 4, (64,), above)[at].any()
+
+
+def test_a_recomputation_is_given_the_mask_that_was_drawn(monkeypatch):
+    session, drawn = Session(0), []
+    draw = session.tape.keep_mask
+    monkeypatch.setattr(
+        session.tape, "keep_mask", lambda *asked: drawn.append(asked) or draw(*asked)
+    )
+
+    def mask(recompute):
+        with session.scope(0, recompute=recompute):
+            return session.keep_mask("layer.dropout", (4, 5), 0.5)[0]
+
+    first = mask(False)
+    assert np.array_equal(mask(True), first) and len(drawn) == 1
+    assert np.array_equal(mask(True), first) and len(drawn) == 2, "it is given once, then let go"
+    session.begin(1)
+    assert not np.array_equal(mask(False), first) and len(drawn) == 3
+    session.begin(0)
+    assert np.array_equal(mask(True), first), "nothing of another step"
+    session.keep_mask("elsewhere", (4, 5), 0.5)
+    assert not session._masks, "what is not recomputed is not kept"
+
+
+def test_no_more_masks_are_kept_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(session_module, "_KEPT_MASKS", 40)
+    session = Session(0)
+    with session.scope(0):
+        masks = [session.keep_mask(f"layers.{i}", (4, 5), 0.5)[0] for i in range(3)]
+    assert sum(mask.size for mask in session._masks.values()) == 40
+    with session.scope(0, recompute=True):
+        again = [session.keep_mask(f"layers.{i}", (4, 5), 0.5)[0] for i in range(3)]
+    assert all(map(np.array_equal, masks, again))
 
 
 def test_names_count_calls_and_a_recomputation_repeats_them():

@@ -66,6 +66,38 @@ def test_the_frameworks_own_layers_are_aligned(brief, step):
     assert {model for model, _ in keys} == {path.name for path in OTHERS}
 
 
+def before_the_head(pair, side, line):
+    """Put a line of code in front of the model's last one."""
+    path, old = pair / f"{side}_model.py", '        return {"logits": '
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, f"        {line}\n{old}"))
+
+
+def test_a_model_of_one_s_own_may_write_through_a_view(checkout, pair):
+    """Built-in twins are run without views; there this Paddle model would lose what it writes."""
+    for side, view in (("torch", "transpose(0, 1)"), ("paddle", "transpose([1, 0])")):
+        before_the_head(pair, side, f"x = x * 1.0; x.{view}.add_(x.{view} * 0.5)")
+    done = checkout.check(1, "--model", str(pair), "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
+    """Its single-step run is asked of a Paddle process that owes the other's answer."""
+    before_the_head(pair, "paddle", "x = x * 1.01")
+    alone, of_one = checkout.rows(1, "--model", str(pair), "--no-report")
+    models = ("--model", str(pair), "--model", str(PAIR.with_name("small_lstm")))
+    done, report = checkout.rows(1, *models, "--no-report")
+    assert (alone.returncode, done.returncode) == (1, 1)
+    assert report["first_diverged"] == of_one["first_diverged"] == "norm:in/0"
+    rows = {
+        model: [r for r in report["rows"] if r["model"] == model]
+        for model in ("small_cnn", "small_lstm")
+    }
+    assert rows["small_cnn"] == of_one["rows"]
+    assert {row["verdict"] for row in rows["small_lstm"]} <= {"IDENTICAL", "ROUNDING"}
+
+
 def test_a_recurrent_layer_s_dropout_is_compared_in_training(checkout, tmp_path):
     pair = shutil.copytree(OTHERS[0], tmp_path / "small_lstm")
     for side, rate in (("torch", 0.3), ("paddle", 0.1)):

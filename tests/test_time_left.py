@@ -83,6 +83,47 @@ def test_an_estimate_that_forgets_parts_is_found(forgotten):
     assert not are_right(seen)
 
 
+def run_at_once(at_once):
+    """The same where Paddle has a model behind torch, and judging begins behind torch's last."""
+    now = [0.0]
+    left = TimeLeft(lambda: now[0], at_once)
+    parts = list(parts_of_a_step())
+    left.expect(part for part, _ in parts)
+    free = dict.fromkeys((*SIDES, "check"), 0.0)
+    ends: dict[tuple[str, str], float] = {}  # (who, model) -> when
+    events = []
+    for part, seconds in parts:
+        behind = {"torch": [], "paddle": [("torch", part.model)]}.get(
+            part.side, [("paddle", part.model), *(("torch", model) for model in MODELS)]
+        )
+        begins = max([free[part.side], *(ends[before] for before in behind)])
+        free[part.side] = ends[part.side, part.model] = begins + seconds
+        events.append((begins, 1, lambda part=part: left.begin(part)))
+    for key, at in ends.items():
+        events.append((at, 0, lambda key=key: left.end(*key)))
+    total, seen = max(free.values()), []
+    for at, _, happens in sorted(events, key=lambda event: event[:2]):
+        while now[0] + 1.0 < at:
+            now[0] += 1.0
+            seen.append((total - now[0], left.seconds()))
+        now[0] = at
+        happens()
+    return [(true, said) for true, said in seen if said is not None]
+
+
+def test_what_is_left_is_right_where_the_sides_work_at_once(monkeypatch):
+    """Of four models that take as long as each other, whose runs overlap most."""
+    assert are_right(run_at_once(True))
+    seconds, judged = dict.fromkeys("abcd", (4.0, 1.0)), dict.fromkeys("abcd", 6.0)
+    monkeypatch.setitem(globals(), "MODELS", tuple("abcd"))
+    monkeypatch.setitem(globals(), "SECONDS", seconds)
+    monkeypatch.setitem(globals(), "JUDGED_S", judged)
+    seen = {plan: run_at_once(plan) for plan in (True, False)}
+    assert are_right(seen[True])
+    off = {plan: sum(abs(said - true) for true, said in seen[plan]) for plan in seen}
+    assert off[True] < 0.75 * off[False], "the plan of those who take turns is worse"
+
+
 def test_it_never_jumps():
     """A side that is slower than the other by far moves what is said step by step."""
     seen = run()

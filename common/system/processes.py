@@ -23,7 +23,7 @@ from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.system.frameworks import ON_GPU
-from common.system.signals import raise_if_stopped
+from common.system.signals import is_beside, raise_if_stopped
 
 _PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the child
 _KEPT_LINES = 500  # of what a twin says on standard error
@@ -199,8 +199,8 @@ class Process:
         """The exit status, once both pipes are drained."""
         status = None
         while status is None:
-            try:
-                status = self._process.wait(_LOOK_EVERY_S)
+            try:  # with a time limit subprocess looks again and again
+                status = self._process.wait(_LOOK_EVERY_S if is_beside() else None)
             except subprocess.TimeoutExpired:
                 raise_if_stopped()
         self._process.let_go()

@@ -105,6 +105,11 @@ class _Thread(threading.Thread):
         self.stopped = threading.Event()
 
 
+def is_beside() -> bool:
+    """True in the thread of a Beside."""
+    return isinstance(threading.current_thread(), _Thread)
+
+
 def raise_if_stopped() -> None:
     """Raise Stopped in the thread of a Beside that is to end; for those who wait in a loop."""
     thread = threading.current_thread()
