@@ -121,8 +121,7 @@ class Twin:
                 save(self.side, Path(request.save), Path(request.weights))
                 return 0
             pair = published(load_pair(request.model), request.published)
-            # Built-in models write through no view; a user's may, and runs as the framework has it.
-            self.side.make_views(not pair.built_in)
+            self.side.make_views(not pair.built_in or _needs_views(request))
             run_model(self._job(request, pair, folder, path.name), self._dtypes(request))
         except Exception as error:
             text = "".join(traceback.format_exception(error))
@@ -226,6 +225,15 @@ def _answer_from_stdin(twin: Twin) -> int:
             sys.stdout.flush()
         os.write(answers, b"\n@done %d\n" % status)
     return worst
+
+
+def _needs_views(request: RunRequest) -> bool:
+    """Whether Paddle cannot do without views, though the model writes through none.
+
+    Its copies have no kernels in half precision, what torch hands over in a transplant may be laid
+    out otherwise, and a GPU has no need of them.
+    """
+    return request.device != "cpu" or request.dtype in HALF or bool(request.transplant)
 
 
 def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
