@@ -68,8 +68,12 @@ def test_a_recomputation_is_given_the_mask_that_was_drawn(monkeypatch):
     first = mask(False)
     assert np.array_equal(mask(True), first) and len(drawn) == 1
     assert np.array_equal(mask(True), first) and len(drawn) == 2, "it is given once, then let go"
+    mask(False)
+    session.step += 1
+    assert not np.array_equal(mask(True), first), "who recomputes at another step is not helped"
     session.begin(1)
-    assert not np.array_equal(mask(False), first) and len(drawn) == 3
+    drawn.clear()
+    assert not np.array_equal(mask(False), first) and len(drawn) == 1
     session.begin(0)
     assert np.array_equal(mask(True), first), "nothing of another step"
     session.keep_mask("elsewhere", (4, 5), 0.5)

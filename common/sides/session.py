@@ -153,7 +153,7 @@ class Session:
 
     def _mask(self, label: str, shape: tuple[int, ...], p: float) -> np.ndarray:
         """The tape's mask; what a part draws that will be recomputed is kept for that."""
-        asked = label, shape, p
+        asked = self.step, label, shape, p
         mask = self._masks.pop(asked, None)
         if mask is None or not self.recomputing:
             mask = self.tape.keep_mask(label, self.step, shape, p)
