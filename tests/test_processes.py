@@ -173,9 +173,10 @@ def without_launchers(tmp_path):
     """Options for a check whose processes are forked, where a launcher would import for each."""
     python = tmp_path / "python"
     warm = shlex.join(Checkout.interpreter)
+    forked = shlex.quote(str(ROOT / "tests" / "forked_group.py"))
     python.write_text(
         f'#!/bin/sh\ncase "$*" in\n*common.system.launched*)'
-        f' exec {warm} -W ignore {ROOT / "tests" / "forked_group.py"} "$@";;\n'
+        f' exec {warm} -W ignore {forked} "$@";;\n'
         f'*) exec {warm} "$@";;\nesac\n'
     )
     python.chmod(0o755)
