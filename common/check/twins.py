@@ -113,7 +113,6 @@ class Twins:
                 for folder in (self.work / pair.name).glob(rank_folder("*")):
                     shutil.rmtree(folder)  # what the others than the first have logged
             yield pair
-        self._end(["torch"])
 
     def _hand_out(self, launch: Launch, pairs: list[Pair]) -> list[Owed]:
         """Hand the sides a launch's requests; what they still owe then.

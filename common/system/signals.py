@@ -3,6 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -72,22 +73,18 @@ class Beside(Generic[T]):
 
     def __init__(self, action: Callable[[], T]):
         self._action = action
-        self._made: list[T] = []
-        self._error: BaseException | None = None
+        self._made: Future[T] = Future()
         self._thread = _Thread(target=self._run)
 
     def _run(self) -> None:
         try:
-            self._made.append(self._action())
+            self._made.set_result(self._action())
         except BaseException as error:
-            self._error = error
+            self._made.set_exception(error)
 
     def result(self) -> T:
         """Wait for what the action gives; raises what it raised."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._made[0]
+        return self._made.result()
 
     def __enter__(self) -> "Beside[T]":
         self._thread.start()
