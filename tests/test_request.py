@@ -17,6 +17,7 @@ from checkout import ROOT, Checkout, change
 from common.check.flags import OF_CASES, OF_DATA, OF_TRAINING, Parser
 from common.check_all import all_steps
 from common.pair.request import RunRequest
+from common.pair.twin_process import TwinProcess
 from common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
@@ -221,18 +222,39 @@ def test_a_model_that_reads_and_prints_does_not_disturb_the_answers(checkout, tm
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_side_that_dies_leaves_no_model_waiting(checkout, tmp_path):
-    """Those that were asked for after it have its last words too; those before it keep theirs."""
+@pytest.mark.parametrize("side", ["torch", "paddle"])
+@pytest.mark.parametrize("after_s", [0, 4])
+def test_a_side_that_dies_takes_no_other_model_with_it(checkout, tmp_path, side, after_s):
+    """Whether the next model was handed to it already, as it is after a while, or not yet."""
     pairs = [Path(shutil.copytree(PAIR, tmp_path / name)) for name in ("before", "dies", "after")]
-    with open(pairs[1] / "paddle_model.py", "a") as file:
-        file.write("\nimport os, sys\nprint('ValueError: no more', file=sys.stderr, flush=True)\n")
-        file.write("os._exit(3)\n")
+    with open(pairs[1] / f"{side}_model.py", "a") as file:
+        file.write("\nimport os, sys, time\nprint('ValueError: no more', file=sys.stderr)\n")
+        file.write(f"sys.stderr.flush()\ntime.sleep({after_s})\nos._exit(3)\n")
     models = [option for pair in pairs for option in ("--model", str(pair))]
     done, report = checkout.rows(1, *models, "--no-report")
     assert done.returncode == 2
-    assert {row["model"] for row in report["rows"]} == {"before"}
-    for name in ("dies", "after"):
-        assert "the paddle twin ended with status 3: ValueError: no more" in report["errors"][name]
+    assert {row["model"] for row in report["rows"]} == {"before", "after"}
+    assert set(report["errors"]) == {"dies"}
+    told = f"the {side} twin ended with status 3: ValueError: no more"
+    assert told in report["errors"]["dies"]
+
+
+def test_what_else_a_model_was_asked_for_fails_with_it(tmp_path):
+    """A model whose side has died is not begun once more, and its answer may be taken first."""
+    pairs = {name: Path(shutil.copytree(PAIR, tmp_path / name)) for name in ("dies", "after")}
+    begun = tmp_path / "begun"
+    with open(pairs["dies"] / "torch_model.py", "a") as file:
+        file.write(f"\nimport os\nopen({str(begun)!r}, 'a').write('once ')\nos._exit(3)\n")
+    with TwinProcess(sys.executable, "step1_forward.torch.forward") as twin:
+        paths = [tmp_path / "logs" / place for place in ("dies/1", "dies/2", "after/1")]
+        for path in paths:
+            twin.ask(RunRequest(model=str(pairs[path.parent.name])), path)
+        last, *failures = [twin.failure(path) for path in reversed(paths)]
+    assert last is None and (tmp_path / "logs" / "after" / "forward_all_torch.npy").is_file()
+    assert [failure.sentence for failure in failures] == [
+        "the torch twin ended with status 3: no message"
+    ] * 2
+    assert begun.read_text() == "once "
 
 
 # ---- --case -------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import json
 import re
 import signal
 import sys
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,17 +54,24 @@ class TwinProcess:
     ):
         self.python = python
         self.module = module
-        self._asked: deque[Path] = deque()  # the requests that owe an answer
-        self._answered: dict[Path, Failure | None] = {}  # those whose answer nobody wanted yet
+        self._asked: list[Path] = []  # the requests whose answers nobody has taken
+        self._answered: dict[Path, Failure | None] = {}  # what became of those that have one
+        self._was_told_to_end = False
         self._told = on_progress or (lambda text: None), threads, device
-        command = [python, "-W", "ignore", "-m", module, FROM_STDIN]
-        self._process = Process(command, *self._told, asks=True)
+        self._process = self._started()
+
+    def _started(self) -> Process:
+        command = [self.python, "-W", "ignore", "-m", self.module, FROM_STDIN]
+        return Process(command, *self._told, asks=True)
 
     def ask(self, request: RunRequest, path: Path) -> None:
         """Write a request to `path` and hand it over; what it makes goes into the same folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
         request.write(path)
         self._asked.append(path)
+        self._hand_over(path)
+
+    def _hand_over(self, path: Path) -> None:
         self._process.ask(json.dumps(str(path)))
 
     def failure(self, path: Path | None = None) -> Failure | None:
@@ -73,25 +79,44 @@ class TwinProcess:
 
         path  where the request was written; by default the oldest that owes an answer
         """
-        if path is None:
-            return self._next(self._asked.popleft())
+        path = path or self._asked[0]
         while path not in self._answered:
-            before = self._asked.popleft()
-            self._answered[before] = self._next(before)
+            self._next(next(asked for asked in self._asked if asked not in self._answered))
+        self._asked.remove(path)
         return self._answered.pop(path)
 
-    def _next(self, path: Path) -> Failure | None:
+    def _next(self, path: Path) -> None:
         """Wait for the process's next answer, which is that to the request at `path`."""
         status = self._process.answer()
-        if status == 0:
-            return None
-        failure = _written(path.parent, _side(self.module))
-        if failure is None:
-            self.end()
+        failure = None if status == 0 else _written(path.parent, _side(self.module))
+        if status != 0 and failure is None:
+            self._process.end()
             if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
-                return _run(self.python, self.module, [self.module], [path], *self._told)[0]
+                self._answered[path] = _run(
+                    self.python, self.module, [self.module], [path], *self._told
+                )[0]
+                return
             failure = _how_it_ended(self._process, self.module, self.python)
-        return failure
+        self._answered[path] = failure
+        if status is None:
+            self._go_on_behind(path.parent, failure)
+
+    def _go_on_behind(self, folder: Path, failure: Failure) -> None:
+        """The process is gone at a request of `folder`: a new one has those of other folders.
+
+        What else was asked for in that folder has failed too: it would end as this one did.
+        """
+        self._process.stop()
+        owed = [path for path in self._asked if path not in self._answered]
+        self._answered |= dict.fromkeys((path for path in owed if path.parent == folder), failure)
+        others = [path for path in owed if path.parent != folder]
+        if not others:
+            return
+        self._process = self._started()
+        for path in others:
+            self._hand_over(path)
+        if self._was_told_to_end:
+            self._process.end()
 
     @property
     def has_ended(self) -> bool:
@@ -100,6 +125,7 @@ class TwinProcess:
 
     def end(self) -> None:
         """Tell the process that there are no more requests; it ends by itself."""
+        self._was_told_to_end = True
         self._process.end()
 
     def wait(self) -> None:
