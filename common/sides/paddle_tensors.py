@@ -15,7 +15,6 @@ FILE = paddle.__file__
 _ready = np.asarray  # twin: a tensor here, an array in Paddle; before torch_lift.py's patch
 _VIEWED = (paddle.float32, paddle.float64) if hasattr(paddle.Tensor, "__dlpack__") else ()
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
-_VIEWS = paddle.get_flags("FLAGS_use_stride_kernel")  # twin: a flag in Paddle
 
 
 def array(tensor):
@@ -85,15 +84,6 @@ def set_up(dtype, device_name, seed):
     paddle.set_default_dtype(dtype)  # twin: Paddle takes the dtype's name
     paddle.seed(seed)
     paddle.disable_static()  # twin: one way to run, with gradients or not
-
-
-def make_views(wanted):
-    """Whether a transpose or a slice is a view of its tensor, as the framework has it, or a copy.
-
-    Paddle reads a view value by value, which takes five times as long as a copy at once.  Values
-    are the same; but an operator in place does not write through a copy.
-    """
-    paddle.set_flags({flag: wanted and on for flag, on in _VIEWS.items()})  # twin: a flag in Paddle
 
 
 @contextmanager

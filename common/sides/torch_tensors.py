@@ -15,7 +15,6 @@ FILE = torch.__file__
 _ready = torch.from_numpy  # twin: a tensor here, an array in Paddle; before torch_lift.py's patch
 _VIEWED = (torch.float32, torch.float64) if hasattr(torch.Tensor, "__dlpack__") else ()
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
-_VIEWS = None  # twin: a flag in Paddle
 
 
 def array(tensor):
@@ -85,15 +84,6 @@ def set_up(dtype, device_name, seed):
     torch.set_default_dtype(getattr(torch, dtype))  # twin: Paddle takes the dtype's name
     torch.manual_seed(seed)
     torch.backends.mha.set_fastpath_enabled(False)  # twin: one way to run, with gradients or not
-
-
-def make_views(wanted):
-    """Whether a transpose or a slice is a view of its tensor, as the framework has it, or a copy.
-
-    Paddle reads a view value by value, which takes five times as long as a copy at once.  Values
-    are the same; but an operator in place does not write through a copy.
-    """
-    del wanted  # twin: a flag in Paddle
 
 
 @contextmanager

@@ -121,7 +121,9 @@ class Twin:
                 save(self.side, Path(request.save), Path(request.weights))
                 return 0
             pair = published(load_pair(request.model), request.published)
-            self.side.make_views(not pair.built_in or _needs_views(request))
+            if self.side.NAME == "paddle":
+                quick = importlib.import_module("common.sides.quick_in_paddle")
+                quick.make_quick(pair.built_in and not _needs_views(request))
             run_model(self._job(request, pair, folder, path.name), self._dtypes(request))
         except Exception as error:
             text = "".join(traceback.format_exception(error))

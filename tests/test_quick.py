@@ -1,0 +1,96 @@
+"""What built-in Paddle models compute the quick way, and that nobody else's do."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import paddle
+import pytest
+from checkout import Checkout
+from paddle.nn import functional as F
+
+from common.sides import quick_in_paddle
+from common.sides.session import current
+
+PAIR = Path(__file__).parent / "pairs" / "small_cnn"
+OWN = {name: getattr(F, name) for name in ("linear", "log_softmax")}
+ROWS, WIDTH, CLASSES = 4096, 8, 16
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("quick"))
+
+
+@pytest.fixture
+def quick():
+    current().begin()
+    quick_in_paddle.make_quick(True)
+    yield
+    quick_in_paddle.make_quick(False)
+    assert all(getattr(F, name) is own for name, own in OWN.items())
+
+
+def gradients(name, dtype="float32", x=None):
+    """What `F.<name>` gives, and the gradients of all that it takes, as arrays."""
+    rng = np.random.default_rng(0)
+    shapes = {"linear": [(ROWS, WIDTH), (WIDTH, CLASSES), (CLASSES,)]}
+    shapes["log_softmax"] = [(ROWS, CLASSES)]
+    values = [rng.normal(size=shape) for shape in shapes[name]] if x is None else [x]
+    inputs = [paddle.to_tensor(value.astype(dtype), stop_gradient=False) for value in values]
+    result = getattr(F, name)(*inputs)
+    result.backward(paddle.to_tensor(rng.normal(size=result.shape).astype(dtype)))
+    return [result.numpy(), *(value.grad.numpy() for value in inputs)]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_quick_way_says_the_same(quick, name):
+    assert getattr(F, name) is not OWN[name]
+    found = gradients(name, "float64")
+    quick_in_paddle.make_quick(False)
+    for ours, own in zip(found, gradients(name, "float64"), strict=True):
+        np.testing.assert_allclose(ours, own, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_where_a_probe_looks_the_operator_is_paddles_own(quick, name):
+    unseen = gradients(name)
+    current().probing = True
+    probed = gradients(name)
+    current().probing = False
+    quick_in_paddle.make_quick(False)
+    own = gradients(name)
+    assert all((a == b).all() for a, b in zip(probed, own, strict=True))
+    assert not all((a == b).all() for a, b in zip(unseen, own, strict=True))
+
+
+def test_logits_far_below_the_largest_are_not_cut_off(quick):
+    logits = np.array([[0.0, 200.0], [0.0, -np.inf]])
+    result, gradient = gradients("log_softmax", x=logits)
+    np.testing.assert_array_equal(result, [[-200.0, 0.0], [0.0, -np.inf]])
+    assert np.isfinite(gradient).all()
+
+
+def test_a_frozen_bias_gets_no_gradient(quick):
+    x, weight = (paddle.ones(shape) for shape in ([3, 2], [2, 4]))
+    weight.stop_gradient = False
+    bias = paddle.ones([4])
+    F.linear(x, weight, bias).sum().backward()
+    assert bias.grad is None and (weight.grad.numpy() == 3).all()
+
+
+def test_a_users_pair_is_computed_as_paddle_does(checkout, tmp_path):
+    """In a process that has answered for a built-in one before."""
+    pair = Path(shutil.copytree(PAIR, tmp_path / "mine"))
+    told = tmp_path / "told"
+    with open(pair / "paddle_model.py", "a") as file:
+        file.write("\n_build = build\n\n\ndef build(config):\n")
+        file.write("    views = paddle.get_flags('FLAGS_use_stride_kernel')\n")
+        file.write(f"    with open({str(told)!r}, 'a') as file:\n")
+        file.write("        file.write(f'{F.linear.__module__} {list(views.values())}\\n')\n")
+        file.write("    return _build(config)\n")
+    models = ("--model", "fast_transformer", "--model", str(pair))
+    done = checkout.check(1, *models, "--no-report", "--no-probe")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = set(told.read_text().splitlines())
+    assert len(lines) == 1 and "quick" not in (line := lines.pop()) and "[True]" in line
