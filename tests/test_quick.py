@@ -7,13 +7,16 @@ import numpy as np
 import paddle
 import pytest
 from checkout import Checkout
+from paddle import nn
 from paddle.nn import functional as F
 
 from common.sides import quick_in_paddle
 from common.sides.session import current
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
-OWN = {name: getattr(F, name) for name in ("linear", "log_softmax")}
+PLACES = {"linear": (F, "linear"), "layer_norm": (nn.LayerNorm, "forward")}
+PLACES["log_softmax"] = (F, "log_softmax")
+OWN = {name: getattr(*place) for name, place in PLACES.items()}
 ROWS, WIDTH, CLASSES = 4096, 8, 16
 
 
@@ -28,24 +31,31 @@ def quick():
     quick_in_paddle.make_quick(True)
     yield
     quick_in_paddle.make_quick(False)
-    assert all(getattr(F, name) is own for name, own in OWN.items())
+    assert all(getattr(*PLACES[name]) is own for name, own in OWN.items())
 
 
 def gradients(name, dtype="float32", x=None):
-    """What `F.<name>` gives, and the gradients of all that it takes, as arrays."""
+    """What an operator gives, and the gradients of all that it takes, as arrays."""
     rng = np.random.default_rng(0)
     shapes = {"linear": [(ROWS, WIDTH), (WIDTH, CLASSES), (CLASSES,)]}
+    shapes["layer_norm"] = [(2, ROWS // 2, CLASSES), (CLASSES,), (CLASSES,)]
     shapes["log_softmax"] = [(ROWS, CLASSES)]
     values = [rng.normal(size=shape) for shape in shapes[name]] if x is None else [x]
     inputs = [paddle.to_tensor(value.astype(dtype), stop_gradient=False) for value in values]
-    result = getattr(F, name)(*inputs)
+    if name == "layer_norm":
+        layer = nn.LayerNorm(CLASSES, epsilon=1e-3)
+        del layer.weight, layer.bias
+        layer.weight, layer.bias = inputs[1:]
+        result = layer(inputs[0])
+    else:
+        result = getattr(F, name)(*inputs)
     result.backward(paddle.to_tensor(rng.normal(size=result.shape).astype(dtype)))
     return [result.numpy(), *(value.grad.numpy() for value in inputs)]
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_the_quick_way_says_the_same(quick, name):
-    assert getattr(F, name) is not OWN[name]
+    assert getattr(*PLACES[name]) is not OWN[name]
     found = gradients(name, "float64")
     quick_in_paddle.make_quick(False)
     for ours, own in zip(found, gradients(name, "float64"), strict=True):
@@ -71,12 +81,15 @@ def test_logits_far_below_the_largest_are_not_cut_off(quick):
     assert np.isfinite(gradient).all()
 
 
-def test_a_frozen_bias_gets_no_gradient(quick):
+def test_a_bias_that_is_frozen_or_missing_gets_no_gradient(quick):
     x, weight = (paddle.ones(shape) for shape in ([3, 2], [2, 4]))
     weight.stop_gradient = False
     bias = paddle.ones([4])
     F.linear(x, weight, bias).sum().backward()
     assert bias.grad is None and (weight.grad.numpy() == 3).all()
+    layer = nn.LayerNorm(2, bias_attr=False)
+    layer(x).sum().backward()
+    assert layer.bias is None and layer.weight.grad.shape == [2]
 
 
 def test_a_users_pair_is_computed_as_paddle_does(checkout, tmp_path):
