@@ -81,15 +81,29 @@ def test_logits_far_below_the_largest_are_not_cut_off(quick):
     assert np.isfinite(gradient).all()
 
 
-def test_a_bias_that_is_frozen_or_missing_gets_no_gradient(quick):
-    x, weight = (paddle.ones(shape) for shape in ([3, 2], [2, 4]))
-    weight.stop_gradient = False
-    bias = paddle.ones([4])
-    F.linear(x, weight, bias).sum().backward()
-    assert bias.grad is None and (weight.grad.numpy() == 3).all()
-    layer = nn.LayerNorm(2, bias_attr=False)
+FROZEN = [["x"], ["weight"], ["bias"], ["x", "weight"], ["weight", "bias"]]
+
+
+@pytest.mark.parametrize("frozen", FROZEN, ids="-".join)
+@pytest.mark.parametrize("kind", [nn.Linear, nn.LayerNorm])
+def test_what_is_frozen_gets_no_gradient(quick, kind, frozen):
+    layer = kind(*([4, 4] if kind is nn.Linear else [4]))
+    inputs = {"x": paddle.randn([3, 4]), "weight": layer.weight, "bias": layer.bias}
+    for name, value in inputs.items():
+        value.stop_gradient = name in frozen
+    layer(inputs["x"]).sum().backward()
+    assert {name for name, value in inputs.items() if value.grad is None} == set(frozen)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (0, 4), (2, 1, 3, 4)])
+def test_any_number_of_rows_will_do(quick, shape):
+    x = paddle.randn(shape)
+    x.stop_gradient = False
+    nn.LayerNorm(4)(nn.Linear(4, 4)(x)).sum().backward()
+    assert tuple(x.grad.shape) == shape
+    layer = nn.LayerNorm(4, bias_attr=False)
     layer(x).sum().backward()
-    assert layer.bias is None and layer.weight.grad.shape == [2]
+    assert layer.bias is None and layer.weight.grad.shape == [4]
 
 
 def test_a_users_pair_is_computed_as_paddle_does(checkout, tmp_path):

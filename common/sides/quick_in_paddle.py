@@ -30,11 +30,11 @@ def make_quick(wanted: bool) -> None:
             setattr(holder, name, quick if wanted else own)
 
 
-def _may_differ(*parameters) -> bool:
+def _may_differ(*inputs) -> bool:
     """Whether gradients may be computed another way: nothing looks, and all of these have one."""
     if current().probing or not paddle.is_grad_enabled():
         return False
-    return not any(value is None or value.stop_gradient for value in parameters)
+    return not any(value is None or value.stop_gradient for value in inputs)
 
 
 def _sum_of_rows(rows):
@@ -56,7 +56,7 @@ class _AddBias(PyLayer):
 
 def _linear(x, weight, bias=None, name=None):
     """`F.linear`: x (..., D), weight (D, C), bias (C) -> (..., C)."""
-    if not _may_differ(bias):
+    if not _may_differ(weight, bias):
         return _OWN_LINEAR(x, weight, bias, name)
     return _AddBias.apply(paddle.matmul(x, weight), bias)
 
@@ -91,7 +91,7 @@ class _Normalize(PyLayer):
 
 def _layer_norm(layer, x):
     """`nn.LayerNorm.forward`."""
-    if len(layer._normalized_shape) > 1 or not _may_differ(layer.weight, layer.bias):
+    if len(layer._normalized_shape) > 1 or not _may_differ(x, layer.weight, layer.bias):
         return _OWN_LAYER_NORM(layer, x)
     return _Normalize.apply(x, layer.weight, layer.bias, layer._epsilon)
 
