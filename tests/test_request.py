@@ -257,6 +257,15 @@ def test_what_else_a_model_was_asked_for_fails_with_it(tmp_path):
     assert begun.read_text() == "once "
 
 
+def test_a_process_that_ended_between_two_requests_is_replaced(tmp_path):
+    with TwinProcess(sys.executable, "step1_forward.torch.forward") as twin:
+        for name in ("one", "other"):
+            twin.ask(RunRequest(model=str(PAIR)), tmp_path / name / "request.json")
+            assert twin.failure() is None
+            assert (tmp_path / name / "forward_all_torch.npy").is_file()
+            twin._process.stop()
+
+
 # ---- --case -------------------------------------------------------------------------------------
 
 

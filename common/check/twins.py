@@ -328,7 +328,7 @@ class Twins:
         if "OMP_NUM_THREADS" in os.environ:
             threads = None  # the user has said how many
         process = self._processes.get((side, threads))
-        if process is None or process.has_ended:
+        if process is None or process.was_told_to_end:
             process = self._processes[side, threads] = self._started(side, threads)
         return process
 

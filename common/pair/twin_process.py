@@ -56,7 +56,7 @@ class TwinProcess:
         self.module = module
         self._asked: list[Path] = []  # the requests whose answers nobody has taken
         self._answered: dict[Path, Failure | None] = {}  # what became of those that have one
-        self._was_told_to_end = False
+        self.was_told_to_end = False
         self._told = on_progress or (lambda text: None), threads, device
         self._process = self._started()
 
@@ -68,11 +68,18 @@ class TwinProcess:
         """Write a request to `path` and hand it over; what it makes goes into the same folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
         request.write(path)
+        if self._process.has_ended and not self._owed:
+            self._process = self._started()
         self._asked.append(path)
         self._hand_over(path)
 
     def _hand_over(self, path: Path) -> None:
         self._process.ask(json.dumps(str(path)))
+
+    @property
+    def _owed(self) -> list[Path]:
+        """The requests that have no answer yet, the oldest first."""
+        return [path for path in self._asked if path not in self._answered]
 
     def failure(self, path: Path | None = None) -> Failure | None:
         """Wait for a request's answer; why it failed, None where it did not.
@@ -81,7 +88,7 @@ class TwinProcess:
         """
         path = path or self._asked[0]
         while path not in self._answered:
-            self._next(next(asked for asked in self._asked if asked not in self._answered))
+            self._next(self._owed[0])
         self._asked.remove(path)
         return self._answered.pop(path)
 
@@ -89,7 +96,8 @@ class TwinProcess:
         """Wait for the process's next answer, which is that to the request at `path`."""
         status = self._process.answer()
         failure = None if status == 0 else _written(path.parent, _side(self.module))
-        if status != 0 and failure is None:
+        unexplained = status != 0 and failure is None
+        if unexplained:
             self._process.end()
             if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
                 self._answered[path] = _run(
@@ -98,7 +106,7 @@ class TwinProcess:
                 return
             failure = _how_it_ended(self._process, self.module, self.python)
         self._answered[path] = failure
-        if status is None:
+        if unexplained or status is None:
             self._go_on_behind(path.parent, failure)
 
     def _go_on_behind(self, folder: Path, failure: Failure) -> None:
@@ -107,25 +115,19 @@ class TwinProcess:
         What else was asked for in that folder has failed too: it would end as this one did.
         """
         self._process.stop()
-        owed = [path for path in self._asked if path not in self._answered]
-        self._answered |= dict.fromkeys((path for path in owed if path.parent == folder), failure)
-        others = [path for path in owed if path.parent != folder]
-        if not others:
+        same = (path for path in self._owed if path.parent == folder)
+        self._answered |= dict.fromkeys(same, failure)
+        if not self._owed:
             return
         self._process = self._started()
-        for path in others:
+        for path in self._owed:
             self._hand_over(path)
-        if self._was_told_to_end:
+        if self.was_told_to_end:
             self._process.end()
-
-    @property
-    def has_ended(self) -> bool:
-        """True for a process that takes no more requests."""
-        return self._process.has_ended
 
     def end(self) -> None:
         """Tell the process that there are no more requests; it ends by itself."""
-        self._was_told_to_end = True
+        self.was_told_to_end = True
         self._process.end()
 
     def wait(self) -> None:
