@@ -19,6 +19,7 @@ import step5_train.training
 from common.logs.reader import read_log
 from common.pair.pairs import load_pair
 from common.pair.request import RunRequest
+from step5_train.check_step5 import _predictions
 from step5_train.equivalence import interval, judge_seeds, reached, sentence
 
 EXAMPLE = ROOT / "examples" / "text_classifier"
@@ -386,3 +387,28 @@ def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sid
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert "both sides:" in done.stdout
+
+
+# ---- the final predictions ----------------------------------------------------------------------
+
+
+def run_of(*wrong):
+    """The log of a training that has so many of 100 samples wrong, by their numbers."""
+    predictions = np.ones(100, dtype=np.int64)
+    predictions[list(wrong)] = 0
+    return {"labels": np.ones(100, dtype=np.int64), "predictions": predictions}
+
+
+@pytest.mark.parametrize(
+    ("own", "twin", "paddle", "passes"),
+    [
+        (range(0), range(1), range(2), True),
+        (range(0), range(6), range(12), True),  # beyond chance from one, not from the other
+        (range(6), range(0), range(12), True),
+        (range(0), range(2), range(20), False),
+        (range(20), range(18), range(0), False),  # better is not alike either
+    ],
+)
+def test_final_predictions_may_be_as_far_as_from_a_start_one_ulp_away(own, twin, paddle, passes):
+    row = _predictions(run_of(*own), run_of(*paddle), run_of(*twin))
+    assert row.verdict == ("ROUNDING" if passes else "DIVERGED"), row.note
