@@ -250,6 +250,40 @@ def test_values_that_nothing_moves_are_not_excused_beside_noise(logs):
     assert row.verdict == "DIVERGED"
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "noise", "verdict"),
+    [
+        ("adam", 3e-9, "ROUNDING"),
+        ("adamw", 5e-5, "ROUNDING"),  # a hundred times torch's, in one element
+        ("sgd", 5e-5, "PRECISION"),
+        ("adam", 1e-3, "PRECISION"),  # farther than Adam makes of rounding
+    ],
+)
+def test_a_trained_weight_may_have_moved_by_noise_that_adam_made_a_step_of(
+    logs, optimizer, noise, verdict
+):
+    logs.entries["optimizer"] = {"main": optimizer}
+    logs.add("train/000/loss", pair(np.float64(0.7)))
+    weights = list(pair(VALUES, noise=1e-7))
+    weights[1][0, 0] = weights[3][0, 0] + noise
+    logs.add("trained/weight/linear.weight", weights)
+    row = logs.judge(4)["trained/weight/linear.weight"]
+    assert row.verdict == verdict, row.note
+    assert (row.excuse == "noise through Adam") == (optimizer == "adamw")
+
+
+def test_adam_is_no_excuse_behind_what_is_less_exact_by_itself(logs):
+    logs.entries["optimizer"] = {"main": "adam"}
+    loss = list(pair(VALUES))
+    loss[1] = (loss[3] * (1 + 1e-3 * RNG.standard_normal(VALUES.shape))).astype(np.float32)
+    logs.add("train/000/loss", loss)
+    weights = list(pair(VALUES, noise=1e-7))
+    weights[1][0, 0] = weights[3][0, 0] + 5e-5
+    logs.add("trained/weight/linear.weight", weights)
+    verdicts = [row.verdict for row in logs.judge(4).values()]
+    assert verdicts == ["PRECISION", "PRECISION"]
+
+
 # ---- constants -----------------------------------------------------------------------------------
 
 

@@ -71,6 +71,7 @@ SAMPLES = {
     "failed": {"main": {"library": "ValueError: no cache"}},
     "given_gradients": {"main": {"values": 2000000, "setups": ["adam"]}},
     "steps_per_epoch": {"main": 11},
+    "optimizer": {"main": "adamw"},
     "processes": {"main": 2},
     "computed": {"block": {"rsqrt float32": 2}},
     "unfed": ["layers.0.norm"],

@@ -14,6 +14,7 @@ from common.logs.key import Key
 from common.verdict.tolerances import tolerance
 
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8  # as both frameworks' Adam and step 4's set-ups have them
+THROUGH_ADAM = "noise through Adam"  # the excuse of a row
 Get = Callable[[str, str], np.ndarray | None]  # (run, key) -> the logged value
 
 

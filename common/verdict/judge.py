@@ -19,7 +19,7 @@ from common.logs.leading import KEPT
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
 from common.system.half import EPSILONS, HALF, overflowing
-from common.verdict.adam import AdamNoise, step_of
+from common.verdict.adam import THROUGH_ADAM, AdamNoise, step_of
 from common.verdict.causes import (
     A_CLIPPED_LOSS,
     CLIPPED,
@@ -330,7 +330,8 @@ class JudgeOfRows:
             case.off = True
             if row.verdict in FAILING and self.logs.get("local64", key) is not None:
                 self.came_around(key)  # the first of its kind
-        if not (clipped or row.verdict == "PRECISION" and self.is_adams(row, key)):
+        adams = row.verdict == "PRECISION" and (self.is_adams(row, key) or self.trained(row, key))
+        if not (clipped or adams):
             case.imprecise |= row.verdict == "PRECISION"
             self.evidence.settle(row, key, self.class_of(key), lambda: self.exact_row(key))
         if row.origin and row.verdict in FAILING:
@@ -365,6 +366,21 @@ class JudgeOfRows:
             return False
         row.verdict, row.excuse, row.origin = "CONSTANT", EXCUSE, False
         row.note = f"{noisy_adam()}: {row.note}"
+        return True
+
+    def trained(self, row: Row, key: Key) -> bool:
+        """Make ROUNDING what Adam makes of noise in a training's first steps; True if it is that.
+
+        Nothing is logged of their gradients.  One that is nearly 0, or on the other side of a kink
+        in one of them, moves its weight by whole steps, by luck on one side alone.
+        """
+        by_adam = {"adam", "adamw"}.intersection(self.logs.sidecars["ref32"].optimizer.values())
+        most = tolerance("precision_deep") * (row.allowed or 0.0)
+        behind = key.kind == "weight" and not key.is_step
+        if not (by_adam and behind) or self.case_of(key).imprecise or row.noise_cand > most:
+            return False
+        row.verdict, row.excuse, row.origin = "ROUNDING", THROUGH_ADAM, False
+        row.note = f"Adam makes whole steps of gradients that are nearly 0: {row.note}"
         return True
 
     def compared(self, key: Key) -> Row:
@@ -413,7 +429,7 @@ class JudgeOfRows:
                 row.verdict, row.note, row.allowed = "ROUNDING", "", other.allowed
                 row.gap, row.noise_cand, row.measure = other.gap, other.noise_cand, other.measure
                 row.beyond = row.worst_index = row.worst_ref = row.worst_cand = row.sample = None
-                row.excuse = ", ".join(filter(None, ("noise through Adam", other.excuse)))
+                row.excuse = ", ".join(filter(None, (THROUGH_ADAM, other.excuse)))
                 row.add_note(
                     f"{moved} values moved by what Adam makes of the noise of their gradients"
                 )

@@ -54,6 +54,7 @@ def train(run):
     steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
     model, optimizer = prepared(run, settings, steps, per_epoch)
     run.session.probing = False
+    run.notes["optimizer"] = settings["optimizer"]
     if GROUP.count > 1:
         run.notes["processes"] = GROUP.count
         GROUP.demand_same(what_is_trained(run, settings, steps))
