@@ -139,7 +139,7 @@ class Sidecar:
     given_gradients: dict[str, dict] = _note(kinds.GIVEN)
     # Case -> how many steps an epoch has (step 5).
     steps_per_epoch: dict[str, int] = _note(kinds.NAMED_COUNTS)
-    # Case -> the optimizer of its training (step 5's first steps).
+    # Case -> the optimizer of its training (step 5).
     optimizer: dict[str, str] = _note(kinds.NAMED_TEXTS)
     # Case -> how many processes trained it, where they were several (step 5).
     processes: dict[str, int] = _note(kinds.NAMED_COUNTS)

@@ -361,8 +361,7 @@ class JudgeOfRows:
     def is_adams(self, row: Row, key: Key) -> bool:
         """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""
         later = key.is_step and step_of(key) and "/adam" in f"/{key.prefix}"
-        most = tolerance("precision_deep") * (row.allowed or 0.0)
-        if not later or self.case_of(key).imprecise or row.noise_cand > most:
+        if not later or not self.may_have_grown(row, key):
             return False
         row.verdict, row.excuse, row.origin = "CONSTANT", EXCUSE, False
         row.note = f"{noisy_adam()}: {row.note}"
@@ -375,13 +374,17 @@ class JudgeOfRows:
         in one of them, moves its weight by whole steps, by luck on one side alone.
         """
         by_adam = {"adam", "adamw"}.intersection(self.logs.sidecars["ref32"].optimizer.values())
-        most = tolerance("precision_deep") * (row.allowed or 0.0)
         behind = key.kind == "weight" and not key.is_step
-        if not (by_adam and behind) or self.case_of(key).imprecise or row.noise_cand > most:
+        if not (by_adam and behind and self.may_have_grown(row, key)):
             return False
         row.verdict, row.excuse, row.origin = "ROUNDING", THROUGH_ADAM, False
-        row.note = f"Adam makes whole steps of gradients that are nearly 0: {row.note}"
+        row.note = f"all before it is exact, and Adam makes whole steps of little noise: {row.note}"
         return True
+
+    def may_have_grown(self, row: Row, key: Key) -> bool:
+        """Whether a row's noise is within what steps make of a case that is exact before them."""
+        most = tolerance("precision_deep") * (row.allowed or 0.0)
+        return not (self.case_of(key).imprecise or row.noise_cand > most)
 
     def compared(self, key: Key) -> Row:
         """A row's verdict from the runs as they were."""
