@@ -437,11 +437,10 @@ def describe(row: Row) -> list[str]:
 
 def place_of(places: Mapping[str, str], key: str) -> str:
     """The line that computed a row; for a parameter's row, a line that uses its module."""
-    own = places.get(key, "")
-    if "/" in own and "/torch/" not in own and "/paddle/" not in own:
-        return own
+    if places.get(key):
+        return places[key]
     parts = Key.parse(key)
     module = parent_of(parts.site)
     if parts.kind in ("grad", BUFFER) and f"{parts.prefix}{module}" in places:
         return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
-    return places.get(key, "no line known")
+    return "no line known"

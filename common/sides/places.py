@@ -2,12 +2,14 @@
 
 import os
 import re
+import sys
 from functools import cache
 
 from common.system.checkout import ROOT
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
+_STEPS = tuple(f"{path.as_posix()}/" for path in ROOT.glob("step[1-5]_*"))
 _EXACT = f"{_COMMON}transplant/exact.py"  # it stands before Paddle's own functions
 
 # Paddle's published models are models, though they come with the framework.
@@ -38,3 +40,13 @@ def is_instrument(filename: str) -> bool:
     path = filename.replace("\\", "/")
     own = path.startswith(_COMMON) and not path.startswith(_MODELS)
     return own or of_framework_file(path) or path.startswith("<")
+
+
+def line_of_model() -> str:
+    """The line of the model that led here; empty where a step's script did by itself."""
+    frame = sys._getframe(1)
+    while frame is not None and is_instrument(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith(_STEPS):
+        return ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
