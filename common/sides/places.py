@@ -3,7 +3,9 @@
 import os
 import re
 import sys
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
 
 from common.system.checkout import ROOT
 
@@ -11,6 +13,8 @@ _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
 _STEPS = tuple(f"{path.as_posix()}/" for path in ROOT.glob("step[1-5]_*"))
 _EXACT = f"{_COMMON}transplant/exact.py"  # it stands before Paddle's own functions
+
+_MADE_AT = "_made_at"
 
 # Paddle's published models are models, though they come with the framework.
 _FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle(?!/vision/models/)|numpy)/")
@@ -40,6 +44,31 @@ def is_instrument(filename: str) -> bool:
     path = filename.replace("\\", "/")
     own = path.startswith(_COMMON) and not path.startswith(_MODELS)
     return own or of_framework_file(path) or path.startswith("<")
+
+
+@contextmanager
+def noting_makers(module: type) -> Iterator[None]:
+    """Inside, each module keeps the line of the model that makes it, which `made_at` gives.
+
+    module  the framework's class of them all
+    """
+    own = module.__init__
+
+    @wraps(own)
+    def made(self, *arguments, **named):
+        own(self, *arguments, **named)
+        vars(self)[_MADE_AT] = line_of_model()
+
+    module.__init__ = made
+    try:
+        yield
+    finally:
+        module.__init__ = own
+
+
+def made_at(module: object) -> str:
+    """file:line of the model that made a module; empty where none did."""
+    return vars(module).get(_MADE_AT, "")
 
 
 def line_of_model() -> str:

@@ -68,6 +68,7 @@ class Session:
         self.places: dict[str, str] = {}  # key -> file:line of the model's that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
         self.settings: dict[str, dict[str, float]] = {}  # framework's layer -> how it was built
+        self.made: dict[str, str] = {}  # the same -> file:line of the model's that built it
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
         self.configs: list[dict] = []  # configurations whose constants are logged
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
@@ -211,10 +212,11 @@ class Session:
         counts = self.computed.setdefault(module, {})
         counts[said] = counts.get(said, 0) + 1
 
-    def note_settings(self, name: str, settings: dict[str, float]) -> None:
-        """Remember how a layer of this case was built, where it has settings."""
+    def note_settings(self, name: str, settings: dict[str, float], made_at: str) -> None:
+        """Remember how a layer of this case was built, and at which line, where it has settings."""
         if settings:
             self.settings[self.prefix + name] = settings
+            self.made[self.prefix + name] = made_at
 
 
 _current = Session()
