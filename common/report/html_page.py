@@ -343,7 +343,8 @@ def _origins(name: str, rows: Sequence[Row], result) -> list[_Origin]:
 
 def _origin(name: str, row: Row, result) -> _Origin:
     told = result.classes.get(row.key, ""), result.cases
-    sentence = what_differs(row, *told, result.settings) or what_is_wrong(row, *told)
+    differs, _ = what_differs(row, *told, result.settings)
+    sentence = differs or what_is_wrong(row, *told)
     places = {side: line_to_look_at(result, side, row) for side in SIDES}
     sources = [_Source(side, visible(place), _shown(place)) for side, place in places.items()]
     return _Origin(

@@ -96,26 +96,20 @@ def headline(
     """
     in_case = Key.parse(row.key, cases).case or row.measure == "claim"
     where = row.key if in_case else f"main/{row.key}"
-    wrong = what_differs(row, class_name, cases, settings or {})
+    wrong, _ = what_differs(row, class_name, cases, settings or {})
     return f"{wrong or what_is_wrong(row, class_name, cases)}; it starts at {where}"
 
 
-def what_differs(row: Row, class_name: str, cases: Collection[str], settings: Mapping) -> str:
-    """The setting that a layer has on one side alone, where that layer is what goes wrong.
+def what_differs(
+    row: Row, class_name: str, cases: Collection[str], settings: Mapping
+) -> tuple[str, str]:
+    """The setting that a layer has on one side alone, where that layer is what goes wrong, and it.
 
     Such as `LayerNorm's epsilon is 1e-05 in torch and 1e-06 in Paddle`; empty where none is known.
     """
-    layer, differing = layer_that_differs(row, cases, settings)
-    return f"{class_name or layer}'s {', and its '.join(differing)}" if differing else ""
-
-
-def layer_that_differs(
-    row: Row, cases: Collection[str], settings: Mapping
-) -> tuple[str, list[str]]:
-    """The framework's layer that goes wrong and was built otherwise, and in what; else none."""
     key = Key.parse(row.key, cases)
     if row.verdict != "DIVERGED" or row.measure == "claim" or (key.is_input and not key.kind):
-        return "", []
+        return "", ""
     site = key.site.partition("/")[0]
     for layer in (key.case + site, key.case + parent_of(site)):
         torch, paddle = (settings.get(side, {}).get(layer, {}) for side in ("torch", "paddle"))
@@ -125,8 +119,8 @@ def layer_that_differs(
             if name in paddle and not math.isclose(torch[name], paddle[name], rel_tol=1e-6)
         ]
         if differing:
-            return layer, differing
-    return "", []
+            return f"{class_name or layer}'s {', and its '.join(differing)}", layer
+    return "", ""
 
 
 def _that_differs(name: str, torch: float, paddle: float) -> str:

@@ -21,7 +21,7 @@ from common.logs.key import BUFFER, Key, parent_of
 from common.logs.sums import shape_of_sums
 from common.report.commands import next_commands, page
 from common.report.scores import figure, scores_of
-from common.report.sentences import headline, layer_that_differs, what_differs, what_is_wrong
+from common.report.sentences import headline, what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.verdict.half import BY_ITSELF
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
@@ -367,7 +367,7 @@ def _show_origin(console: Console, word: str, row: Row, result, lines: bool) -> 
     class_name = result.classes.get(row.key, "")
     sentence = what_is_wrong(row, class_name, result.cases)
     if not lines:  # the headline has said it of the first
-        differs = what_differs(row, class_name, result.cases, result.settings)
+        differs, _ = what_differs(row, class_name, result.cases, result.settings)
         _prose(console, escape(visible(differs or sentence)))
     facts = describe(row)
     if not lines and row.gap is not None and row.measure != "claim":
@@ -445,7 +445,7 @@ def describe(row: Row) -> list[str]:
 
 def line_to_look_at(result, side: str, row: Row) -> str:
     """Where a layer is built that goes wrong by how it is built; else the line of the row."""
-    layer, _ = layer_that_differs(row, result.cases, result.settings)
+    _, layer = what_differs(row, "", result.cases, result.settings)
     return result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
 
 
