@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 from paddle.io import BatchSampler, DataLoader, Dataset, Sampler
 
-from common.pair.data import pad_batch
+from common.pair.data import count, pad_batch
 from common.pair.metrics import Evaluation
 from common.sides import paddle_side as side
 from common.system.tree import named_leaves
@@ -82,11 +82,6 @@ def evaluate(run, model, samples, batch_size, group=None):
         found.add(whole, batch)
     run.session.begin(prefix=run.prefix)
     return found.scores(samples), found.outputs()
-
-
-def count(samples):
-    """How many samples there are."""
-    return len(next(iter(samples.values())))
 
 
 def _padded(texts, max_length):
