@@ -127,7 +127,7 @@ def test_every_option_either_judges_or_runs():
     """What runs is refused with --compare-only: a new flag is on one side, and says so here."""
     runs = {
         *("preset", "device", "seed", "weights", "keep", "torch-python", "paddle-python", "data"),
-        *("tokenizer", "reuse", "reference", "transplant", "train", "processes"),
+        *("tokenizer", "reuse", "reference", "transplant", "mode", "processes"),
         *OF_HALF,
         *OF_OFFLOAD,
         *OF_OPTIMIZERS,
@@ -215,7 +215,7 @@ def test_other_programs_list_values_too(capsys):
         assert "--preset of fastformer: " in listed(capsys, main, "--preset", "help")
     assert "fastformer" in listed(capsys, show.main, "--model", "help")
     cases = listed(capsys, lambda w: check_main(STEPS[0], w), "--case", "help", "--model", EXAMPLE)
-    assert cases == "--case of text_classifier, preset default: main, stirred\n"
+    assert cases == "--case of text_classifier, preset default: main, stirred, train\n"
 
 
 def test_a_wrong_word_beside_help_is_still_refused(capsys):

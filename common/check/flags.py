@@ -236,6 +236,7 @@ class Parser(argparse.ArgumentParser):
             prog=prog,
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # --mode is no short --model where a check has no modes
         )
 
     def take(self, *names: str) -> "Parser":
