@@ -14,10 +14,18 @@ CONFIGS = {
     }
 }
 
-optimizer = {"epochs": 6, "batch_size": 16, "optimizer": "adamw", "lr": 3e-3, "weight_decay": 0.01}
+optimizer = {
+    "epochs": 8,
+    "batch_size": 16,
+    "optimizer": "adamw",
+    "lr": 4e-3,
+    "schedule": "linear",
+    "warmup_steps": 8,
+    "weight_decay": 0.01,
+}
 
 FRAMES = 20
-NOISE = 0.5  # of a frame, beside tones of size 1
+NOISE = 0.2  # of a frame, beside tones of size 1
 
 
 def make_inputs(config, seed):
@@ -34,7 +42,7 @@ def make_data(config, seed):
 def _sounds(config, rng, count):
     labels = rng.integers(0, config["classes"], count)
     time = np.arange(FRAMES)[:, None]
-    rates = 0.2 + 0.3 * labels[:, None, None]
+    rates = 0.3 + 0.6 * labels[:, None, None]
     phases = rng.uniform(0, 2 * np.pi, (count, 1, config["features"]))
     x = np.sin(rates * time + phases)  # (N, T, F)
     return {"x": x + NOISE * rng.standard_normal(x.shape), "labels": labels}
