@@ -61,7 +61,7 @@ class RunRequest:
     data: str | None = None
     # The kind of weights that steps 2 and 5 start from: initial or stirred.
     data_weights: str = "initial"
-    # Which part of step 5 to run; step5_train/torch/train.py says what each is.
+    # Which part of step 5 to run; step5_train/train.py says what each is.
     phase: str = "first"
     # How many epochs step 5 trains, instead of the preset's number.
     epochs: int | None = None

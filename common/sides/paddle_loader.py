@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 from paddle.io import BatchSampler, DataLoader, Dataset, Sampler
 
-from common.pair.data import pad_batch
+from common.pair.data import count, pad_batch
 from common.pair.metrics import Evaluation
 from common.sides import paddle_side as side
 from common.system.tree import named_leaves
@@ -84,20 +84,18 @@ def evaluate(run, model, samples, batch_size, group=None):
     return found.scores(samples), found.outputs()
 
 
-def count(samples):
-    """How many samples there are."""
-    return len(next(iter(samples.values())))
-
-
 def _padded(texts, max_length):
     input_ids, attention_mask = pad_batch(texts, max_length)
     return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
 def _wide(values):
-    """Integers as int64, which models take; large data are kept in fewer bytes."""
+    """Integers as int64, floats as float64: large data are kept in fewer bytes.
+
+    A model's tensors get the run's precision later; a float64 run lifts float32 of one loader alone.
+    """
     values = np.asarray(values)
-    return values.astype(np.int64) if values.dtype.kind in "iu" else values
+    return values.astype(_WIDEST.get(values.dtype.kind, values.dtype))
 
 
 def _array(values):

@@ -67,6 +67,7 @@ class Job:
     layouts       which entry goes where, of the models that there were
     dropouts      which of the reference's dropouts the candidate's are (common/sides/draws.py)
     losses        case, set-up -> the losses of its optimizer steps in the last float64 run
+    group         the processes that share the request; None: this one has all of it
     """
 
     side: ModuleType
@@ -88,6 +89,7 @@ class Job:
     layouts: list[Layout] = field(default_factory=list)
     dropouts: dict = field(default_factory=dict)
     losses: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    group: object | None = None
 
 
 class Run:
@@ -106,6 +108,7 @@ class Run:
         self.case = case
         self.request = request = job.request
         self.exact = job.exact
+        self.group = job.group
         self.dtype = dtype
         self.folder = job.folder
         self.gradients = job.gradients
@@ -151,6 +154,11 @@ class Run:
         if job.transplant:
             job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
+
+    @property
+    def loader(self) -> ModuleType:
+        """The framework's own DataLoader, of this side."""
+        return importlib.import_module(f"common.sides.{self.side.NAME}_loader")
 
     @cached_property
     def number_of_weights(self) -> int:

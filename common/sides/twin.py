@@ -175,6 +175,7 @@ class Twin:
             exact=self.exact,
             may_sum=self.sums,
             per_weight=self.per_weight,
+            group=self.group,
             states=weights.States(None if request.keep == "all" else request.memory),
         )
 

@@ -10,7 +10,7 @@ from faults.fault import MODELS, Fault
 LOADER = "common/sides/paddle_loader.py"
 # Both sides read this file: the first that can see it wrong is the third opinion on torch's log.
 TOKENIZERS = "step2_metric/tokenizers.py"
-METRIC = "step2_metric/paddle/metric.py"
+METRIC = "step2_metric/metric.py"
 
 reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="readers")
 words = partial(Fault, model="fastformer", step=2, file=TOKENIZERS, area="words")

@@ -8,7 +8,7 @@ from functools import partial
 from faults.fault import TEXT_CLASSIFIER, Fault, in_model
 
 MODEL = f"{TEXT_CLASSIFIER}/paddle_model.py"
-TRAIN = "step5_train/paddle/train.py"
+TRAIN = "step5_train/train.py"
 
 forward = in_model(TEXT_CLASSIFIER, 1)
 backward = in_model(TEXT_CLASSIFIER, 4)
@@ -167,7 +167,7 @@ FAULTS = [
     train(
         id="accumulated-in-training",
         what="gradients not cleared in training",
-        old="    side.clear_gradients(model)\n    return",
+        old="    run.side.clear_gradients(model)\n    return",
         new="    return",
         origin="train/002/loss",
     ),
