@@ -474,7 +474,6 @@ class JudgeOfRows:
             fed_scale=max(case.recent, default=0.0) if forward else 0.0,
             difference_of=self.scores_scale(key, ref64),
             single_step=single_step,
-            may_be_masked=bool(self.logs.classes_of(key)[0]) and key.kind in ("", BUFFER),
             allow_nan=self.allow_nan,
             constant=constant_allowed(
                 of_class(self.class_of(key)),
