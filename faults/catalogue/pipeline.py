@@ -5,7 +5,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from faults.fault import MODELS, Fault
+from faults.fault import MODELS, USERS, Fault
 
 LOADER = "common/sides/paddle_loader.py"
 # Both sides read this file: the first that can see it wrong is the third opinion on torch's log.
@@ -206,6 +206,14 @@ FAULTS = [
         old="spans.append((place, place + 1))",
         new="spans.append((len(spans), len(spans) + 1))",
         origin="third/bytes/offsets/torch",
+    ),
+    reader(
+        id="half-precision-data",
+        what="images read in half precision",
+        model=f"{USERS}/plain_resnet",
+        old='"f": np.float64}',
+        new='"f": np.float16}',
+        origin="train/batch/000/x",
     ),
     # ---- scores
     score(
