@@ -69,13 +69,13 @@ def test_float32_data_and_a_model_that_returns_one_tensor(tmp_path):
 
 
 def test_a_batch_norm_that_is_frozen_in_each_framework_s_own_way(tmp_path):
-    options = ("--train", "--case", "main")
+    options = ("--case", "train")
     right = Checked(1, ROOT / USERS / "frozen_norms", tmp_path / "right", options)
     assert right.status == 0, right.said
-    assert {key for key in right.rows if "running_mean" in key} == {"norm:running_mean"}
+    assert {key for key in right.rows if "running_mean" in key} == {"train/norm:running_mean"}
     copy = wrong("frozen_norms", tmp_path, ", use_global_stats=True", "")
     bad = Checked(1, copy, tmp_path / "bad", options)
-    assert bad.status == 1 and bad.first == "frozen:running_mean", bad.said
+    assert bad.status == 1 and bad.first == "train/frozen:running_mean", bad.said
     assert "only the other side's forward changes this buffer" in bad.rows[bad.first]["note"]
 
 
