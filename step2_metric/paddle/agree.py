@@ -1,6 +1,6 @@
 """Step 2, paddle side: what the model chooses for batches of examples that the check has prepared.
 
-    python -m step2_metric.paddle.agree REQUEST.json
+python -m step2_metric.paddle.agree REQUEST.json
 """
 
 import sys

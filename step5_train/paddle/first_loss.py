@@ -1,6 +1,6 @@
 """Step 5, paddle side: the loss of the first batches from the shared start, token by token.
 
-    python -m step5_train.paddle.first_loss REQUEST.json
+python -m step5_train.paddle.first_loss REQUEST.json
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Step 5, paddle side: generate tokens behind a prompt.
 
-    python -m step5_train.paddle.generate REQUEST.json
+python -m step5_train.paddle.generate REQUEST.json
 """
 
 import sys

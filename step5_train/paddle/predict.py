@@ -1,6 +1,6 @@
 """Step 5, paddle side: forecast what comes behind a file's end, from a checkpoint.
 
-    python -m step5_train.paddle.predict REQUEST.json
+python -m step5_train.paddle.predict REQUEST.json
 """
 
 import sys
