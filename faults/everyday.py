@@ -37,7 +37,7 @@ from common.system.frameworks import SIDES
 from common.system.interpreters import find_interpreter
 from common.system.processes import environment
 from faults.everyday_catalogue import BERT, FAULTS, PRELUDE, VISION, EverydayFault
-from faults.hard import CHECKS
+from faults.checkout import CHECKS
 
 LIBRARIES = {
     VISION: {"torch": "torchvision", "paddle": "paddle.vision"},

@@ -3,6 +3,7 @@
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import read_sidecar
 from faults import peers
 from faults.catalogue import FAULTS
-from faults.checkout import CHECKS, Checkout
+from faults.checkout import CHECKS, Checkout, change
 from faults.fault import (
     CASTS,
     DECODER,
@@ -217,12 +218,34 @@ class _Planted:
 
     def __enter__(self):
         if self.path:
-            self.clean = self.path.read_text()
-            self.path.write_text(self.fault.planted(self.clean))
+            self.undo = plant(self.path, self.fault.planted(self.path.read_text()))
 
     def __exit__(self, *exception):
         if self.path:
-            self.path.write_text(self.clean)
+            self.undo()
+
+
+def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
+    """Put a changed text in a file's place; returns what takes it back out.
+
+    What both sides' scripts of a step share is changed for one side alone: in a copy beside it,
+    which that side's script imports from then on.
+    """
+    script = path.parent / side / path.name
+    if not script.is_file():
+        clean = path.read_text()
+        path.write_text(text)
+        return lambda: path.write_text(clean)
+    package, other = path.parent.name, path.with_stem(f"{path.stem}_of_{side}")
+    clean = script.read_text()
+    other.write_text(text)
+    change(script, f"from {package}.{path.stem} import", f"from {package}.{other.stem} import")
+
+    def undo() -> None:
+        script.write_text(clean)
+        other.unlink()
+
+    return undo
 
 
 def _place(folder: Path, fault: Fault, key: str | None) -> str:

@@ -22,6 +22,7 @@ from common.pair.shares import Axes, PartOfTape, Share
 from common.pair.tape import Tape
 from common.pair.twin_process import _how_one_ended
 from common.system.processes import environment
+from faults.worker import plant
 from step5_train.as_one import first_steps
 from step5_train.check_step5 import main
 
@@ -102,15 +103,15 @@ def test_several_processes_train_as_one(by_one, tmp_path):
     assert (shared.folder / rank_folder(2)).is_dir()
 
 
-GROUP, TRAIN = "common/sides/{}_group.py", "step5_train/{}/train.py"
+GROUP, TRAIN = "common/sides/{}_group.py", "step5_train/train.py"
 # Each process's gradient counts as if its part were the whole batch: their sum, not their mean.
 SUMMED = (GROUP, "for gradient in own])) / copies", "for gradient in own])) * self.count")
 # Every process shuffles by itself.
-OWN_ORDER = (TRAIN, '"shuffle", epoch,', '"shuffle", epoch + 7 * GROUP.rank,')
+OWN_ORDER = (TRAIN, '"shuffle", epoch,', '"shuffle", epoch + 7 * run.group.rank,')
 # Every process drops the same, the first rows' dropout.
 SAME_DROPOUT = (GROUP, "tape.share = share if", "tape.share = Share(0, self.count, rows) if")
 # A BatchNorm knows its own process's samples alone.
-OWN_STATISTICS = (TRAIN, "        side.share_statistics(model, GROUP)\n", "")
+OWN_STATISTICS = (TRAIN, "        side.share_statistics(model, run.group)\n", "")
 RED = {
     SUMMED: {"000/grad"},
     OWN_ORDER: {"000/loss", "000/grad"},
@@ -128,13 +129,13 @@ def test_what_several_processes_get_wrong_shows(by_one, checkout, tmp_path, torc
     """One fault a side; each is held to its own one process."""
     shared = copied(by_one, tmp_path / "several", checkout.root)
     for fault, side in zip((torch, paddle), SIDES, strict=True):
-        file = checkout.path(fault[0].format(side))
-        original = file.read_text()
-        change(file, *fault[1:])
+        file, (old, new) = checkout.path(fault[0].format(side)), fault[1:]
+        assert old in file.read_text()
+        undo = plant(file, file.read_text().replace(old, new), side)
         try:
             rows = shared.run(side, 2).rows(side)
         finally:
-            file.write_text(original)
+            undo()
         bad = [row.key.partition(f"/{side}/")[2] for row in rows if row.verdict not in GREEN]
         for start in RED[fault]:
             assert any(key.startswith(start) for key in bad), (side, start, bad[:5])

@@ -116,6 +116,11 @@ def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
 # ---- batches ------------------------------------------------------------------------------------
 
 
+def count(samples: Mapping[str, np.ndarray]) -> int:
+    """How many samples there are: arrays (N, ...)."""
+    return len(next(iter(samples.values())))
+
+
 def split_documents(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
     """The documents of a text file: document i is values[offsets[i] : offsets[i + 1]]."""
     if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0 or offsets[-1] != values.size:

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
@@ -79,3 +80,21 @@ def line_of_model() -> str:
     if frame is None or frame.f_code.co_filename.startswith(_STEPS):
         return ""
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def error_sentence(error: Exception) -> str:
+    """One line of an exception, with the line of the model where it happened."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not of_framework_file(frame.filename)
+    ]
+    # What stands in a framework's place, such as an emulated operator, is not where it happened.
+    frames = [frame for frame in frames if not is_instrument(frame.filename)] or frames
+    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
+        return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
+    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
+    # Paddle ends a long C++ report with the sentence that matters.
+    text = next((line for line in lines if "Error:" in line), lines[0])
+    return f"{type(error).__name__}{where}: {text.strip()[:300]}"

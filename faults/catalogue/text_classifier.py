@@ -8,7 +8,7 @@ from functools import partial
 from faults.fault import TEXT_CLASSIFIER, Fault, in_model
 
 MODEL = f"{TEXT_CLASSIFIER}/paddle_model.py"
-TRAIN = "step5_train/paddle/train.py"
+TRAIN = "step5_train/train.py"
 
 forward = in_model(TEXT_CLASSIFIER, 1)
 backward = in_model(TEXT_CLASSIFIER, 4)
@@ -86,8 +86,7 @@ FAULTS = [
         "another dropout rate in the feed-forward part",
         "nn.GELU(), nn.Dropout(dropout)",
         "nn.GELU(), nn.Dropout(0.5 * dropout)",
-        "blocks.0.dropout:p",
-        arguments=("--train",),
+        "train/blocks.0.dropout:p",
         area="dropout",
     ),
     forward(
@@ -95,8 +94,7 @@ FAULTS = [
         "dropout on the scores instead of the weights",
         "weights = self.dropout(F.softmax(scores, axis=-1))",
         "weights = F.softmax(self.dropout(scores), axis=-1)",
-        "blocks.0.attention.dropout:in/0",
-        arguments=("--train",),
+        "train/blocks.0.attention.dropout:in/0",
         area="dropout",
     ),
     forward(
@@ -104,8 +102,7 @@ FAULTS = [
         "torch's momentum given to Paddle's BatchNorm1D",
         "nn.BatchNorm1D(width)",
         "nn.BatchNorm1D(width, momentum=0.1)",
-        "pooled_norm:running_mean",
-        arguments=("--train",),
+        "train/pooled_norm:running_mean",
         area="norms",
     ),
     # ---- loss, gradients
@@ -167,7 +164,7 @@ FAULTS = [
     train(
         id="accumulated-in-training",
         what="gradients not cleared in training",
-        old="    side.clear_gradients(model)\n    return",
+        old="    run.side.clear_gradients(model)\n    return",
         new="    return",
         origin="train/002/loss",
     ),

@@ -6,7 +6,7 @@ from faults.fault import SMALL_CNN, Fault
 
 SIDE = "common/sides/paddle_side.py"
 OPTIMIZER = "common/sides/paddle_optimizer.py"
-BACKWARD = "step4_backward/paddle/backward.py"
+BACKWARD = "step4_backward/backward.py"
 
 loss = partial(Fault, model="fastformer", step=3, file=SIDE, area="losses")
 # The tests' own pair: its ten steps of four optimizers are quick.
@@ -146,13 +146,14 @@ FAULTS = [
     script(
         id="gradients-not-cleared",
         what="gradients of the former steps not cleared",
-        old="        side.clear_gradients(model)\n    run.log_buffers",
+        old="        run.side.clear_gradients(model)\n    run.log_buffers",
         new="    run.log_buffers",
         origin=f"adam/001/grad/{FIRST}",
     ),
     script(
         id="backward-in-train-mode",
         what="gradients taken in train mode",
+        file="step4_backward/paddle/backward.py",
         old='may not reach all.\n    """\n    model = run.build()',
         new='may not reach all.\n    """\n    model = run.build(training=True)',
         origin="features.1:running_mean",

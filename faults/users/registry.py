@@ -13,6 +13,7 @@ KINDS = {
     "losses": "the loss is written in another way",
     "odd": "outputs, dtypes or sizes that are rare",
 }
+ALL = (1, 2, 3, 4, 5)  # of pairs with make_data
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,9 @@ PAIRS = (
     UserPair("moving_centre", "state", train=(1, 3, 4)),
     UserPair("ema_teacher", "state", steps=(), train=(1, 4)),
     UserPair("fixed_positions", "state"),
+    UserPair("conformer", "state", steps=ALL),
+    UserPair("plain_resnet", "state", steps=ALL),
+    UserPair("frozen_norms", "state", steps=ALL),
     UserPair("gradient_penalty", "gradients"),
     UserPair("force_field", "gradients"),
     UserPair("frozen_branch", "gradients"),
@@ -85,6 +89,7 @@ PAIRS = (
     UserPair("upsampling_decoder", "odd"),
     UserPair("fourier_filter", "odd"),
     UserPair("odd_outputs", "odd"),
+    UserPair("pointer", "odd", steps=ALL),
     UserPair("tiny_linear", "odd"),
     UserPair("tiny_argmax", "odd", steps=(1,)),
     UserPair("empty_rows", "odd", steps=(1, 3), options=("--allow", "nan")),

@@ -1,0 +1,366 @@
+"""Step 4, both sides: the witnesses, then ten steps of each optimizer set-up."""
+
+import gc
+from functools import partial
+
+import numpy as np
+
+from common.pair.data import LABELS
+from common.sides.session import Session, using
+from common.sides.suited import Unsuited
+from common.system.errors import UserError
+from common.system.half import HALF
+from common.weights.states import load_owners
+from step4_backward.given import SCALES, normalised
+from step4_backward.rates import FACTORS, ROUNDING, Watch, moved_in_float32
+from step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS
+
+# Of each weight: its gradient, and three tensors a step.
+PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)
+WITNESS_LR = 0.1
+NOTHING_TO_LEARN = (
+    "no gradient comes back from the loss: it must depend on a parameter of the model, and "
+    "not through integers or an argmax alone; steps 1 to 3 need none"
+)
+NOT_HANDED_OVER = (
+    "the reference's gradients, which the optimizers of a large model are given, cannot be read: "
+    "run the check without --reuse and --reference"
+)
+# Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
+# bends more, or that rounding blurs more.
+WITNESS_STEPS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
+# Of what tells rounding from slope; the longer ones see that of a model which casts to float32.
+NOISE_STEPS = (1e-11, 3e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+
+
+def behind(run, reached):
+    """Behind one case's gradients the witnesses; of the model's first case the optimizer steps.
+
+    reached  names of the parameters that have a gradient: the loss may not reach all
+    """
+    if run.request.whole or run.request.offload:  # whatever follows would read all weights again
+        return
+    if run.dtype == "float64" and run.session.reference is None and run.case.like is None:
+        with run.unclipped():
+            run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
+    if takes_steps(run):
+        chosen = run.suited.given.get(run.case.name or "main", {}).get("setups", ())
+        given = [setup for setup in SETUPS if setup in chosen]
+        if given:
+            given_steps(run, given, reached)
+        for setup in (setup for setup in setups_of(run) if setup not in given):
+            run.progress(f"{run.case.name or 'main'} {setup}")
+            optimizer_steps(run, setup)
+        if not run.is_suited:
+            raise Unsuited
+
+
+def setups_of(run):
+    """The set-ups that the case takes: for the other mode one, which is run however large it is."""
+    return [IN_TRAIN_MODE] if run.case.like is not None else list(SETUPS)
+
+
+def takes_steps(run):
+    """True for the case that the optimizers' steps are taken of.
+
+    Not of weights in half precision, in whose rounding an update is lost; and not where each
+    would have to be fed with the reference's weights, and its log has sums of them.
+    """
+    if run.case.name != run.first_case and run.case.like is None:
+        return False
+    if run.request.feed or run.request.stored_dtype in HALF:
+        return False
+    if run.request.offload:
+        return False
+    fed = run.request.single_step and not run.request.free
+    return not (fed and run.is_large and run.request.keep != "all")
+
+
+def hand_over(run, model):
+    """Leave a large model's gradients for the set-ups that do not run it, on either side.
+
+    Those of the float64 run; of the float32 run where there is no other.
+    """
+    case = run.case.name
+    if not (run.chooses and takes_steps(run) and run.is_large and run.case.like is None):
+        return
+    if (case or "main") in run.suited.given:
+        return
+    reached = [(name, value) for name, value in run.parameters(model) if value.grad is not None]
+    run.stored_gradients.parent.mkdir(exist_ok=True)
+    found = {name: run.side.gradient(value) for name, value in reached}
+    run.states.save(run.stored_gradients, normalised(found))
+    run.suited.choose_given(case, run.number_of_weights, GIVEN)
+
+
+def watch_inputs(run, inputs):
+    """Name -> the gradient that comes back to a model's input, once there is one; zeros till then.
+
+    A label that is a float gets one from the loss, in some losses of one framework alone: it says
+    nothing of the model, and is left out.
+    """
+    arrived = {}
+
+    def keep(key, gradient):
+        if run.session.in_backward:
+            arrived[key] = run.side.array(gradient)
+
+    for key, value in inputs.items():
+        if run.side.is_float(value) and key != LABELS:
+            arrived[key] = np.zeros_like(run.side.array(value))
+            value.register_hook(partial(keep, key))
+    return arrived
+
+
+def witnesses(run):
+    """What checks the gradient by two other ways: one SGD step, and a finite difference."""
+    session = Session(run.session.tape.seed, reference=run.session.choices)
+    session.rename = run.session.rename
+    model = run.build()
+    parameters, tensors = run.parameters(model), run.tensors()
+
+    def loss_at(shift):
+        for name, value in parameters:
+            run.side.shift(value, start[name], direction[name], shift)
+        session.begin(prefix=run.prefix)
+        with run.no_gradients(), using(session):
+            return float(run.loss(run.call(model, tensors), tensors))
+
+    start = {name: value.detach().clone() for name, value in parameters}
+    arrays = ((name, run.side.array(value)) for name, value in start.items())
+    shapes = {name: values.shape for name, values in run.as_reference(arrays)}
+    draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
+    for name, row in run.padding().items():
+        draws[name][row] = 0.0  # the loss may depend on it, but it gets no gradient
+    norm = norm_of(draws.values())
+    for name in draws:
+        draws[name] = draws[name] / norm
+    session.begin(prefix=run.prefix)
+    with using(session):
+        run.loss(run.call(model, tensors), tensors).backward()
+    slope = {name: run.side.gradient(value) for name, value in parameters}
+    run.side.sgd_step(model, WITNESS_LR)
+    gaps = (
+        (name, (run.side.array(start[name]) - run.side.array(value)) / WITNESS_LR - slope[name])
+        for name, value in parameters
+    )
+    off = {name: float(np.abs(gap).max()) for name, gap in run.as_reference(gaps)}
+    rises, direction = [], {}
+    for name, value in parameters:
+        values = run.from_reference(name, draws.get)
+        rises.append((slope[name] * values).sum())
+        direction[name] = run.side.like(values, value)
+    seen = {
+        "sgd_worst": max(off, key=off.get),
+        "sgd_off": max(off.values()),
+        "largest_gradient": max(float(np.abs(value).max()) for value in slope.values()),
+        "gradient_norm": norm_of(slope.values()),
+        "largest_weight": max(float(np.abs(run.side.array(v)).max()) for v in start.values()),
+        "directional": float(sum(rises)),
+    }
+    del slope, draws, values
+    run.side.clear_gradients(model)
+    if run.session.half:
+        return seen | {"half": True}  # steps of half precision hide any slope
+    best = np.inf
+    for shift in WITNESS_STEPS:
+        rise = (loss_at(shift) - loss_at(-shift)) / (2.0 * shift)
+        off = abs(rise - seen["directional"])
+        if shift != WITNESS_STEPS[0]:
+            off -= 2.0 * seen["loss_noise"] / shift
+        if off < best:
+            best = off
+            seen |= {"finite_difference": rise, "finite_step": shift}
+        if off <= 1e-7 * abs(seen["directional"]):
+            break  # as near as needed
+        if shift == WITNESS_STEPS[0]:
+            seen["loss_noise"] = noise_of(loss_at)
+    return seen
+
+
+def noise_of(loss_at):
+    """Rounding of the loss: shifts too small to bend it leave nothing else."""
+    middle = loss_at(0.0)
+    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in NOISE_STEPS]
+    return max(2.0**-52 * abs(middle), *map(abs, bends))
+
+
+def finite(value):
+    """The value, or None for a float that JSON has no word for."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def norm_of(arrays):
+    """The norm of all values together."""
+    return float(np.sqrt(sum((values**2).sum() for values in arrays)))
+
+
+def optimizer_steps(run, setup):
+    """Ten steps of one set-up; torch's first run lowers its learning rate where the model needs it.
+
+    What was logged of a rate that does not suit the model is taken back out of the log.
+    """
+    case = run.case.name
+    factor = run.suited.factor(case, setup)
+    if factor is None and run.chooses:
+        because, most = "", FACTORS[0]
+        for factor in FACTORS:
+            if factor > most and factor != FACTORS[-1]:
+                continue
+            before, watch = run.writer.mark(), Watch()
+            steps(run, setup, factor, watch, to_the_end=factor == FACTORS[-1])
+            if watch.overshoots:
+                watch.compare(losses_nearby(run, setup, factor))
+            because, most = because or watch.problem, factor * watch.part
+            if not watch.problem or factor == FACTORS[-1]:
+                break
+            run.writer.take_back(before)
+        run.suited.choose_rate(case, setup, factor, because)
+        run.notes["rates"] = run.suited.rates[case or "main"]
+        run.step_losses[case, setup] = watch.losses
+        return
+    losses = steps(run, setup, factor or 1.0)
+    if not run.chooses:
+        return
+    if run.dtype == "float64":
+        run.step_losses[case, setup] = losses
+    elif run.session.forced is not None and (case, setup) in run.step_losses:
+        because = moved_in_float32(losses, run.step_losses[case, setup])
+        if because and factor > FACTORS[-1]:
+            run.suited.choose_rate(case, setup, factor * FACTORS[1], because)
+            run.is_suited = False
+
+
+def prepared(run, setup, factor):
+    """A new model, its parameters, and the set-up's optimizer, its learning rate times a factor."""
+    model = run.build()
+    parameters = run.parameters(model)
+    settings = SETUPS[setup] | {"lr": SETUPS[setup]["lr"] * factor}
+    return model, parameters, run.side.Optimizer(parameters, **settings, decayed=run.decayed(model))
+
+
+def losses_nearby(run, setup, factor):
+    """The losses of the same steps from a start that is off by float32's rounding; logs nothing."""
+    session = Session(run.session.tape.seed, forced=run.session.choices)
+    session.rename = run.session.rename
+    model, parameters, optimizer = prepared(run, setup, factor)
+    tensors = run.tensors()
+    for name, value in parameters:
+        signs = run.session.tape.normal(f"rounding/{name}", 0, tuple(value.shape)) > 0
+        run.side.assign(
+            value, run.side.array(value) * np.where(signs, 1.0 + ROUNDING, 1.0 - ROUNDING)
+        )
+    losses = []
+    for step in range(STEPS):
+        session.begin(step, prefix=f"{run.prefix}{setup}/{step:03d}/")
+        with using(session):
+            loss = run.loss(run.call(model, tensors), tensors)
+        loss.backward()
+        losses.append(float(loss.detach()))
+        optimizer.step()
+        run.side.clear_gradients(model)
+    return losses
+
+
+def steps(run, setup, factor, watch=None, to_the_end=True):
+    """Losses, learning rates, gradients, weights and moments of ten steps of one set-up.
+
+    watch  is shown the losses; where it has a problem no further step is taken, unless `to_the_end`
+    Returns the losses.
+    """
+    model, parameters, optimizer = prepared(run, setup, factor)
+    before = run.buffers(model)
+    tensors = run.tensors()
+    run.session.probing = False
+    whole = not run.is_large
+    losses = []
+    for step in range(STEPS):
+        path = f"{setup}/{step:03d}"
+        run.session.begin(step, prefix=f"{run.prefix}{path}/")
+        loss = run.loss(run.call(model, tensors), tensors)
+        losses.append(float(loss.detach()))
+        if watch is not None:
+            watch.see(losses[-1])
+            if watch.problem and not to_the_end:
+                break
+        loss.backward()
+        if watch is not None and step == 0 and not whole:
+            slope = norm_of(run.side.gradient(value) for _, value in parameters)
+            watch.see_slope(optimizer.lr() * slope**2)
+            if watch.problem and not to_the_end:
+                break
+        run.log(f"{path}/loss", loss)
+        run.log(f"{path}/lr", optimizer.lr())
+        gradients = ((name, run.side.gradient(value)) for name, value in parameters)
+        run.log_as_reference(f"{path}/grad/", gradients, whole)
+        for name, value in parameters:
+            reference = run.reference_parameter(f"{path}/grad", name)
+            # No gradient at all is not a gradient of zeros: weight decay tells them apart.
+            if reference is not None and (value.grad is not None or reference.any()):
+                run.side.assign_gradient(value, reference)
+        take_step(run, path, parameters, optimizer)
+        run.side.clear_gradients(model)
+    run.log_buffers(model, before, f"{setup}/{STEPS - 1:03d}/")
+    run.session.begin(prefix=run.prefix)
+    run.session.probing = True
+    return losses
+
+
+def take_step(run, path, parameters, optimizer):
+    """One step on the gradients that are there, and the weights and moments behind it."""
+    whole = not run.is_large  # what Adam makes of a gradient's noise is not known of sums
+    optimizer.step()
+    weights = ((name, run.side.view(value)) for name, value in parameters)
+    run.log_as_reference(f"{path}/weight/", weights, whole)
+    for name, value in parameters:
+        reference = run.reference_parameter(f"{path}/weight", name)
+        if reference is not None:
+            run.side.assign(value, reference)
+    for kind in ("velocity", "moment1", "moment2"):
+        run.log_as_reference(f"{path}/{kind}/", optimizer.moments(kind), whole)
+
+
+# ---- a large model -------------------------------------------------------------------------------
+
+
+def given_steps(run, setups, reached):
+    """Ten steps on given gradients (given.py): the model is not run, and so there is no loss.
+
+    reached  names of the parameters that get one: those that have one by themselves
+    """
+    model = run.build()
+    parameters = run.parameters(model)
+    given = given_gradients(run, parameters, reached)
+    for setup in setups:
+        run.progress(f"{run.case.name or 'main'} {setup}")
+        if setup != setups[0]:
+            run.load(model, run.start())
+        optimizer = None  # not two at a time; Paddle's refer to themselves
+        gc.collect()
+        optimizer = run.side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
+        for step, scale in enumerate(SCALES):
+            path = f"{setup}/{step:03d}"
+            for name, value in parameters:
+                value.grad = given[name] * scale if name in given else None
+            run.log(f"{path}/lr", optimizer.lr())
+            take_step(run, path, parameters, optimizer)
+    run.notes["given_gradients"] = run.suited.given[run.case.name or "main"]
+
+
+def given_gradients(run, parameters, reached):
+    """Name -> tensor of what the reference has left, for the parameters that get a gradient."""
+    try:
+        stored = run.states.load(run.stored_gradients)
+    except UserError:
+        raise UserError(f"{run.stored_gradients}: {NOT_HANDED_OVER}") from None
+    owners = load_owners(run.stored_weights)
+
+    def of_reference(name):
+        """Of a part that the reference's loss does not reach 0."""
+        return stored[name] if name in stored else np.zeros(owners[name].shape, np.float32)
+
+    return {
+        name: run.side.like(run.from_reference(name, of_reference), value)
+        for name, value in parameters
+        if name in reached
+    }

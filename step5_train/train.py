@@ -1,0 +1,275 @@
+"""Step 5, both sides: training on the data, from the shared start, in the tape's order.
+
+Phases: `first`, the first steps in both precisions; `full`, the whole training in float32 under
+each seed; `self`, the first of these from a start one ulp away, or where it has few steps from
+several: they show how far rounding alone drives a run.  With --resume a training that was stopped
+goes on from its checkpoints.
+
+Several processes share every batch (common/sides/{torch,paddle}_group.py).  That they train as one
+does, two phases show: `shared`, the first steps in both precisions, by one process and by all of
+them; `alone`, the losses of the whole training by one.
+"""
+
+import json
+import time
+
+import numpy as np
+
+from common.pair.case_hooks import training
+from common.pair.data import count
+from common.pair.metrics import classification, regression
+from common.pair.provenance import model_sources
+from common.pair.schedules import schedule
+from common.sides.twin import DTYPES
+from common.system.errors import UserError
+from common.system.hashes import arrays_sha256
+from step4_backward.setups import STEPS
+from step5_train.initial import initial_weights
+from step5_train.training import LOG_EVERY, Training, further, steps_alone
+
+
+def train(run):
+    """Train one model from one seed; log the loss of each step and the scores of each epoch."""
+    if run.request.phase != "full" and run.case.seed:
+        return
+    samples = run.samples("train")
+    settings = training(run.pair, run.case.config, run.data_preset)
+    per_epoch = batches_of(samples, settings)
+    steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
+    model, optimizer = prepared(run, settings, steps, per_epoch)
+    run.session.probing, run.session.watching = False, True
+    run.notes["optimizer"] = settings["optimizer"]
+    if run.group.count > 1:
+        run.notes["processes"] = run.group.count
+        run.group.demand_same(what_is_trained(run, settings, steps))
+    if run.request.phase == "shared":
+        shared_steps(run, model, optimizer, samples, settings)
+        return
+    if run.request.phase == "alone":
+        taken = steps_alone(run.request, steps)
+        with run.session.unrecorded():
+            losses = losses_of(run, model, optimizer, samples, settings, taken)
+        run.log("curve/loss", np.array(losses))
+        return
+    if run.request.phase == "first":
+        first_steps(run, model, optimizer, samples, settings)
+        if run.dtype != "float64" and run.session.reference is None:
+            run.extra["train_init"] = initial_weights(run)
+        return
+
+    progress = Training(run, model, optimizer, settings, per_epoch, steps, run.group)
+    judging = whole_batches(run.samples("validation") or run.samples("test"), settings)
+    test = whole_batches(run.samples("test"), settings)
+    with run.session.unrecorded():
+        while not progress.ended:
+            one_epoch(run, model, optimizer, samples, settings, progress)
+            progress.end_epoch(scored(run, model, judging, settings)[0])
+        if run.samples("validation"):
+            progress.take_best()
+        scores, outputs = scored(run, model, test, settings)
+        progress.finish(scores)
+    final = {name: np.float64(value) for name, value in scores.items()}
+    for name, value in final.items():
+        run.log(name, value)
+        run.log(f"curve/{name}", np.array([epoch[name] for epoch in progress.scores]))
+    run.log("test_samples", np.int64(count(test)))
+    run.log("curve/loss", np.array(progress.losses))
+    run.log("curve/lr", np.array(progress.rates))
+    run.log("curve/order", np.array(progress.orders, dtype=np.int64))
+    run.notes["steps_per_epoch"] = per_epoch
+    if classification(outputs, test) is not None:
+        run.log("labels", test["labels"])
+        run.log("predictions", outputs["logits"].argmax(-1))
+    if regression(outputs, test) is not None:
+        run.log("forecasts", outputs["predictions"])
+    if run.request.phase == "full" and not run.case.seed:
+        run.extra["train_align_all"] = final
+    if run.request.phase == "self":
+        taken, again = len(progress.losses), further(steps)
+        with run.session.unrecorded():
+            twins = {n: further_twin(run, n, samples, settings, steps, taken) for n in again}
+        for number, losses in twins.items():
+            run.log(f"twin_{number}/loss", np.array(losses))
+
+
+def batches_of(samples, settings):
+    """How many batches an epoch has.
+
+    Raises UserError where not even one is whole, and others are left out.
+    """
+    whole, rest = divmod(count(samples), settings["batch_size"])
+    if settings["drop_last"] and not whole:
+        raise UserError(
+            f"{count(samples)} training samples are no batch of {settings['batch_size']}, and "
+            "drop_last leaves out what is not whole"
+        )
+    return whole if settings["drop_last"] else whole + (rest > 0)
+
+
+def whole_batches(samples, settings):
+    """The samples that are scored: those of whole batches alone, where the others are left out."""
+    kept = count(samples) // settings["batch_size"] * settings["batch_size"]
+    if not settings["drop_last"] or not kept:
+        return samples
+    return {name: values[:kept] for name, values in samples.items()}
+
+
+def what_is_trained(run, settings, steps):
+    """All that the processes must have in common, those of other machines too, as a text."""
+    request, weights, data = run.request, arrays_sha256(run.start()), arrays_sha256(run.inputs)
+    sources = model_sources(run.pair, run.side.NAME)
+    own = [request.phase, request.seed, request.seeds, request.resume, run.dtype]
+    return json.dumps([own, steps, run.case.config, settings, sources, weights, data])
+
+
+def prepared(run, settings, steps, per_epoch, twin=0):
+    """A new model and its optimizer; of a self-twin, from a start one ulp away.
+
+    The first self-twin's weights are all one ulp larger, a further one's larger or smaller.
+    """
+    model = run.build(training=True)
+    if run.group.count > 1:
+        run.group.learn(run, model, run.samples("train"))
+        run.load(model, run.start())
+        run.side.share_statistics(model, run.group)
+    if run.request.phase == "self":
+        for name, value in run.parameters(model):
+            start = run.side.array(value)
+            draws = run.session.tape.normal(f"twin_{twin}/{name}", 0, start.shape) if twin else 1.0
+            towards = np.float32(np.inf) * np.sign(draws, dtype=np.float32)
+            run.side.assign(value, np.nextafter(start, towards))
+    name, warmup = settings["schedule"], settings["warmup_steps"]
+    rule = schedule(name, warmup, steps, per_epoch, settings["lr"])
+    optimizer = run.side.Optimizer(
+        run.parameters(model),
+        settings["optimizer"],
+        settings["lr"],
+        rule,
+        settings["weight_decay"],
+        clip_norm=settings["clip_norm"],
+        decayed=run.decayed(model),
+    )
+    return model, optimizer
+
+
+def further_twin(run, number, samples, settings, steps, taken):
+    """The losses of a further self-twin's steps; nothing else is kept of it.
+
+    taken  how many it takes of the `steps` that the schedule knows of
+    """
+    model, optimizer = prepared(run, settings, steps, batches_of(samples, settings), number)
+    return losses_of(run, model, optimizer, samples, settings, taken)
+
+
+def losses_of(run, model, optimizer, samples, settings, taken):
+    """The losses of so many steps of a training from its start, of which nothing else is kept."""
+    losses, epoch = [], 0
+    while len(losses) < taken:
+        for batch in shuffled(run, samples, settings, epoch):
+            run.session.begin(len(losses), prefix=run.prefix)
+            losses.append(float(one_step(run, model, optimizer, batch)))
+            if len(losses) % LOG_EVERY == 0:
+                run.progress(f"step {len(losses)}/{taken}")
+            if len(losses) == taken:
+                break
+        epoch += 1
+    return losses
+
+
+def one_epoch(run, model, optimizer, samples, settings, progress):
+    """Train to the end of the epoch, or of the training, from where it stands."""
+    loaded = shuffled(run, samples, settings, progress.epoch, skip=progress.step_of_epoch)
+    started = time.perf_counter()
+    for batch in loaded:
+        read = time.perf_counter()
+        run.session.begin(progress.step, prefix=run.prefix)
+        rate = optimizer.lr()
+        loss = float(one_step(run, model, optimizer, batch))
+        ended = time.perf_counter()
+        progress.took(batch, rate, loss, read - started, ended - started)
+        started = ended
+        if progress.step == progress.steps:
+            return
+
+
+def scored(run, model, samples, settings):
+    """Name -> score of the model on the samples in eval mode, and its outputs."""
+    model.eval()
+    scores_and_outputs = run.loader.evaluate(run, model, samples, settings["batch_size"], run.group)
+    model.train()
+    return scores_and_outputs
+
+
+def first_steps(run, model, optimizer, samples, settings):
+    """Log the rate and the loss of the first steps, then the weights that they leave."""
+    for step, batch in zip(range(STEPS), shuffled(run, samples, settings, 0), strict=False):
+        run.session.begin(step, prefix=f"{run.prefix}train/{step:03d}/")
+        run.log(f"train/{step:03d}/lr", optimizer.lr())
+        run.log(f"train/{step:03d}/loss", one_step(run, model, optimizer, batch))
+    run.session.begin(prefix=run.prefix)
+    weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
+    run.log_as_reference("trained/weight/", weights)
+
+
+def shared_steps(run, model, optimizer, samples, settings):
+    """Log what the first steps of one process and of several must have alike."""
+    run.session.keeps_choices = True
+    buffers = run.buffers(model)
+    for step, batch in zip(range(STEPS), shuffled(run, samples, settings, 0), strict=False):
+        run.session.begin(step, prefix=f"{run.prefix}{step:03d}/")
+        # Choices and draws are each process's own, of other shapes than one process's: no rows, but
+        # float32 goes on with float64's choices.
+        with run.session.unrecorded():
+            loss = gradients_of(run, model, batch)
+        run.log(f"{step:03d}/loss", loss)
+        if step == 0:
+            gradients = ((name, run.side.gradient(value)) for name, value in run.parameters(model))
+            run.log_as_reference(f"{step:03d}/grad/", gradients)
+        optimizer.step()
+        run.side.clear_gradients(model)
+    run.session.begin(prefix=run.prefix)
+    apart = [float(run.group.spread(value)) for _, value in run.parameters(model)]
+    run.log("spread", np.array(apart))
+    weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
+    run.log_as_reference("weight/", weights)
+    run.log_buffers(model, buffers)
+    for name, values in run.side.running_statistics(model):
+        run.log(f"statistics/{name}", values)
+
+
+def shuffled(run, samples, settings, epoch, skip=0):
+    """One epoch's batches in the tape's order, after `skip` of them; the last may be smaller."""
+    order = run.session.tape.permutation("shuffle", epoch, count(samples))
+    size, drop_last = settings["batch_size"], settings["drop_last"]
+    Samples, batches = run.loader.Samples, run.loader.batches
+    return batches(Samples(samples), order[skip * size :], size, drop_last=drop_last)
+
+
+def one_step(run, model, optimizer, batch):
+    """Forward, backward and update on one batch; returns the loss before the update."""
+    loss = gradients_of(run, model, batch)
+    optimizer.step()
+    run.side.clear_gradients(model)
+    return loss
+
+
+def gradients_of(run, model, batch):
+    """Forward and backward on one batch, by all processes; returns its loss."""
+    tensors = {key: run.side.tensor(values) for key, values in batch.items()}
+    outputs = run.group.call(run, model, tensors)
+    with run.group.together(run):
+        loss = run.loss(outputs, tensors)
+    loss.backward()
+    run.group.add_gradients(run, run.parameters(model))
+    return loss.detach()
+
+
+def stem(processes, request):
+    """What the logs of a phase are called that so many processes share."""
+    several = request.phase == "shared" and processes > 1
+    return "train_several" if several else f"train_{request.phase}"
+
+
+def precisions(request):
+    """The first steps in both, a whole training in float32 alone."""
+    return DTYPES if request.phase in ("first", "shared") else ("float32",)
