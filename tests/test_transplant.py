@@ -126,16 +126,17 @@ def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
     text = done.stdout
     assert "the logs are not independent" in text
     assert "were both logs made by one?" not in text
-    needed = next(line for line in text.splitlines() if "these alone are needed" in line)
-    # Not linear: on Intel's processors both frameworks ask the same library for it.
-    assert {"layer_norm", "exp"} <= set(needed.rsplit(" ", 1)[-1].split(","))
     sidecar = json.loads((checkout.logs(1, "reformer") / "forward_all_paddle.json").read_text())
     assert "softmax" in sidecar["transplanted"]
 
 
-def test_without_one_that_is_needed_a_tensor_differs(checkout):
+def test_without_those_that_are_needed_a_tensor_differs(transplanted, checkout):
+    """Which these are is the processor's affair: on some both frameworks ask one library."""
+    lines = transplanted[0].stdout.splitlines()
+    needed = next(line for line in lines if "these alone are needed" in line)
+    others = set(operators.TABLE) - set(needed.rsplit(" ", 1)[-1].split(","))
     done, report = checkout.rows(
-        1, "--model", "reformer", "--transplant", "layer_norm,linear", "--no-report",
+        1, "--model", "reformer", "--transplant", ",".join(sorted(others)), "--no-report",
         "--case", "classification",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
