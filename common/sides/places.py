@@ -47,6 +47,24 @@ def is_instrument(filename: str) -> bool:
     return own or of_framework_file(path) or path.startswith("<")
 
 
+def error_sentence(error: Exception) -> str:
+    """One line of an exception, with the line of the model where it happened."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not of_framework_file(frame.filename)
+    ]
+    # What stands in a framework's place, such as an emulated operator, is not where it happened.
+    frames = [frame for frame in frames if not is_instrument(frame.filename)] or frames
+    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
+        return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
+    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
+    # Paddle ends a long C++ report with the sentence that matters.
+    text = next((line for line in lines if "Error:" in line), lines[0])
+    return f"{type(error).__name__}{where}: {text.strip()[:300]}"
+
+
 @contextmanager
 def noting_makers(module: type) -> Iterator[None]:
     """Inside, each module keeps the line of the model that makes it, which `made_at` gives.
@@ -80,21 +98,3 @@ def line_of_model() -> str:
     if frame is None or frame.f_code.co_filename.startswith(_STEPS):
         return ""
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def error_sentence(error: Exception) -> str:
-    """One line of an exception, with the line of the model where it happened."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not of_framework_file(frame.filename)
-    ]
-    # What stands in a framework's place, such as an emulated operator, is not where it happened.
-    frames = [frame for frame in frames if not is_instrument(frame.filename)] or frames
-    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
-        return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
-    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
-    # Paddle ends a long C++ report with the sentence that matters.
-    text = next((line for line in lines if "Error:" in line), lines[0])
-    return f"{type(error).__name__}{where}: {text.strip()[:300]}"

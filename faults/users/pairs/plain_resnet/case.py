@@ -1,4 +1,4 @@
-"""A small image network as torchvision and Paddle's vision have them: float32 images, one tensor."""
+"""A small image network as in both frameworks' vision libraries: float32 images, one tensor."""
 
 import numpy as np
 
