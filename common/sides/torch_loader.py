@@ -69,7 +69,8 @@ def evaluate(run, model, samples, batch_size, group=None):
     group   the processes that share the batches; None: this one has all
 
     Nested outputs have their keys joined by '/'; a bare tensor is called what its labels make of it
-    (common/pair/metrics.py).  What has not the batch axis is left out.  Where scores are sums over batches, only the first one's outputs come.
+    (common/pair/metrics.py).  What has not the batch axis is left out.  Where scores are sums over
+    batches, only the first one's outputs come.
     """
     run.session.probing = False
     found = Evaluation(run.pair, run.case.config)

@@ -102,9 +102,7 @@ class Conformer(nn.Module):
         self.width = width
         self.embed = nn.Linear(features, width)
         self.dropout = nn.Dropout(dropout)
-        self.blocks = nn.ModuleList(
-            [Block(width, heads, kernel, dropout) for _ in range(layers)]
-        )
+        self.blocks = nn.ModuleList([Block(width, heads, kernel, dropout) for _ in range(layers)])
         self.head = nn.Linear(width, classes)
 
     def forward(self, x):

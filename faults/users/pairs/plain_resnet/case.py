@@ -1,4 +1,4 @@
-"""A small image network as torchvision and Paddle's vision have them: float32 images, one tensor."""
+"""A small image network as torchvision's are: float32 images, and one tensor comes out."""
 
 import numpy as np
 
