@@ -1,4 +1,4 @@
-"""Right ports that were called wrong: each passes, and a wrong one of its kind does not."""
+"""Right ports that were once called wrong pass now, and a wrong one of each kind does not."""
 
 import json
 import shutil
