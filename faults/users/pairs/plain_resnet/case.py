@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""A small image network as torchvision's are: float32 images, and one tensor comes out."""
-=======
 """A small image network as in both frameworks' vision libraries: float32 images, one tensor."""
->>>>>>> main
 
 import numpy as np
 
