@@ -12,9 +12,9 @@ holds, under the guide's keys:
 
 Keys of the first case are bare, those of the others behind its name: `classification/logits`.
 Every value stands in the full log, bit by bit; the sidecar says under which key.  Only a score that
-is no share of 1 is divided by torch's, and its key says so: `mse_over_torch` is 1 on the torch side,
-and the guide's 0.0015 are 0.15 % of torch's score there too, whatever its unit is.  The check
-selects them, the twins know nothing of it.  NumPy only.
+is no share of 1 is divided by torch's, and its key says so: `mse_over_torch` is 1 on the torch
+side, and the guide's 0.0015 are 0.15 % of torch's score, whatever its unit is.  The check selects
+them, the twins know nothing of it.  NumPy only.
 """
 
 import re

@@ -182,7 +182,7 @@ _PAPER_TRAIN = {
     "drop_last": True,
 }
 TRAIN = {
-    "default": {**_PAPER_TRAIN, "epochs": 4, "lr": 2e-3, "schedule": "linear"},
+    "default": {**_PAPER_TRAIN, "epochs": 6, "lr": 1e-3, "schedule": "linear"},
     **{name: _PAPER_TRAIN for name in CONFIGS if name != "default"},
 }
 
