@@ -44,6 +44,14 @@ _NO_SHARE = ("mae", "mse", "rmse", "rse", "corr_informer", "bits_per_token", "bi
 _OVER = "_over_torch"  # behind the name of a score that is divided by torch's
 
 
+def is_no_share(name: str, of_torch: float) -> bool:
+    """True for a score that is compared over torch's: known as no share, or beyond 1 there.
+
+    One that nothing can be divided by, such as 0 or NaN, is compared as it is.
+    """
+    return 0.0 < abs(of_torch) < np.inf and (name in _NO_SHARE or abs(of_torch) > 1.0)
+
+
 def is_over_torch(key: str, full_key: str) -> bool:
     """True where the pair holds this value of the full log's over torch's."""
     return key.endswith(_OVER) and not full_key.endswith(_OVER)
@@ -73,14 +81,9 @@ def _scores(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[st
     return {key if _NAMES.get(key) in scores else _NAMES.get(key, key): key for key in scores}
 
 
-def _over_torch(key: str, full_key: str, torch_log: Log) -> str:
-    """A score's key in the pair, where it is no share: known as such, or beyond 1 on torch's side.
-
-    A score that torch's side lacks, or that nothing can be divided by, keeps its name.
-    """
-    size = abs(float(torch_log[full_key])) if full_key in torch_log else 0.0
-    no_share = key.rpartition("/")[2] in _NO_SHARE or size > 1.0
-    return key + _OVER if no_share and 0.0 < size < np.inf else key
+def _is_over(key: str, full_key: str, torch_log: Log) -> bool:
+    name = key.rpartition("/")[2]
+    return full_key in torch_log and is_no_share(name, float(torch_log[full_key]))
 
 
 def _loss(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
@@ -141,7 +144,7 @@ def _selected(
             for key, full in keys.items()
         ]
         if _SELECT[stem] is _scores:
-            pairs = [(_over_torch(key, full, torch_log), full) for key, full in pairs]
+            pairs = [(key + _OVER * _is_over(key, full, torch_log), full) for key, full in pairs]
         if len(dict(pairs)) == len(pairs):
             break
     return dict(pairs), called

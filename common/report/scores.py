@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.logs.guide_pair import full_stem, is_over_torch
+from common.logs.guide_pair import full_stem, is_no_share, is_over_torch
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -56,6 +56,12 @@ def allowed(limit: float) -> str:
     return f"{limit:g}, or {100.0 * limit:g} % of torch's score where that is no share of 1"
 
 
+def compared(name: str, torch: float | None, paddle: float | None, limit: float) -> Score:
+    """Both sides' score; `limit` is what the guide allows of a share of 1."""
+    over = torch is not None and is_no_share(name, torch)
+    return Score(name, torch, paddle, limit * abs(torch) if over else limit, over)
+
+
 def scores_of(folder: Path, stem: str, limit: float) -> list[Score]:
     """The scores of a result folder's pair; none where that step has none, or no such pair.
 
@@ -75,8 +81,7 @@ def scores_of(folder: Path, stem: str, limit: float) -> list[Score]:
             name = over.get(key, key)
             sides = whole if key in over else pairs
             torch, paddle = (float(log[name]) if name in log else None for log in sides)
-            size = abs(torch) if key in over else 1.0
-            scores.append(Score(name, torch, paddle, limit * size, key in over))
+            scores.append(compared(name, torch, paddle, limit))
         return scores
     return []
 

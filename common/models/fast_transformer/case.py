@@ -130,7 +130,7 @@ TRAIN = {
         "epochs": 3,
         "batch_size": 32,
         "optimizer": "adam",
-        "lr": 4e-3,
+        "lr": 3e-3,
         "warmup_steps": 80,
         "schedule": "linear",  # warm-up, then down to 0 at the last step
     },
