@@ -387,13 +387,13 @@ FAULTS = [
     ),
     # ---- training
     Fault(
-        id="halved-too-late",
-        what="the rate halved every second epoch",
+        id="ends-too-late",
+        what="the rate at 0 an epoch too late",
         model="informer",
         step=5,
         file="step5_train/train.py",
         old='schedule(name, warmup, steps, per_epoch, settings["lr"])',
-        new='schedule(name, warmup, steps, 2 * per_epoch, settings["lr"])',
+        new='schedule(name, warmup, steps + per_epoch, per_epoch, settings["lr"])',
         origin="train/lr",
         arguments=("--epochs", "3"),
         passes=(4,),

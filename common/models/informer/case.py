@@ -125,9 +125,9 @@ _SHORT = "etth1_s_24_short"
 
 CONFIGS = {
     "default": _SMALL,
-    # What steps 2 and 5 train, with the paper's factor: 20 of the 24 rows are chosen, and the one
-    # that rounding puts in another's place counts for little.  Of 8 it is half of what the sides
-    # drift apart by.
+    # What steps 2 and 5 train on series so short.  At this factor every row is chosen, in some order.
+    # At a smaller one, a training of 4 epochs meets near ties, and what rounding puts in another
+    # row's place moves the test's mse by up to 0.17 % (measured at factor 5, 20 of 24 rows).
     "seasons": {**_SMALL, "factor": 6},
     **{name: _paper(*what) for name, what in _PAPER.items()},
     # A step on 720 rows takes ten times as long as on 48; the paper searched among 24 to 720.
