@@ -395,7 +395,7 @@ FAULTS = [
         old='schedule(name, warmup, steps, per_epoch, settings["lr"])',
         new='schedule(name, warmup, steps + per_epoch, per_epoch, settings["lr"])',
         origin="train/lr",
-        arguments=("--epochs", "3"),
+        arguments=("--epochs", "1"),
         passes=(4,),
         area="training",
     ),
