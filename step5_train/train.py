@@ -37,7 +37,7 @@ def train(run):
     per_epoch = batches_of(samples, settings)
     steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
     model, optimizer = prepared(run, settings, steps, per_epoch)
-    run.session.probing = False
+    run.session.probing, run.session.watching = False, True
     run.notes["optimizer"] = settings["optimizer"]
     if run.group.count > 1:
         run.notes["processes"] = run.group.count

@@ -28,7 +28,7 @@ from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.report.scores import scores_of
 from common.report.sentences import headline
-from common.report.terminal import place_of
+from common.report.terminal import line_to_look_at
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -37,7 +37,7 @@ from common.system.json_file import write_sealed
 
 # Of a request, what makes other results, and the option that says it.
 ASKED = (
-    *("preset", "seed", "device", "dtype", "autocast", "weights", "train", "cases", "probes"),
+    *("preset", "seed", "device", "dtype", "autocast", "weights", "mode", "cases", "probes"),
     *("no_probe", "epochs", "steps", "seeds", "given_gradients_above", "keep", "transplant"),
     "processes",
 )
@@ -55,7 +55,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
     first = result.first_diverged
     told = {"schema": 1, "step": step.number, "other": step.other, "model": result.model}
     told |= {"pair": _from_root(pair.model), "strict": options.strict, "asked": asked}
-    told |= {"allow": list(options.allow), "notes": list(dict.fromkeys(result.notes))}
+    told |= {"allow": list(options.allow), "notes": result.told}
     ran_in = {side: sidecars[files.log(step.judged[0], side).name].environment for side in SIDES}
     pythons = {side: at.get("executable", sys.executable) for side, at in ran_in.items()}
     told["command"] = repeated(step, told["pair"], asked, options, pythons)
@@ -67,7 +67,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
     if first is not None:
         class_name = result.classes.get(first.key, "")
         told["headline"] = headline(first, class_name, result.cases, result.settings)
-        told["places"] = {side: place_of(result.places.get(side, {}), first.key) for side in SIDES}
+        told["places"] = {side: line_to_look_at(result, side, first) for side in SIDES}
     told["facts"] = facts(folder, result, sidecars)
     if step.trains and not step.other:
         preset = data_preset(pair, asked.get("preset", "default"))
@@ -97,7 +97,7 @@ def asked_of(stem: str, folder: Path) -> dict[str, object]:
             device=told.device or "cpu",
             dtype=told.dtype or "float32",
             weights=weights,
-            train=bool(told.train),
+            mode=told.mode or RunRequest.mode,
             cases=tuple(told.cases),
             probes=tuple(told.probes),
             no_probe=bool(told.no_probe),

@@ -77,7 +77,7 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
         pair.config(data_preset(pair, options.run.preset) if step.data else options.run.preset)
         run = options.run
         if run.cases and run.weights in (None, *WORDS):  # a checkpoint's case is known later
-            cases = pair.cases(run.preset, run.weights, run.train, step.decodes)
+            cases = pair.cases(run.preset, run.weights, run.modes, step.decodes)
             chosen_cases(cases, run.cases)
     _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
     needed = [side for side in SIDES if side == "paddle" or not options.reference]

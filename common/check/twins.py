@@ -350,7 +350,7 @@ class Twins:
             for pair in pairs:
                 if side == "torch" and pair.name in self.inputs.brought:
                     continue
-                cases = pair.cases(run.preset, run.weights, run.train, self.step.decodes)
+                cases = pair.cases(run.preset, run.weights, run.modes, self.step.decodes)
                 names = [case.name or "main" for case in chosen_cases(cases, run.cases)]
                 for dtype in dtypes:
                     parts = [Part(side, pair.name, dtype, name) for name in names]

@@ -2,10 +2,10 @@
 
 Both sides differ inside, some cast to float32 inside, and the fault is found all the same, at its
 line.  A pair runs in one case, `main`, its weights as initialised, unless the origin says that it
-takes noisy ones (`stirred/…`); some faults need train mode.
+takes noisy ones (`stirred/…`) or, behind these, train mode (`train/…`).
 """
 
-from faults.fault import USERS, Fault
+from faults.fault import STEPS_WITH_CASES, USERS, Fault
 
 MAIN = ("--case", "main")
 
@@ -15,9 +15,10 @@ def in_pair(pair: str):
     folder = f"{USERS}/{pair}"
 
     def fault(
-        id: str, what: str, old: str, new: str, origin: str, step=1, train=False, area="structure"
+        id: str, what: str, old: str, new: str, origin: str, step=1, area="structure"
     ) -> Fault:
-        case = () if origin.startswith("stirred/") else MAIN
+        named = step in STEPS_WITH_CASES and not origin.startswith(("stirred/", "train/"))
+        case = MAIN if named else ()
         return Fault(
             id=f"{pair.replace('_', '-')}-{id}",
             what=what,
@@ -27,7 +28,7 @@ def in_pair(pair: str):
             new=new,
             step=step,
             origin=origin,
-            arguments=(*case, *(("--train",) if train else ())),
+            arguments=case,
             area=area,
         )
 
@@ -81,6 +82,10 @@ focal = in_pair("focal_detector")
 decoder = in_pair("upsampling_decoder")
 fourier = in_pair("fourier_filter")
 odd = in_pair("odd_outputs")
+conformer = in_pair("conformer")
+resnet = in_pair("plain_resnet")
+norms = in_pair("frozen_norms")
+pointer = in_pair("pointer")
 
 FAULTS = [
     # ---- models that cast to float32
@@ -258,8 +263,7 @@ FAULTS = [
         "BatchNorm's momentum 0.1 for Paddle's 0.9",
         "self.norm2 = nn.BatchNorm2D(2 * width, momentum=0.9",
         "self.norm2 = nn.BatchNorm2D(2 * width, momentum=0.1",
-        "norm2:running_mean",
-        train=True,
+        "train/norm2:running_mean",
         area="norms",
     ),
     convnext(
@@ -552,8 +556,7 @@ FAULTS = [
         "what is kept is not divided by its rate",
         "x / keep_prob * paddle.floor",
         "x * paddle.floor",
-        "blocks.1",
-        train=True,
+        "train/blocks.1",
         area="dropout",
     ),
     owners(
@@ -561,8 +564,7 @@ FAULTS = [
         "the attention's weights are not dropped",
         "attn_dropout=p",
         "attn_dropout=0.0",
-        "blocks.0.attention.dropout:p",
-        train=True,
+        "train/blocks.0.attention.dropout:p",
         area="dropout",
     ),
     owners(
@@ -570,8 +572,7 @@ FAULTS = [
         "the attention's weights are dropped at half the rate",
         "attn_dropout=p",
         "attn_dropout=p / 2",
-        "blocks.0.attention.dropout:p",
-        train=True,
+        "train/blocks.0.attention.dropout:p",
         area="dropout",
     ),
     owners(
@@ -579,8 +580,7 @@ FAULTS = [
         "what is behind the activation is dropped too",
         "act_dropout=0.0",
         "act_dropout=p",
-        "encoder.layers.0.dropout#2:p",
-        train=True,
+        "train/encoder.layers.0.dropout#2:p",
         area="dropout",
     ),
     owners(
@@ -592,8 +592,7 @@ FAULTS = [
         for block in self.encoder.layers:
             block.dropout2 = nn.Identity()
             block.register_forward_post_hook(lambda layer, given, x: self.after(x))""",
-        "head:in/0",
-        train=True,
+        "train/head:in/0",
         area="dropout",
     ),
     seq_first(
@@ -601,8 +600,7 @@ FAULTS = [
         "what is behind the activation is not dropped",
         "(width, heads, 16, 0.2)",
         "(width, heads, 16, 0.2, act_dropout=0.0)",
-        "encoder.layers.0.dropout#2:p",
-        train=True,
+        "train/encoder.layers.0.dropout#2:p",
         area="dropout",
     ),
     teacher(
@@ -610,8 +608,7 @@ FAULTS = [
         "the statistics of a BatchNorm follow the student's too",
         " if not s.stop_gradient]",
         "]",
-        "stirred/teacher.1:running_mean",
-        train=True,
+        "train/teacher.1:running_mean",
         area="norms",
     ),
     codebook(
@@ -619,8 +616,7 @@ FAULTS = [
         "sums that forget too slowly",
         "paddle.matmul(hot, flat, transpose_x=True) * (1 - keep)",
         "paddle.matmul(hot, flat, transpose_x=True)",
-        "buffer/quantize.codebook",
-        train=True,
+        "train/buffer/quantize.codebook",
         area="training",
     ),
     codebook(
@@ -637,8 +633,7 @@ FAULTS = [
         "the centre moves by 0.9 for 0.1",
         "step = (1.0 - self.momentum) *",
         "step = self.momentum *",
-        "buffer/centre",
-        train=True,
+        "train/buffer/centre",
         area="training",
     ),
     centre(
@@ -748,5 +743,56 @@ FAULTS = [
         "hidden[-1][:, 0]",
         "hidden[-1][:, -1]",
         "more/1/pooled",
+    ),
+    # ---- models as they are trained
+    conformer(
+        "momentum",
+        "torch's momentum of 0.1, where Paddle's 0.9 means that",
+        "momentum=0.9",
+        "momentum=0.1",
+        "train/blocks.0.conv.batch_norm:running_mean",
+        area="norms",
+    ),
+    conformer(
+        "epsilon",
+        "BatchNorm epsilon 1.0001e-5 for 1e-5, beside the float32 that Paddle keeps it in",
+        "momentum=0.9",
+        "momentum=0.9, epsilon=1.0001e-5",
+        "train/000/loss",
+        step=5,
+        area="norms",
+    ),
+    norms(
+        "not-frozen",
+        "a frozen BatchNorm takes the batch's statistics",
+        ", use_global_stats=True",
+        "",
+        "train/frozen:running_mean",
+        area="norms",
+    ),
+    resnet(
+        "classes-turned",
+        "the classes in another order, in a model that returns one tensor",
+        "paddle.flatten(self.avgpool(x), 1))",
+        "paddle.flatten(self.avgpool(x), 1)).flip(-1)",
+        "test/logits",
+        step=2,
+        area="scores",
+    ),
+    pointer(
+        "one-place-more",
+        "minus infinity from one place later on",
+        "paddle.arange(x.shape[1]) >= lengths",
+        "paddle.arange(x.shape[1]) > lengths",
+        "logits",
+        area="masks",
+    ),
+    pointer(
+        "finite-mask",
+        "-1e9 for minus infinity in what the model returns",
+        'float("-inf")',
+        "-1e9",
+        "logits",
+        area="masks",
     ),
 ]
