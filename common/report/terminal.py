@@ -20,7 +20,7 @@ from rich.text import Text
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.sums import shape_of_sums
 from common.report.commands import next_commands, page
-from common.report.scores import figure, scores_of
+from common.report.scores import allowed, figure, scores_of
 from common.report.sentences import headline, what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.verdict.half import BY_ITSELF
@@ -183,11 +183,11 @@ def show_scores(results) -> None:
                     escape(visible(score.name)),
                     figure(score.torch),
                     figure(score.paddle),
-                    "–" if score.difference is None else f"{score.difference:.2g}",
+                    score.of_torchs(score.difference),
                     guide_word(score.passed),
                 )
         if table.row_count:
-            limit = f"the guide allows a difference of {step.guide_threshold:g}"
+            limit = f"the guide allows a difference of {allowed(step.guide_threshold)}"
             say(f"\nstep {step.number}: scores; {limit}")
             show_table(table)
 
