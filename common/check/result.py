@@ -84,8 +84,8 @@ class Result:
             self.notes += notes
         for row in self.rows:
             row.step, row.model = step.number, pair.name
-            if row.verdict == "PRECISION" and row.verdict in self.allow:
-                row.note = f"allowed by --allow precision: {row.note}"
+            if row.verdict in self.allow:
+                row.note = f"allowed by --allow {row.verdict.lower()}: {row.note}"
         sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
         self.notes += _lifted_casts(folder, step)

@@ -130,7 +130,8 @@ class Twins:
         parts = [(pair, part) for pair in reference for part in launch.parts("torch")]
         torch = [self._ask("torch", part, pair, threads) for pair, part in parts]
         if launch.side_by_side:
-            return torch + [self._ask("paddle", launch, pair, threads) for pair in pairs]
+            parts = [(pair, part) for pair in pairs for part in launch.parts("paddle")]
+            return torch + [self._ask("paddle", part, pair, threads) for pair, part in parts]
         if not self._at_once:
             self._collect(torch)
         paddle = []

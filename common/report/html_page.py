@@ -40,6 +40,7 @@ from common.system.files import whole
 from common.system.frameworks import SIDES
 from common.verdict.row import (
     AGREEING,
+    FAILING,
     SEVERITY,
     Row,
     count_verdicts,
@@ -61,6 +62,7 @@ MEANINGS = {
     "FLIP": "a choice between two nearly equal scores fell the other way",
     "CONSTANT": "the same function but for a constant that one side keeps in float32",
     "CARRIED": "wrong only because what it was fed is wrong",
+    "UNDECIDED": "what ran cannot tell: it is neither shown to be alike nor shown to differ",
     "PRECISION": "the same function, but Paddle’s float32 is much less exact",
     "DIVERGED": "not the same function",
     "INVALID": "cannot be compared: missing, another shape, NaN",
@@ -74,6 +76,7 @@ TONES = {
     "FLIP": "mind",
     "CONSTANT": "mind",
     "CARRIED": "carried",
+    "UNDECIDED": "carried",
     "PRECISION": "bad",
     "DIVERGED": "bad",
     "INVALID": "bad",
@@ -185,6 +188,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         meanings=MEANINGS,
         tones=TONES,
         severity=SEVERITY,
+        failing=FAILING,
         command=shlex.join(map(visible, command)),
         environments=environments(sides),
         written=time.strftime("%Y-%m-%d %H:%M:%S %z"),

@@ -34,6 +34,7 @@ COLOURS = {
     "FLIP": "yellow",
     "CLOSE": "yellow",
     "CARRIED": "magenta",
+    "UNDECIDED": "magenta",
     "PRECISION": "red",
     "DIVERGED": "red",
     "INVALID": "red",

@@ -13,7 +13,6 @@ import torch
 from torch import autograd, nn
 
 from common.sides.session import current
-from common.sides.torch_tensors import array
 
 _OWN_MEANING = False  # twin: the running variance has no n / (n - 1) in Paddle
 MEAN, VARIANCE = "running_mean", "running_var"  # twin: names
@@ -23,15 +22,6 @@ def batch_norms(model):
     """The model's BatchNorms, which in training make the samples of a batch see each other."""
     kinds = tuple(getattr(nn, f"BatchNorm{n}d") for n in (1, 2, 3))  # twin: names
     return [module for module in model.modules() if isinstance(module, kinds)]
-
-
-def running_statistics(model):
-    """(name, array) of the running means and variances of the model's BatchNorms."""
-    norms = {id(module) for module in batch_norms(model)}
-    for name, module in model.named_modules():
-        if id(module) in norms and getattr(module, VARIANCE) is not None:
-            for statistic in (MEAN, VARIANCE):
-                yield f"{name}.{statistic}", array(getattr(module, statistic))
 
 
 def keeps_unbiased(module):
@@ -110,7 +100,7 @@ def _normalized(module, value):
     values = values.reshape([shape[0], -1])  # (channels, n)
     count = torch.ones_like(values[:1]).sum(dim=-1)
     sums = _Sum.apply(torch.cat([values.sum(dim=-1), count]))
-    count = float(sums[-1])
+    count = module._of_all_processes = float(sums[-1])
     mean = sums[:-1] / count
     moved = values - mean.unsqueeze(-1)
     variance = _Sum.apply((moved * moved).sum(dim=-1)) / count
