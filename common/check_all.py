@@ -59,7 +59,7 @@ def all_steps() -> list[Step]:
 def main(arguments: list[str] | None = None) -> int:
     """Run every step and show the table; returns the exit status."""
     parser = Parser(__doc__, "python -m common.check_all")
-    parser.take(*OF_EVERY_CHECK, *OF_TRANSPLANTS, "train", *OF_DATA, *OF_TRAINING)
+    parser.take(*OF_EVERY_CHECK, *OF_TRANSPLANTS, "mode", *OF_DATA, *OF_TRAINING)
     given = parser.parse_args(arguments)
     asked = sys.argv[1:] if arguments is None else arguments
     command = ["python", "-m", "common.check_all", *asked]
@@ -81,6 +81,7 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     if any(not result.error for result in results):
         page = folder / html_page.FILE
         say_written(bundle_results(results, options, folder / NAME, page))
+    report.show_modes(results)
     return overall_exit(results)
 
 

@@ -5,7 +5,7 @@ must be the one that it names (or, where the check must refuse, its sentence mus
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +21,16 @@ DECODER = "faults/pairs/decoder"
 HALVES = "faults/pairs/halves"
 
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
+# The options that a fault's path needs, and why nothing finds it without; any other saves time.
+NEEDED = {
+    "--dtype": "half precision is asked for",
+    "--autocast": "so is mixed precision",
+    "--preset": "the preset that has kernels in half precision",
+    "--given-gradients-above": "of 100,000 values by default: the tests' pair has fewer",
+    "--pad": "generation is a check of its own, which is told what to write",
+    "--tokens": "likewise",
+    "--prompt": "likewise",
+}
 UNNAMED = "main"  # what --case calls a case whose keys begin with no name
 
 # What faults are about, in the order of the table and the picture.
@@ -67,6 +77,7 @@ class Fault:
     area       one of AREAS
     check      of a further check in the step's folder, check_NAME.py, its name
     other      options of that other run, which `after` takes logs from; None: there is none
+    narrow     whether its check runs no more than the case that it is found in
     """
 
     id: str
@@ -84,6 +95,7 @@ class Fault:
     other: tuple[str, ...] | None = None
     area: str = ""
     check: str = ""
+    narrow: bool = True
 
     @property
     def name(self) -> str:
@@ -93,12 +105,23 @@ class Fault:
     @property
     def case(self) -> str:
         """The case that its origin is in, which is all that has to run; "" where more has to."""
-        if self.step not in STEPS_WITH_CASES or self.refused or "--case" in self.arguments:
+        if not self.narrow or self.step not in STEPS_WITH_CASES or self.refused:
+            return ""
+        if "--case" in self.arguments:
             return ""
         case, cases = self.origin.partition("/")[0], cases_of(self.model)
         if case in cases:
             return case
         return UNNAMED if "" in _names(self.model) else ""
+
+    def by_default(self) -> "Fault":
+        """The same, to be found by what a user types: the default command, and what is NEEDED."""
+        kept, options = [], list(self.arguments)
+        while options:
+            end = next((i for i, word in enumerate(options[1:], 1) if word[:2] == "--"), None)
+            option, options = options[:end], options[end:] if end else []
+            kept += option if option[0] in NEEDED else []
+        return replace(self, arguments=tuple(kept), narrow=False)
 
     def planted(self, text: str) -> str:
         """The file's text with the fault; raises ValueError unless `old` occurs exactly once."""

@@ -2,6 +2,7 @@
 
     make faults                                the whole catalogue, and the correct hard pairs
     python -m faults.run --only gelu-tanh      one fault (the option may be repeated)
+    python -m faults.run --defaults            each by what a user types, all cases: half an hour
 
 Each worker has a copy of the checkout.  A correct run of the same check comes first: a fault only
 counts as caught where that was green, and torch's logs of it serve all its faults.  Exit status 0:
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
     parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
+    parser.add_argument("--defaults", action="store_true", help="by each step's default command")
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -65,10 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    partial = bool(options.only or options.model or options.step)
+    partial = bool(options.only or options.model or options.step or options.defaults)
     if options.no_hard and partial:
-        raise UserError("--no-hard: with --only, --model or --step no hard pair runs: leave it out")
+        raise UserError(
+            "--no-hard: with --only, --model, --step or --defaults no hard pair runs: leave it out"
+        )
     faults = chosen(options)
+    if options.defaults:
+        faults = [fault.by_default() for fault in faults]
     start = time.perf_counter()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
     sources = sources_sha256()

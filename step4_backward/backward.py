@@ -13,7 +13,7 @@ from common.system.half import HALF
 from common.weights.states import load_owners
 from step4_backward.given import SCALES, normalised
 from step4_backward.rates import FACTORS, ROUNDING, Watch, moved_in_float32
-from step4_backward.setups import GIVEN, SETUPS, STEPS
+from step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS
 
 # Of each weight: its gradient, and three tensors a step.
 PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)
@@ -40,7 +40,7 @@ def behind(run, reached):
     """
     if run.request.whole or run.request.offload:  # whatever follows would read all weights again
         return
-    if run.dtype == "float64" and run.session.reference is None:
+    if run.dtype == "float64" and run.session.reference is None and run.case.like is None:
         with run.unclipped():
             run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
     if takes_steps(run):
@@ -48,11 +48,16 @@ def behind(run, reached):
         given = [setup for setup in SETUPS if setup in chosen]
         if given:
             given_steps(run, given, reached)
-        for setup in (setup for setup in SETUPS if setup not in given):
+        for setup in (setup for setup in setups_of(run) if setup not in given):
             run.progress(f"{run.case.name or 'main'} {setup}")
             optimizer_steps(run, setup)
         if not run.is_suited:
             raise Unsuited
+
+
+def setups_of(run):
+    """The set-ups that the case takes: for the other mode one, which is run however large it is."""
+    return [IN_TRAIN_MODE] if run.case.like is not None else list(SETUPS)
 
 
 def takes_steps(run):
@@ -61,7 +66,9 @@ def takes_steps(run):
     Not of weights in half precision, in whose rounding an update is lost; and not where each
     would have to be fed with the reference's weights, and its log has sums of them.
     """
-    if run.case.name != run.first_case or run.request.feed or run.request.stored_dtype in HALF:
+    if run.case.name != run.first_case and run.case.like is None:
+        return False
+    if run.request.feed or run.request.stored_dtype in HALF:
         return False
     if run.request.offload:
         return False
@@ -75,7 +82,7 @@ def hand_over(run, model):
     Those of the float64 run; of the float32 run where there is no other.
     """
     case = run.case.name
-    if not (run.chooses and takes_steps(run) and run.is_large):
+    if not (run.chooses and takes_steps(run) and run.is_large and run.case.like is None):
         return
     if (case or "main") in run.suited.given:
         return

@@ -20,3 +20,5 @@ SETUPS: dict[str, dict] = {
 
 # Those of them that a large model takes without being run, on given gradients (given.py).
 GIVEN = ("adam", "adamw", "adam_clip_warmup")
+# The one that both modes take, where they are two functions: its weights hide nothing.
+IN_TRAIN_MODE = "sgd"

@@ -20,6 +20,7 @@ if __name__ == "__main__":
     begin("numpy", "rich")
 
 import math
+import re
 from contextlib import ExitStack
 
 import numpy as np
@@ -35,9 +36,11 @@ from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import CURVES, best_score, data_preset, training
 from common.pair.metrics import RELATIVE
 from common.pair.request import RunRequest
+from common.report.scores import figure, scores_of
+from common.report.terminal import guide_word
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
-from common.verdict.row import Row, claim
+from common.verdict.row import Row, claim, first_bad_row, worst
 from step4_backward.rates import Watch
 from step5_train.as_one import as_one, launches_of
 from step5_train.beside import Logged, beside
@@ -55,11 +58,13 @@ from step5_train.envelope import (
     runs_of,
     stored,
 )
-from step5_train.equivalence import judge_seeds, reached, sentence
+from step5_train.equivalence import judge_seeds, one_seed, reached, sentence
 from step5_train.judge_initial import judge_initial
 from step5_train.trainers import ALLOWED
 from step5_train.training import stops_after
 
+# The check goes on to so many seeds by itself where a side's training takes less than SHORT_S each.
+MOST_SEEDS, SHORT_S = 5, 120.0
 LEARNT = 2.0  # times its own error: what the loss must fall by
 
 
@@ -81,7 +86,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         of_processes, shared = as_one(folder, pair.name)
         rows += stopped + of_processes
         learnt = [_learnt(side, log, envelope) for side, log in zip(SIDES, logs, strict=True)]
-        of_seeds = _seeds(*logs, patient)
+        of_seeds = _seeds(folder, *logs, patient)
     limits = [row.allowed for row in drifts]
     draw_curves(folder, pair.name, [steps for _, steps in parts], limits)
     with ExitStack() as stack:
@@ -162,7 +167,7 @@ def settings_of(folder: Path, pair) -> dict[str, object]:
     return training(pair, pair.config(preset), preset)
 
 
-def _seeds(torch_log, paddle_log, patient: bool) -> list[Row]:
+def _seeds(folder: Path, torch_log, paddle_log, patient: bool) -> list[Row]:
     """Every seed's order and learning rates, then each score over the seeds."""
     scores = [_final_scores(log) for log in (torch_log, paddle_log)]
     count = min(len(values) for side in scores for values in side.values())
@@ -175,6 +180,12 @@ def _seeds(torch_log, paddle_log, patient: bool) -> list[Row]:
     if count > 1:
         names = [name for name in scores[0] if name not in RELATIVE]
         rows += [judge_seeds(name, scores[0][name], scores[1].get(name, [])) for name in names]
+    else:
+        rows += [
+            one_seed(score.name, score.torch, score.paddle, score.limit)
+            for score in scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
+            if not score.passed
+        ]
     return rows
 
 
@@ -312,6 +323,72 @@ def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]
     ]
 
 
+def is_stored(launch, folder: Path, pair, request: RunRequest) -> bool:
+    """True for the self-twins of a training whose envelope is stored; several seeds measure it."""
+    own = launch.request.get("phase") == "self"
+    return own and request.seeds == 1 and stored(folder, pair, request)[0] is not None
+
+
+def more_seeds(result, folder: Path) -> int:
+    """With how many seeds to go on where these do not decide; 0 where others would not either.
+
+    One by one, of short trainings alone, until the interval decides.
+    """
+    if result.error or result.exit_code == 0 or result.verdict != "UNDECIDED":
+        return 0
+    undecided = [row.key for row in result.rows if row.verdict == "UNDECIDED"]
+    if not all(key.startswith("seeds/") for key in undecided):
+        return 0
+    cars = [read_sidecar(ResultFolder(folder).log("train_full", s)) or Sidecar() for s in SIDES]
+    seeds = max(1, len(cars[0].batches))
+    short = max(car.elapsed_s for car in cars) < SHORT_S * seeds
+    alone = cars[0].processes.get("main", 1) == 1
+    return seeds + 1 if short and alone and seeds < MOST_SEEDS else 0
+
+
+# What a row of step 5 is about -> how its key begins.
+_FIRST = ("train/0", "trained/", "init/")
+_SEED = re.compile(r"^seed_\d+/")
+
+
+def decided(result, folder: Path) -> dict[str, dict[str, str]]:
+    """What was found of a training, each by itself: name -> {verdict, said}."""
+    first = [row for row in result.rows if _SEED.sub("", row.key).startswith(_FIRST)]
+    whole = [row for row in result.rows if row not in first]
+    answers = result.answers.get("targets", [])
+    known = {answer["reached"] for answer in answers}
+    reached_word = "none known"
+    if answers:
+        reached_word = {True: "reached", False: "not reached"}.get(all(known), "not comparable")
+        reached_word = "not comparable" if None in known else reached_word
+    scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
+    told = ", ".join(f"{s.name} {figure(s.torch)} and {figure(s.paddle)}" for s in scores)
+    steps = len({row.key for row in first if row.key.endswith("/loss")})
+    off = {name: first_bad_row(rows) for name, rows in (("first", first), ("whole", whole))}
+    parts = sum(row.key.startswith("train/drift/") for row in whole)
+    seeds = max([row.size for row in whole if row.key.startswith("seeds/")], default=1)
+    return {
+        "first steps": {
+            "verdict": worst([row.verdict for row in first]),
+            "said": f"starts at {off['first'].key}"
+            if off["first"]
+            else f"the same function: {steps} steps in float64 and float32, weights and buffers",
+        },
+        "whole training": {
+            "verdict": worst([row.verdict for row in whole]),
+            "said": f"{off['whole'].key}: {off['whole'].note}"
+            if off["whole"]
+            else f"alike in float32: {parts} parts of the curve, the end, "
+            f"{seeds} seed{'s' if seeds > 1 else ''}",
+        },
+        "the guide's rule": {"verdict": guide_word(result.guide_passed), "said": told},
+        "the published number": {
+            "verdict": reached_word,
+            "said": "; ".join(dict.fromkeys(map(sentence, answers))),
+        },
+    }
+
+
 STEP = Step(
     number=5,
     title="train",
@@ -327,6 +404,9 @@ STEP = Step(
     trains=True,
     extra=trained_alike,
     answer=number_reached,
+    decides=decided,
+    spares=is_stored,
+    undecided=more_seeds,
 )
 
 # What logged losses go by; other options of this check mean nothing there.

@@ -356,7 +356,7 @@ def test_what_is_refused(model_file):
 
 def test_bad_input_ends_with_2_and_a_sentence(checkout):
     for arguments, told in (
-        (["--train"], "--train has no use here"),
+        (["--mode", "train"], "--mode has no use here"),
         (["--tokenizer", "none.model"], "--tokenizer none.model: there is no such file"),
         (["--weights", "none.npz"], "none.npz"),
         (["--compare-only"], "runs nothing: leave out --preset, --weights, --prompt, --tokens"),

@@ -93,9 +93,13 @@ def test_what_was_not_typed_is_not_repeated():
 
 
 def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
-    typed = [("epochs", ("--epochs", "1")), ("train", ("--train",)), ("json", ("--json", "f"))]
+    typed = [
+        ("epochs", ("--epochs", "1")),
+        ("mode", ("--mode", "train")),
+        ("json", ("--json", "f")),
+    ]
     options = CheckOptions(typed=tuple(typed))
-    assert [name for name, _ in options.taken_by(STEPS[0].takes).typed] == ["train"]
+    assert [name for name, _ in options.taken_by(STEPS[0].takes).typed] == ["mode"]
     assert [name for name, _ in options.taken_by(STEPS[4].takes).typed] == ["epochs"]
 
 
@@ -123,7 +127,7 @@ def test_every_option_either_judges_or_runs():
     """What runs is refused with --compare-only: a new flag is on one side, and says so here."""
     runs = {
         *("preset", "device", "seed", "weights", "keep", "torch-python", "paddle-python", "data"),
-        *("tokenizer", "reuse", "reference", "transplant", "train", "processes"),
+        *("tokenizer", "reuse", "reference", "transplant", "mode", "processes"),
         *OF_HALF,
         *OF_OFFLOAD,
         *OF_OPTIMIZERS,
@@ -141,14 +145,14 @@ def test_every_option_either_judges_or_runs():
         (1, ["--data", "x"], "--data has no use here"),
         (1, ["--seeds", "5"], "--seeds has no use here; did you mean --seed"),
         (3, ["--no-probe"], "--no-probe has no use here"),
-        (2, ["--train"], "--train has no use here"),
+        (2, ["--mode", "train"], "--mode has no use here"),
         (4, ["--epochs", "1"], "--epochs has no use here"),
         (5, ["--case", "lm"], "--case has no use here"),
         (1, ["--preest", "x"], "--preest: there is no such option; did you mean --preset"),
         (1, ["--seed", "x"], "--seed: x is not a number from 0"),
         (1, ["--device", "tpu"], "invalid choice: 'tpu'"),
         (1, ["--compare-only", "--weights", "trained-like", "--seed", "0"], "--seed, --weights"),
-        (4, ["--compare-only", "--train"], "leave out --train"),
+        (4, ["--compare-only", "--train"], "leave out --mode"),
         (5, ["--compare-only", "--epochs", "1", "--resume"], "leave out --epochs, --resume"),
         (1, ["--compare-only", "--reuse", "torch"], "exclude each other"),
         (1, ["--reference", "x", "--torch-python", "y"], "--torch-python: with --reference no"),
@@ -211,7 +215,7 @@ def test_other_programs_list_values_too(capsys):
         assert "--preset of fastformer: " in listed(capsys, main, "--preset", "help")
     assert "fastformer" in listed(capsys, show.main, "--model", "help")
     cases = listed(capsys, lambda w: check_main(STEPS[0], w), "--case", "help", "--model", EXAMPLE)
-    assert cases == "--case of text_classifier, preset default: main, stirred\n"
+    assert cases == "--case of text_classifier, preset default: main, stirred, train\n"
 
 
 def test_a_wrong_word_beside_help_is_still_refused(capsys):

@@ -198,7 +198,7 @@ def test_the_page_on_tokenizers_has_the_known_answer():
 # A change to the Chinese README, and what is said of it.
 UNLIKE = {
     "a command is missing": ("python -m common.bundle ", "# ", "commands: python -m common"),
-    "another option": ("--model my_pair --train", "--model my_pair", "commands: "),
+    "another option": ("--model my_pair --mode train", "--model my_pair", "commands: "),
     "a command in a comment": (
         "python -m common.verify",
         "# python -m common.verify",

@@ -28,7 +28,7 @@ def verdicts(report):
 
 
 def test_layers_functions_attention_and_checkpointing_draw_alike(checkout, pair):
-    done, report = checkout.rows(4, "--model", str(pair), "--train", "--no-report")
+    done, report = checkout.rows(4, "--model", str(pair), "--mode", "train", "--no-report")
     assert done.returncode == 0, done.stdout + done.stderr
     found = verdicts(report)
     rates = {"dropout:p", "dropout#2:p", *(f"feed_forward.dropout#{i}:p" for i in (2, 3, 4))}
@@ -36,7 +36,7 @@ def test_layers_functions_attention_and_checkpointing_draw_alike(checkout, pair)
     assert {"norm:running_mean", "norm:running_var", "grad/feed_forward.inner.weight"} <= set(found)
     assert "random numbers" not in done.stdout
     # In eval mode nothing is drawn.
-    done, report = checkout.rows(1, "--model", str(pair), "--no-report")
+    done, report = checkout.rows(1, "--model", str(pair), "--no-report", "--mode", "eval")
     assert done.returncode == 0 and not any(key.endswith(":p") for key in verdicts(report))
 
 
@@ -55,10 +55,146 @@ def test_layers_functions_attention_and_checkpointing_draw_alike(checkout, pair)
 )  # fmt: skip
 def test_a_wrong_dropout_is_named(checkout, pair, name, old, new, train, key):
     change(pair / "paddle_model.py", old, new)
-    arguments = ["--train"] if train else []
+    arguments = ["--mode", "train" if train else "eval"]
     done, report = checkout.rows(1, "--model", str(pair), "--no-report", *arguments)
     assert done.returncode == 1, done.stdout + done.stderr
     assert report["first_diverged"] == key
     assert ("paddle drew uniform numbers of shape [4, 16, 16]" in done.stdout) == (
         name == "own random numbers"
+    )
+
+
+# ---- both modes, by default ----------------------------------------------------------------------
+
+CASE = """
+import numpy as np
+
+CONFIGS = {"default": {}}
+
+
+def make_inputs(config, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(SAMPLES, 7)).astype(np.float32)
+    return {"x": x, "labels": rng.integers(0, 3, SAMPLES)}
+"""
+TORCH = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(7, 6)
+        self.norm = NORM
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return {"logits": self.head(DROPPED)}
+
+
+def build(config):
+    return Net()
+
+
+def loss(outputs, inputs):
+    return F.cross_entropy(outputs["logits"], inputs["labels"])
+"""
+PADDLE = (
+    TORCH.replace("import torch\n", "import paddle\n")
+    .replace("from torch", "from paddle")
+    .replace("nn.Module", "nn.Layer")
+)
+PLAIN = "F.relu(self.norm(self.inner(x)))"
+DROPPED = f"F.dropout({PLAIN}, RATE, training=self.training)"
+# Name -> samples, torch's norm, Paddle's norm, what stands behind the norm on either side, and what
+# the check says of its modes.
+SAME = "checked in eval mode; train mode is the same function"
+PAIRS_OF_MODES = {
+    "no_mode": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", PLAIN, PLAIN, SAME),
+    "rate_of_0": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", *[DROPPED.replace("RATE", "0.0")] * 2, SAME),
+    "frozen": (5, "nn.BatchNorm1d(6).requires_grad_(False)", "nn.BatchNorm1D(6)", PLAIN, PLAIN,
+               "checked in eval and train mode"),
+    "drops": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", *[DROPPED.replace("RATE", "0.3")] * 2,
+              "checked in eval and train mode"),
+    "one_sample": (1, "nn.BatchNorm1d(6)", "nn.BatchNorm1D(6)", PLAIN, PLAIN,
+                   "checked in eval mode alone; train mode was not checked (the reference fails in "
+                   "train mode: ValueError"),
+    "port_drops": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", PLAIN, DROPPED.replace("RATE", "0.3"),
+                   "checked in eval mode; in train mode the port alone computes another function"),
+    "momentum": (5, "nn.BatchNorm1d(6)", "nn.BatchNorm1D(6, momentum=0.1)", PLAIN, PLAIN,
+                 "checked in eval and train mode"),
+}  # fmt: skip
+RED = {"port_drops": "train/modes", "momentum": "train/norm:running_mean"}
+
+
+@pytest.fixture(scope="module")
+def modes(tmp_path_factory):
+    """The folder of the pairs above."""
+    base = tmp_path_factory.mktemp("modes")
+    for name, (samples, torch, paddle, *inner, _) in PAIRS_OF_MODES.items():
+        (base / name).mkdir()
+        (base / name / "case.py").write_text(CASE.replace("SAMPLES", str(samples)))
+        for side, text, norm, body in zip(
+            ("torch", "paddle"), (TORCH, PADDLE), (torch, paddle), inner, strict=True
+        ):
+            text = text.replace("NORM", norm).replace("DROPPED", body)
+            (base / name / f"{side}_model.py").write_text(text)
+    return base
+
+
+@pytest.fixture(scope="module")
+def checked(checkout, modes):
+    """What step 1 says of all of them."""
+    models = [word for name in PAIRS_OF_MODES for word in ("--model", str(modes / name))]
+    return checkout.rows(1, *models, "--no-report")
+
+
+@pytest.mark.parametrize("name", PAIRS_OF_MODES)
+def test_both_modes_run_where_they_are_two_functions(checked, name):
+    done, report = checked
+    rows = [row for row in report["rows"] if row["model"] == name]
+    said = PAIRS_OF_MODES[name][-1]
+    (modes,) = (one["modes"] for one in report["guide"] if one["model"] == name)
+    assert modes.startswith(said)
+    in_train = [row["key"] for row in rows if row["key"].startswith("train/")]
+    assert bool(in_train) == (said.startswith("checked in eval and") or name in RED)
+    red = [row["key"] for row in rows if row["verdict"] in ("DIVERGED", "INVALID", "PRECISION")]
+    assert red[:1] == ([RED[name]] if name in RED else []), done.stdout
+
+
+def test_the_last_lines_say_which_modes_were_checked(checked):
+    last = checked[0].stdout.splitlines()[-4:]
+    assert last[0] == f"no_mode, rate_of_0: {SAME}"
+    assert last[1] == "frozen, drops, momentum: checked in eval and train mode"
+
+
+@pytest.mark.parametrize(
+    "mode, said, keys",
+    [
+        ("eval", "checked in eval mode alone; train mode was not checked", {"norm", "stirred/norm"}),
+        ("train", "checked in train mode alone; eval mode was not checked",
+         {"norm:running_mean", "stirred/norm:running_mean"}),
+        ("both", "checked in eval and train mode", {"norm", "stirred/norm", "train/norm"}),
+    ],
+)  # fmt: skip
+def test_one_mode_can_be_asked_for(checkout, modes, mode, said, keys):
+    done, report = checkout.rows(1, "--model", str(modes / "momentum"), "--mode", mode)
+    assert done.returncode == (mode != "eval")
+    assert done.stdout.splitlines()[-1] == f"momentum: {said}"
+    assert keys <= set(verdicts(report))
+    page = (checkout.path("step1_forward") / "log" / "report.html").read_text()
+    assert said in page
+
+
+def test_step_4_takes_one_optimizers_steps_in_train_mode(checkout, modes):
+    done, report = checkout.rows(4, "--model", str(modes / "momentum"), "--no-report")
+    assert done.returncode == 1 and report["first_diverged"] == "train/norm:running_mean"
+    setups = {
+        key.split("/")[1] for key in verdicts(report) if "/000/" in key and key[:6] == "train/"
+    }
+    assert setups == {"sgd"}
+    assert {"adam/001/loss", "train/sgd/001/loss", "train/grad/inner.weight"} <= set(
+        verdicts(report)
     )

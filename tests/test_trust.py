@@ -145,7 +145,7 @@ PROVENANCE = [
     (another_log_behind_the_judged, "train_full_paddle.npy was made by torch, not paddle"),
     (lambda f: entries(f, "forward_all_paddle", step="loss"), "logs are from different steps"),
     (lambda f: entries(f, "forward_all_paddle", seed=3), "from different seeds: 0 and 3"),
-    (lambda f: entries(f, "forward_all_paddle_fp64", train=True), "from different modes (--train)"),
+    (lambda f: entries(f, "forward_all_paddle_fp64", mode="eval"), "from different modes (--mode)"),
     (lambda f: entries(f, "forward_all_torch", torch_is_paddle=True),
      "remove paddle.enable_compat()"),
     (lambda f: (f / "forward_all_torch.json").unlink(),

@@ -56,6 +56,7 @@ class Bare:
 
     def __init__(self, side, module, case, tensors: dict):
         self.side, self.module, self.tensors = side, module, tensors
+        self.added = case.like is not None  # for train mode: one set-up, and no witness
         self.model = module.build(dict(case.config))
         self.model.train() if case.train else self.model.eval()
         accepted = inspect.signature(self.model.forward).parameters
@@ -118,7 +119,7 @@ def run(side_name: str, request: dict) -> dict:
     seconds, counts = Seconds(), {}
     with seconds.of("import"):
         side, module, pair = _imported(side_name, request["model"])
-    cases = pair.cases(request["preset"], request["weights"], request["train"])
+    cases = pair.cases(request["preset"], request["weights"], request["mode"])
     parameters = 0
     for dtype in DTYPES:
         for case in cases:
@@ -132,9 +133,9 @@ def run(side_name: str, request: dict) -> dict:
             parameters = sum(side.array(value).size for _, value in side.trainable(bare.model))
             large = parameters > request["large"]
             driven = request["driven_if_large"] if large else request["setups"]
-            for part, what, times in passes(
-                request, bare, dtype, driven if case is cases[0] else None
-            ):
+            asked = request | {"setups": [request["in_train_mode"]]} if bare.added else request
+            takes_steps = case is cases[0] or bare.added
+            for part, what, times in passes(asked, bare, dtype, driven if takes_steps else None):
                 with seconds.of(part):
                     for _ in range(times):
                         what()
@@ -156,7 +157,7 @@ def passes(request: dict, bare: Bare, dtype: str, driven: list[str] | None):
     if request["step"] != 4:
         return
     yield "forward and backward", bare.backward, 1
-    if dtype == "float64":
+    if dtype == "float64" and not bare.added:
         yield "witness: forward and backward", bare.backward, 1
         yield "witness: forward", bare.forward, WITNESS_FORWARDS
     if driven is None:

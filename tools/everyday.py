@@ -175,15 +175,18 @@ def of_bare(side: str, pair: Everyday, options: argparse.Namespace, folder: Path
         folder / f"bare_{side}{end}" for end in (".json", "_said.json", ".txt")
     )
     weights = dict(zip(pair.options, pair.options[1:], strict=False)).get("--weights")
+    typed = dict(zip(options.options, options.options[1:], strict=False))
+    mode = "train" if "--train" in options.options else typed.get("--mode", RunRequest.mode)
     asked = {
         "model": str(ROOT / pair.model) if "/" in pair.model else pair.model,
         "preset": pair.preset,
         "weights": weights,
-        "train": "--train" in options.options,
+        "mode": mode,
         "seed": 0,
         "step": options.step,
         "steps": setups.STEPS,
         "setups": list(setups.SETUPS),
+        "in_train_mode": setups.IN_TRAIN_MODE,
         "large": LARGE,
         "driven_if_large": [name for name in setups.SETUPS if name not in GIVEN_IF_LARGE],
         "answer": str(answer),

@@ -96,7 +96,7 @@ def _part(result: Result, pair: Pair, options: CheckOptions) -> Judged:
         guide_stem=result.step.guide_stem,
         threshold=result.step.guide_threshold,
         rows=result.rows,
-        notes=result.notes,
+        notes=result.told,
         command=repeated(result.step, pair.model, asked, options),
         guide_passed=result.guide_passed,
         guide_all_passed=result.guide_all_passed,

@@ -49,6 +49,7 @@ def check(
     if json_path:
         write_report(json_path, results)
     write_step_page(step, options, results, arguments)
+    report.show_modes(results)
     return overall_exit(results)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from common.logs.pickle_machine import printable
+from common.pair.pairs import MODES
 from common.pair.request import DTYPES, KEEP, RunRequest
 from common.system.words import did_you_mean
 
@@ -75,7 +76,11 @@ _FLAGS = {
         metavar="PATH|WORD",
     ),
     "out": _flag("write logs to DIR/STEP/MODEL instead: --out /tmp/logs", type=Path, metavar="DIR"),
-    "train": _flag("in train mode, with dropout from the tape: --train", action="store_true"),
+    "mode": _flag(
+        "eval, train (dropout from the tape) or both, the default, where they differ: --mode train",
+        choices=MODES,
+        default=RunRequest.mode,
+    ),
     "given-gradients-above": _flag(
         "more parameter values than that make a model large: three of its four optimizers take "
         "given gradients instead of running it; 100000 by default: --given-gradients-above 500000",
@@ -190,7 +195,7 @@ OF_EVERY_CHECK = (
     *("allow", "strict", "torch-python", "paddle-python", "json", "no-report", "debug"),
 )
 OF_TRANSPLANTS = ("reuse", "reference", "transplant")
-OF_CASES = ("case", "train", "probe")  # steps 1, 3 and 4
+OF_CASES = ("case", "mode", "probe")  # steps 1, 3 and 4
 OF_HALF = ("dtype", "autocast")  # steps 1, 3 and 4
 OF_PROBES = ("no-probe",)  # steps 1 and 4, which look inside unless told otherwise
 OF_OFFLOAD = ("offload",)  # steps 1 and 4
@@ -206,7 +211,18 @@ OF_JUDGING = (
     *("json", "no-report", "debug"),
 )
 HELP = "help"  # as a value: lists what the option takes
-LISTED = ("model", "preset", "case", "device", "dtype", "transplant", "reuse", "keep", "allow")
+LISTED = (
+    "model",
+    "preset",
+    "case",
+    "device",
+    "dtype",
+    "transplant",
+    "reuse",
+    "keep",
+    "allow",
+    "mode",
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -220,6 +236,7 @@ class Parser(argparse.ArgumentParser):
             prog=prog,
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # --mode is no short --model where a check has no modes
         )
 
     def take(self, *names: str) -> "Parser":
@@ -236,6 +253,8 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args=None, namespace=None) -> argparse.Namespace:
         """What a command line gives; `--preset help` and its like list values, and end there."""
         words = list(sys.argv[1:] if args is None else args)
+        if "--mode" in self._option_string_actions:  # as it was called before
+            words = ["--mode=train" if word == "--train" else word for word in words]
         asked, others = self._values_asked_for(words)
         if asked:
             from common.check.listing import show_values

@@ -26,7 +26,7 @@ from common.pair.case_hooks import (
     reads_file,
 )
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
-from common.pair.pairs import WORDS, Pair, chosen_cases
+from common.pair.pairs import TRAIN, WORDS, Pair, chosen_cases
 from common.pair.sentencepieces import MODEL, find_model, load_processor
 from common.pair.twin_process import Failure
 from common.system.errors import UserError
@@ -67,7 +67,7 @@ class Inputs:
         pairs = self.bring_weights(pairs)
         run = self.options.run
         for pair in pairs if run.cases else ():
-            cases = pair.cases(run.preset, run.weights, run.train, self.step.decodes)
+            cases = pair.cases(run.preset, run.weights, run.modes, self.step.decodes)
             chosen_cases(cases, run.cases)
         for pair in pairs:
             if pair.name not in self.errors and self.make_data(pair):
@@ -86,7 +86,7 @@ class Inputs:
             self.on_progress(f"weights of {pair.name}")
             try:
                 pair, contents = checkpoint.prepare(
-                    *(pair, run.weights, preset, run.train, self.pythons, self.work),
+                    *(pair, run.weights, preset, run.modes == TRAIN, self.pythons, self.work),
                     offload=run.offload,
                 )
                 self.notes[pair.name] = contents.notes

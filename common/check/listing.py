@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from common.check.guard import guarded
 from common.pair.case_hooks import reads_file
-from common.pair.pairs import Pair, built_in_models, load_pairs
+from common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
 from common.report import terminal as report
 from common.transplant.operators import ALL, SMALLEST
 from common.transplant.table import TABLE
@@ -55,7 +55,7 @@ def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> s
             for known in pair.case.CONFIGS
         ]
         return f"--preset of {pair.name}: {', '.join(values)}"
-    weights, train = getattr(told, "weights", None), getattr(told, "train", False)
-    cases = pair.cases(preset, weights, train, decode=True)
+    weights, mode = getattr(told, "weights", None), getattr(told, "mode", BOTH)
+    cases = pair.cases(preset, weights, mode, decode=True)
     names = ", ".join(case.name or "main" for case in cases)
     return f"--case of {pair.name}, preset {preset}: {names}"

@@ -37,7 +37,7 @@ from common.system.json_file import write_sealed
 
 # Of a request, what makes other results, and the option that says it.
 ASKED = (
-    *("preset", "seed", "device", "dtype", "autocast", "weights", "train", "cases", "probes"),
+    *("preset", "seed", "device", "dtype", "autocast", "weights", "mode", "cases", "probes"),
     *("no_probe", "epochs", "steps", "seeds", "given_gradients_above", "keep", "transplant"),
     "processes",
 )
@@ -55,7 +55,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
     first = result.first_diverged
     told = {"schema": 1, "step": step.number, "other": step.other, "model": result.model}
     told |= {"pair": _from_root(pair.model), "strict": options.strict, "asked": asked}
-    told |= {"allow": list(options.allow), "notes": list(dict.fromkeys(result.notes))}
+    told |= {"allow": list(options.allow), "notes": result.told}
     ran_in = {side: sidecars[files.log(step.judged[0], side).name].environment for side in SIDES}
     pythons = {side: at.get("executable", sys.executable) for side, at in ran_in.items()}
     told["command"] = repeated(step, told["pair"], asked, options, pythons)
@@ -97,7 +97,7 @@ def asked_of(stem: str, folder: Path) -> dict[str, object]:
             device=told.device or "cpu",
             dtype=told.dtype or "float32",
             weights=weights,
-            train=bool(told.train),
+            mode=told.mode or RunRequest.mode,
             cases=tuple(told.cases),
             probes=tuple(told.probes),
             no_probe=bool(told.no_probe),

@@ -65,6 +65,7 @@ def _guide(result: Result) -> str:
         "guide_all_passed": result.guide_all_passed,
         "reprod_log": result.reprod_log,
         "report": result.guide_report,
+        "modes": result.modes,
     }
     return json.dumps(values, separators=(",", ":"))
 

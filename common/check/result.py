@@ -11,7 +11,7 @@ from common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
 from common.logs.pickle_machine import escaped
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.pairs import Pair
+from common.pair.pairs import EVAL, SAME, TRAIN, Pair
 from common.pair.provenance import changed_sources
 from common.pair.request import RunRequest
 from common.system.errors import UserError
@@ -22,7 +22,7 @@ from common.verdict.folder import guide_passed, pair_passed
 from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement
 from common.verdict.replay import Seen
-from common.verdict.row import Row, exit_code, first_bad_row, worst
+from common.verdict.row import Row, claim, exit_code, first_bad_row, worst
 
 
 @dataclass
@@ -44,6 +44,7 @@ class Result:
     classes: dict[str, str] = field(default_factory=dict)  # key -> torch's class of its module
     settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
+    modes: str = ""  # in which modes the model was checked; empty where a step has none
     probes: tuple[str, ...] = ()  # the options that leave out probes, as they are typed
     typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as the user typed them
     elapsed_s: float = 0.0
@@ -64,6 +65,11 @@ class Result:
         return exit_code([row.verdict for row in self.rows], self.allow)
 
     @property
+    def told(self) -> list[str]:
+        """The notes, and in which modes the model was checked: what is kept of them."""
+        return list(dict.fromkeys(filter(None, [*self.notes, self.modes])))
+
+    @property
     def first_diverged(self) -> Row | None:
         """The first row that is not aligned."""
         return first_bad_row(self.rows, self.allow)
@@ -82,11 +88,14 @@ class Result:
         if step.answer is not None:
             self.answers, notes = step.answer(folder, pair)
             self.notes += notes
+        sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
+        if not (step.data or step.other):
+            self.modes, rows = modes_checked(*(sidecars[side][0] for side in SIDES))
+            self.rows += rows
         for row in self.rows:
             row.step, row.model = step.number, pair.name
             if row.verdict in self.allow:
                 row.note = f"allowed by --allow {row.verdict.lower()}: {row.note}"
-        sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
         self.notes += _lifted_casts(folder, step)
         self.notes += dict.fromkeys(
@@ -119,6 +128,8 @@ class Result:
         threshold = step.guide_threshold
         self.guide_passed = pair_passed(folder, step.guide_stem, threshold)
         self.guide_all_passed = guide_passed(folder, step.full_stem, threshold, judgements)
+        if step.decides is not None:
+            self.answers["decided"] = step.decides(self, folder)
 
     def take_report(self, passed: bool | None, report: Path) -> None:
         """Take over what reprod_log says of the guide's logs; None: it could not be asked."""
@@ -130,6 +141,38 @@ class Result:
         if passed != ours:
             said = "passed" if passed else "failed"
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
+
+
+def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[str, list[Row]]:
+    """In which modes a model was checked, in words, and the row of a port whose modes alone differ.
+
+    Empty for a step that has no modes, and for logs of an earlier version.
+    """
+    ran = [mode for mode in (EVAL, TRAIN) if mode in ref.modes.values()]
+    if not ran or ref.mode is None:
+        return "", []
+    left = {case: why for case, why in ref.modes.items() if why not in ran}
+    other = next(iter(left.values()), "")
+    rows = [
+        claim(
+            f"{case}/modes",
+            1.0,
+            0.0,
+            f"in train mode the port's {cand.modes[case]} is not what it is in eval mode, and the "
+            "reference computes the same function in both: --mode train shows where they part",
+        )
+        for case, why in left.items()
+        if why == SAME and cand.modes.get(case, SAME) != SAME
+    ]
+    if len(ran) == 2:
+        return "checked in eval and train mode", rows
+    if other == SAME and not rows:
+        return "checked in eval mode; train mode is the same function", rows
+    if rows:
+        return "checked in eval mode; in train mode the port alone computes another function", rows
+    missing = TRAIN if ran == [EVAL] else EVAL
+    why = f" ({other})" if other else ""
+    return f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}", rows
 
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:

@@ -27,7 +27,7 @@ from common.system.processes import environment
 from common.weights.read import parts
 
 _FIELDS = (
-    *("preset", "seed", "train", "cases", "probes", "no_probe", "epochs", "steps", "seeds"),
+    *("preset", "seed", "mode", "cases", "probes", "no_probe", "epochs", "steps", "seeds"),
     *("dtype", "autocast", "device", "keep", "given_gradients_above", "offload"),
 )
 

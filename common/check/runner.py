@@ -77,7 +77,7 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
         pair.config(data_preset(pair, options.run.preset) if step.data else options.run.preset)
         run = options.run
         if run.cases and run.weights in (None, *WORDS):  # a checkpoint's case is known later
-            cases = pair.cases(run.preset, run.weights, run.train, step.decodes)
+            cases = pair.cases(run.preset, run.weights, run.modes, step.decodes)
             chosen_cases(cases, run.cases)
     _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
     needed = [side for side in SIDES if side == "paddle" or not options.reference]
@@ -117,6 +117,13 @@ def _conclude(
         return Result(step, pair.name, error=sentence)
     twins.judging(pair)
     result = judge_model(step, pair, made, options, twins, reports.next())
+    while step.undecided is not None and (seeds := step.undecided(result, made)):
+        failed = twins.more_seeds(pair, seeds)
+        if failed:
+            result.notes.append(f"{seeds} seeds could not be trained: {failed}")
+            break
+        guide = GuideReport() if options.report else None
+        result = judge_model(step, pair, made, options, twins, guide)
     twins.judged()
     result.folder = base / pair.name
     result.elapsed_s += twins.elapsed_s(pair.name)

@@ -63,8 +63,10 @@ class Sidecar:
     built_in: bool | None = _entry(kinds.YES_OR_NO)
     # --seed.
     seed: int | None = _entry(kinds.WHOLE)
-    # --train: train mode, with dropout from the tape.
-    train: bool | None = _entry(kinds.YES_OR_NO)
+    # --mode: eval, train or both.
+    mode: str | None = _entry(kinds.TEXT)
+    # Case -> the mode that it ran in; of one for train mode that did not run, why not.
+    modes: dict[str, str] = _entry(kinds.NAMED_TEXTS)
     # --weights as it was given, or "initial".
     weights: str | None = _entry(kinds.TEXT)
     # The pair's Python file -> its SHA-256.

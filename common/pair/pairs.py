@@ -65,7 +65,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -78,6 +78,9 @@ from common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, STIRRED = WORDS = ("trained-like", "stirred")
+# What --mode takes: steps 1, 3 and 4 run a model in these.
+EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
+SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
 
 
@@ -91,9 +94,15 @@ class Case:
     weights: str = "initial"  # "initial" state under the seed, or STIRRED with noise
     gain: float = 1.0  # of trained-like weights: a factor of all matrices
     train: bool = False  # run in train mode, with dropout from the tape
+    like: str | None = None  # of what a check adds for the other mode: the case it is of
     seed: int = 0  # added to --seed
     decode: int = 0  # so many of the last tokens are fed one by one, with a cache: step 1 alone
     stored: bool = True  # its inputs are read from fake_data/, where they are stored there
+
+    @property
+    def start(self) -> str:
+        """The case whose weights this one starts from: itself, or what it is the other mode of."""
+        return self.name if self.like is None else self.like
 
 
 @dataclass(frozen=True)
@@ -126,20 +135,36 @@ class Pair:
         return dict((self.published or {}).get("config", self.case.CONFIGS[preset]))
 
     def cases(
-        self, preset: str, weights: str | None = None, train: bool = False, decode: bool = False
+        self, preset: str, weights: str | None = None, mode: str = BOTH, decode: bool = False
     ) -> list[Case]:
         """What a step runs: the preset's CASES, or the preset alone where its weights are a file's.
 
         weights  what --weights says: None, one of WORDS or a file
-        train    all in train mode, with what a row's `when_training` changes of config and inputs
+        mode     one of MODES: in train mode with what a row's `when_training` changes of config and
+                 inputs; for both modes a user's pair has one case more, TRAIN
         decode   also the rows that decode with a cache, as step 1 alone does; none in train mode
         A user's pair without CASES is run a second time with stirred weights: while biases or
         position embeddings are zero, as initialised, many faults do not show.
         """
-        config = self.config(preset)
+        config, train = self.config(preset), mode == TRAIN
+        table = getattr(self.case, "CASES", {}).get(preset) or {}
+        cases = self._in_one_mode(config, table, weights, train, decode)
+        if mode == EVAL and table:
+            cases = [case for case in cases if not case.train] or cases
+        if mode == BOTH and not self.built_in and not any(case.train for case in cases):
+            # Noise shows more than the first values, and what the first case shows decides.
+            same = [case for case in cases if case.config == config]
+            like = next((case for case in same if case.weights == STIRRED), cases[0])
+            row = {"train": True, **table.get(like.name, {"inputs": like.inputs})}
+            other = replace(self._case(TRAIN, config, row, True), stored=like.stored)
+            cases.append(replace(other, weights=like.weights, gain=like.gain, like=like.name))
+        return cases
+
+    def _in_one_mode(
+        self, config: dict, table: dict, weights: str | None, train: bool, decode: bool
+    ) -> list[Case]:
         if self.published:
             return [Case("", config, self.published["inputs"], train=train, stored=False)]
-        table = getattr(self.case, "CASES", {}).get(preset)
         if table and weights in (None, *WORDS):
             left_out = {n for n, row in table.items() if "decode" in row and (train or not decode)}
             kept = {name: row for name, row in table.items() if name not in left_out}

@@ -15,6 +15,7 @@ import typing
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.pair.pairs import BOTH, EVAL, MODES
 from common.system.errors import UserError
 from common.system.half import HALF
 from common.system.json_file import load_json, write_json
@@ -49,8 +50,8 @@ class RunRequest:
     published: str | None = None
     # Whether weights stay in their files, and come into a part of the model while it runs.
     offload: bool = False
-    # Whether steps 1, 3 and 4 run in train mode, with dropout from the tape.
-    train: bool = False
+    # The modes that steps 1, 3 and 4 run in, one of MODES; in train mode dropout is the tape's.
+    mode: str = BOTH
     # The cases of the preset to run, by name; none means all of them.
     cases: tuple[str, ...] = ()
     # Patterns of the modules whose inputs and outputs are logged; none means all of them.
@@ -123,6 +124,11 @@ class RunRequest:
     debug: bool = False
 
     @property
+    def modes(self) -> str:
+        """The same; with --offload, which has one case, a further mode has to be asked for."""
+        return EVAL if self.offload and self.mode == BOTH else self.mode
+
+    @property
     def stored_dtype(self) -> str:
         """The precision of weights and inputs in the run that is judged beside float64."""
         return "float32" if self.autocast else self.dtype
@@ -157,6 +163,7 @@ _CHOICES = {
     "phase": PHASES,
     "data_weights": ("initial", "stirred"),
     "keep": KEEP,
+    "mode": MODES,
     "structure": ("", "see", "try"),
     "round_trip": ROUND_TRIP,
 }

@@ -90,7 +90,7 @@ def forward_first(result) -> str:
         "seed",
         "weights",
         "case",
-        "train",
+        "mode",
         "torch-python",
     )
     takes += ("paddle-python", "out")

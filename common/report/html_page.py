@@ -297,7 +297,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         guide_threshold=f"{step.guide_threshold:g}",
         seconds=f"{result.elapsed_s:.1f}",
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
-        notes=[visible(note) for note in dict.fromkeys(result.notes)],
+        notes=[visible(note) for note in result.told],
         origins=_origins(name, off[:SHOWN_ORIGINS], result),
         more_origins=max(0, len(off) - SHOWN_ORIGINS),
         diff_log=diff_log_words(diff_log) if diff_log else [],

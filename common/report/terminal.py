@@ -290,6 +290,21 @@ def show_details(results) -> None:
             console.print(f"{name}: {_by_the_guide(result)}", soft_wrap=True)
 
 
+def show_modes(results) -> None:
+    """In which modes each model was checked: the last line of a check, one for those alike."""
+    steps: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        if result.modes:
+            steps.setdefault((result.model, result.modes), []).append(str(result.step.number))
+    many = len({model for model, _ in steps}) < len(steps)
+    models: dict[str, list[str]] = {}
+    for (model, modes), numbers in steps.items():
+        named = f"{model} in step {' and '.join(numbers)}" if many else model
+        models.setdefault(modes, []).append(named)
+    for modes, named in models.items():
+        say(f"{visible(', '.join(named))}: {visible(modes)}")
+
+
 def _show_notes(console: Console, start: str, result) -> None:
     """What is to be said of a result beside its rows, and why some rows pass."""
     for note in dict.fromkeys(result.notes):

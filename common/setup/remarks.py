@@ -30,8 +30,8 @@ def remarks(plan: Plan) -> Iterator[str]:
             yield f"{one.side}: its torchvision is built for CUDA; {one.stand_in} is left out"
         if not one.alike_in_training:
             yield (
-                f"{one.side}: it returns something else in train mode; see to it in "
-                f"{one.side}_model.py's forward before you add --train to a check"
+                f"{one.side}: it returns something else in train mode, which a check runs too: see "
+                f"to it in {one.side}_model.py's forward, or give --mode eval"
             )
     for side, names in plan.matched.left_out.items():
         if names:

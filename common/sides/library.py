@@ -25,7 +25,7 @@ from types import ModuleType
 
 import numpy as np
 
-from common.sides.twin import error_sentence
+from common.sides.places import error_sentence
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 from common.system.processes import leave, watch

@@ -61,9 +61,9 @@ class Carrier:
 
         Raises LayoutError where that does not give back what was written.
         """
-        folder = self.files.to_load(case.name)
+        folder = self.files.to_load(case.start)
         shutil.rmtree(folder, ignore_errors=True)
-        self.files.loaded(case.name).unlink(missing_ok=True)
+        self.files.loaded(case.start).unlink(missing_ok=True)
         known = any(config == case.config for config, _ in self._known)
         marks = Marks(owners, state)
         given = {} if known else {marked(i): marks.state(i) for i in range(PASSES)}
@@ -111,17 +111,17 @@ class Carrier:
 
     def read(self, case: Case) -> None:
         """Read a case's folders by this side's own loader, and leave what it made of them."""
-        request, folder = self.job.request, self.files.to_load(case.name)
+        request, folder = self.job.request, self.files.to_load(case.start)
         later = request.single_step or request.phase != PHASES[0]  # of a check that has read them
-        if self.files.loaded(case.name).is_file() and (later or not folder.is_dir()):
+        if self.files.loaded(case.start).is_file() and (later or not folder.is_dir()):
             return
         if not (folder / _WEIGHTS).is_dir():
             raise UserError(
                 f"{folder}: the folder that the loader is to read is not there: run the torch side "
                 "first; the folders of large models are kept with --keep all alone"
             )
-        state = self.job.states.load(self.files.weights(case.name), may_be_empty=True)
-        torch_owners = weights.load_owners(self.files.weights(case.name))
+        state = self.job.states.load(self.files.weights(case.start), may_be_empty=True)
+        torch_owners = weights.load_owners(self.files.weights(case.start))
         marks = Marks(torch_owners, state)
         loaded = next((found for config, found in self._known if config == case.config), None)
         if loaded is None:
@@ -130,7 +130,7 @@ class Carrier:
         loaded = replace(
             loaded, problems=loaded.problems + self._changed(case, arranged(loaded, state))
         )
-        save_loaded(self.files.loaded(case.name), loaded)
+        save_loaded(self.files.loaded(case.start), loaded)
         if request.keep != "all" and weights.bytes_of(state) > weights.LARGE_BYTES:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -182,7 +182,7 @@ class Carrier:
 
     def loaded(self, case: Case, name: str | Path):
         """The model that a loader has filled from a folder, under the names of `build`'s."""
-        folder = self.files.to_load(case.name) / name
+        folder = self.files.to_load(case.start) / name
         model = self.built(case)
         load = getattr(self.module, "load", None) or self.job.pair.case.load
         try:
@@ -267,6 +267,6 @@ def save_loaded(path: Path, loaded: Loaded) -> None:
 
 def load_loaded(folder: Path, case: Case) -> Loaded:
     """What `save_loaded` has left of a case in a result folder."""
-    path = ResultFolder(folder).loaded(case.name)
+    path = ResultFolder(folder).loaded(case.start)
     sources = weights.load_state(path, may_be_empty=True)
     return Loaded(sources=sources, **load_json(path.with_suffix(".json")))

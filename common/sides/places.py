@@ -2,6 +2,7 @@
 
 import os
 import re
+import traceback
 from functools import cache
 
 from common.system.checkout import ROOT
@@ -38,3 +39,21 @@ def is_instrument(filename: str) -> bool:
     path = filename.replace("\\", "/")
     own = path.startswith(_COMMON) and not path.startswith(_MODELS)
     return own or of_framework_file(path) or path.startswith("<")
+
+
+def error_sentence(error: Exception) -> str:
+    """One line of an exception, with the line of the model where it happened."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not of_framework_file(frame.filename)
+    ]
+    # What stands in a framework's place, such as an emulated operator, is not where it happened.
+    frames = [frame for frame in frames if not is_instrument(frame.filename)] or frames
+    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
+        return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
+    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
+    # Paddle ends a long C++ report with the sentence that matters.
+    text = next((line for line in lines if "Error:" in line), lines[0])
+    return f"{type(error).__name__}{where}: {text.strip()[:300]}"

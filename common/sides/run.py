@@ -67,6 +67,7 @@ class Job:
     layouts       which entry goes where, of the models that there were
     dropouts      which of the reference's dropouts the candidate's are (common/sides/draws.py)
     losses        case, set-up -> the losses of its optimizer steps in the last float64 run
+    modes         case -> in what the candidate's modes differ (common/sides/modes.py)
     group         the processes that share the request; None: this one has all of it
     """
 
@@ -89,6 +90,7 @@ class Job:
     layouts: list[Layout] = field(default_factory=list)
     dropouts: dict = field(default_factory=dict)
     losses: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    modes: dict[str, str] = field(default_factory=dict)
     group: object | None = None
 
 
@@ -123,9 +125,9 @@ class Run:
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.blank = importlib.import_module(f"common.sides.blank_in_{side.NAME}")
         self.drawn, self.layouts = job.drawn, job.layouts
-        self.step_losses = job.losses
+        self.step_losses, self.modes = job.losses, job.modes
         self.states = job.states
-        self.stored_weights = ResultFolder(job.folder).weights(case.name)
+        self.stored_weights = ResultFolder(job.folder).weights(case.start)
         self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.is_suited = True  # as far as this run shows
@@ -133,8 +135,8 @@ class Run:
         self.learned: set[str] | None = None  # the weights that gradients are asked for; None: all
         self._forward: Callable | None = None  # of the model that was called last
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
-        if (case.name or "main") in self.suited.noise:
-            self.notes["noise"] = self.suited.noise[case.name or "main"]
+        if (case.start or "main") in self.suited.noise:
+            self.notes["noise"] = self.suited.noise[case.start or "main"]
         if (case.name or "main") in self.suited.rates:
             self.notes["rates"] = self.suited.rates[case.name or "main"]
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log

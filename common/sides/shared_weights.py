@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
-from common.pair.pairs import STIRRED, WORDS
+from common.pair.pairs import STIRRED, WORDS, Case
 from common.sides.library_loader import Carrier, has_loader
 from common.sides.model_file import load_model_file
 from common.sides.run import Job
@@ -30,17 +30,17 @@ def make_weights(job: Job) -> None:
     module = load_model_file(job.pair, side)
     choices = Suited(job.folder, new=True)
     carrier = Carrier(job) if has_loader(job.pair) else None
-    for case in job.cases:
+    for case in _starts(job):
         side.set_up("float32", request.device, request.seed + case.seed)
         with no_collections():
             model = module.build(dict(case.config))
         state, owners = side.state(model), side.owners(model)
         words = request.weights is None or request.weights in WORDS
         if words and STIRRED in (case.weights, request.weights):
-            weights.save_owners(files.weights(case.name).with_suffix(".json"), owners)
+            weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)
             measure = measuring(job, case)
             state, level, because = suited(state, owners, request.seed, measure)
-            choices.choose_noise(case.name, level, because)
+            choices.choose_noise(case.start, level, because)
         if request.weights in WORDS and request.weights != STIRRED:
             state = perturbed(request.weights, state, owners, request.seed, case.gain)
         elif request.weights not in (None, STIRRED):
@@ -48,9 +48,14 @@ def make_weights(job: Job) -> None:
             state = weights.load_state(path)
             weights.check_state(request.weights, state, owners)
         state = {key: rounded(values, request.stored_dtype) for key, values in state.items()}
-        job.states.save(files.weights(case.name), state, owners)
+        job.states.save(files.weights(case.start), state, owners)
         if carrier is not None:
             carrier.write(case, state, owners)
+
+
+def _starts(job: Job) -> list[Case]:
+    """The cases, but for those that start from the weights of one before."""
+    return list({case.start: case for case in reversed(job.cases)}.values())[::-1]
 
 
 def map_weights(job: Job) -> None:
@@ -72,7 +77,7 @@ def read_folders(job: Job) -> None:
     """Let the candidate's own loader read every case's folders, where it carries the weights."""
     if has_loader(job.pair):
         carrier = Carrier(job)
-        for case in job.cases:
+        for case in _starts(job):
             carrier.read(case)
 
 

@@ -28,7 +28,7 @@ def measuring(job: Job, case: Case) -> Callable[[Mapping[str, np.ndarray]], Size
     """
     runs: list[tuple[Run, object]] = []
     precisions = ["float64", "float32"]
-    owners = load_owners(ResultFolder(job.folder).weights(case.name))
+    owners = load_owners(ResultFolder(job.folder).weights(case.start))
     if count_values(owners) > job.request.given_gradients_above:
         precisions.reverse()
 

@@ -2,7 +2,8 @@
 
     suited_torch.json   {"noise": …, "rates": …, "given_gradients": …}, as in a sidecar: how much
                         noise stirred weights have (case -> level), the factors of step 4's learning
-                        rates, and its set-ups that take given gradients
+                        rates, its set-ups that take given gradients, and the cases for train mode
+                        that need not run, or cannot ("modes")
 
 NumPy only and the same on both sides.
 """
@@ -15,7 +16,12 @@ from common.logs.result_folder import ResultFolder
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 
-_KINDS = {"noise": kinds.NOISES, "rates": kinds.FACTORS, "given_gradients": kinds.GIVEN}
+_KINDS = {
+    "noise": kinds.NOISES,
+    "rates": kinds.FACTORS,
+    "given_gradients": kinds.GIVEN,
+    "modes": kinds.NAMED_TEXTS,
+}
 
 
 class Unsuited(Exception):
@@ -36,6 +42,8 @@ class Suited:
         self.rates: dict[str, dict] = entries.get("rates", {})  # case -> set-up -> factor, because
         # case -> values of its parameters, set-ups
         self.given: dict[str, dict] = entries.get("given_gradients", {})
+        # case for train mode -> why it does not run; empty where it does
+        self.modes: dict[str, str] = entries.get("modes", {})
         if new:
             self._write()
 
@@ -54,10 +62,16 @@ class Suited:
         self.given[case or "main"] = {"values": values, "setups": list(setups)}
         self._write()
 
+    def choose_mode(self, case: str, why_not: str) -> None:
+        """Keep why a case for train mode does not run; empty where it does."""
+        self.modes[case] = why_not
+        self._write()
+
     def factor(self, case: str, setup: str) -> float | None:
         """The factor that was chosen; None where none was."""
         return self.rates.get(case or "main", {}).get(setup, {}).get("factor")
 
     def _write(self) -> None:
         chosen = {"noise": self.noise, "rates": self.rates, "given_gradients": self.given}
+        chosen["modes"] = self.modes
         write_json(self._path, chosen)

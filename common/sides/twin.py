@@ -45,7 +45,7 @@ from common.sides import lift
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
 from common.sides.library_round_trip import round_trip
-from common.sides.places import is_instrument, of_framework_file
+from common.sides.places import error_sentence, of_framework_file
 from common.sides.run import Job, Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, map_weights, read_folders, save
@@ -241,12 +241,12 @@ def _needs_views(request: RunRequest) -> bool:
 
 def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
     """What steps 1, 3 and 4 run of a pair."""
-    return pair.cases(request.preset, request.weights, request.train)
+    return pair.cases(request.preset, request.weights, request.modes)
 
 
 def cases_with_decoding(pair: Pair, request: RunRequest) -> list[Case]:
     """The same, and the cases that decode with a cache."""
-    return pair.cases(request.preset, request.weights, request.train, decode=True)
+    return pair.cases(request.preset, request.weights, request.modes, decode=True)
 
 
 def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
@@ -387,21 +387,3 @@ def _asks_for_gradients(error: Exception) -> bool:
     """True where the framework's `grad` failed: the model or its loss called it by itself."""
     frames = traceback.extract_tb(error.__traceback__)
     return any(f.name == "grad" and of_framework_file(f.filename) for f in frames)
-
-
-def error_sentence(error: Exception) -> str:
-    """One line of an exception, with the line of the model where it happened."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not of_framework_file(frame.filename)
-    ]
-    # What stands in a framework's place, such as an emulated operator, is not where it happened.
-    frames = [frame for frame in frames if not is_instrument(frame.filename)] or frames
-    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
-        return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
-    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
-    # Paddle ends a long C++ report with the sentence that matters.
-    text = next((line for line in lines if "Error:" in line), lines[0])
-    return f"{type(error).__name__}{where}: {text.strip()[:300]}"

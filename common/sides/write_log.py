@@ -26,11 +26,13 @@ from common.logs.sidecar import (
     write_sidecar,
 )
 from common.logs.writer import LogWriter
+from common.pair.pairs import EVAL, TRAIN
 from common.pair.provenance import imported_packages, model_sources, workbench_sha256
 from common.pair.tape import Tape
 from common.sides.compat import frameworks_loaded, torch_is_paddle
 from common.sides.draws import Draws, Dropouts
 from common.sides.lift import lifting
+from common.sides.modes import why_not_run
 from common.sides.places import short_place
 from common.sides.run import Job, Run, stored
 from common.sides.selection import Selection
@@ -72,6 +74,7 @@ def write_log(
     states: Mapping[str, np.ndarray] = {}
     batches: dict[str, int | None] = {}
     extra: dict[str, dict[str, np.ndarray]] = {}
+    modes: dict[str, str] = {}
     selection = Selection(request.probes, request.no_probe)
     watching = nullcontext({})
     if job.exact and reference is not None:
@@ -107,6 +110,10 @@ def write_log(
             run = Run(job, case, dtype, session, writer)
             run.progress(name)
             with using(session):
+                added = case.like is not None and not request.cases
+                modes[name] = why_not_run(run) if added else ""
+                if modes[name]:
+                    continue
                 job.function(run)
             session.dropouts.begin()  # the last pass has ended
             inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
@@ -122,6 +129,8 @@ def write_log(
                     run.notes[what] = drawn
             for key, value in run.notes.items():
                 notes.setdefault(key, {})[name] = value
+    for case in job.cases:
+        modes[case.name or "main"] = modes[case.name or "main"] or (TRAIN if case.train else EVAL)
     if request.cases:
         notes["cases"] = list(request.cases)
     if selection.is_partial:
@@ -154,7 +163,8 @@ def write_log(
         preset=request.preset,
         built_in=pair.built_in,
         seed=request.seed,
-        train=request.train,
+        mode=request.mode,
+        modes=modes,
         weights=request.weights or "initial",
         sources=model_sources(pair, side.NAME),
         workbench_sha256=workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
@@ -248,7 +258,7 @@ def refuse_full_disk(job: Job) -> None:
 
 def _weights(job: Job) -> list[int]:
     """How many values the weights of each case have, those that are stored."""
-    stored = [ResultFolder(job.folder).weights(case.name) for case in job.cases]
+    stored = [ResultFolder(job.folder).weights(case.start) for case in job.cases]
     owners = [load_owners(path) for path in stored if path.with_suffix(".json").is_file()]
     return [count_values(each) for each in owners]
 

@@ -23,7 +23,7 @@ _MUST_AGREE = {
     "model": "models",
     "preset": "presets",
     "seed": "seeds",
-    "train": "modes (--train)",
+    "mode": "modes (--mode)",
     "probes": "probes (--probe)",
     "no_probe": "probes (--no-probe)",
     "dtype": "dtypes",
@@ -31,7 +31,7 @@ _MUST_AGREE = {
     "weights_sha256": "weights",
 }
 # Of these, what all logs of a folder must agree on, and what all logs of one stem.
-_ONE_RUN = ("model", "preset", "seed", "train", "probes", "no_probe")
+_ONE_RUN = ("model", "preset", "seed", "mode", "probes", "no_probe")
 _ONE_START = ("inputs_sha256", "weights_sha256")
 
 ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from common.logs.result_folder import ResultFolder
-from common.pair.pairs import Pair
+from common.pair.pairs import EVAL, TRAIN, Pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
 from common.system.errors import UserError
@@ -105,7 +105,7 @@ def configured(pair: Pair, weights: str, preset: str, train: bool) -> tuple[Pair
     table = getattr(pair.case, "CASES", {}).get(preset, {}) if preset != "default" else {}
     hook = getattr(pair.case, "published_inputs", None)
     if len(table) == 1:
-        checkpoint.inputs = pair.cases(preset, None, train)[0].inputs
+        checkpoint.inputs = pair.cases(preset, None, TRAIN if train else EVAL)[0].inputs
     elif hook is not None:
         checkpoint.inputs = _from_hook(pair, path, hook, checkpoint.config, train)
     published = {"config": checkpoint.config, "inputs": checkpoint.inputs}

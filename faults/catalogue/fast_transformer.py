@@ -133,8 +133,7 @@ FAULTS = [
         "torch's momentum given to Paddle, which means 1 minus it",
         "nn.BatchNorm2D(channels)",
         "nn.BatchNorm2D(channels, momentum=0.1)",
-        "features.1:running_mean",
-        arguments=("--train",),
+        "train/features.1:running_mean",
         area="norms",
     ),
     cnn(
@@ -150,8 +149,7 @@ FAULTS = [
         "BatchNorm that uses its running statistics in training",
         "nn.BatchNorm2D(channels)",
         "nn.BatchNorm2D(channels, use_global_stats=True)",
-        "features.1:running_mean",
-        arguments=("--train",),
+        "train/features.1:running_mean",
         area="norms",
     ),
     cnn(
@@ -161,8 +159,7 @@ FAULTS = [
         "unbiased = lambda norm, inputs, outputs: outputs * (319 / 320) ** 0.5\n"
         "        self.body[1].register_forward_post_hook(unbiased)\n"
         "        self.pool = Pool()",
-        "features.1",
-        arguments=("--train",),
+        "train/features.1",
         area="norms",
     ),
     cnn(

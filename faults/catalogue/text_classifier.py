@@ -86,8 +86,7 @@ FAULTS = [
         "another dropout rate in the feed-forward part",
         "nn.GELU(), nn.Dropout(dropout)",
         "nn.GELU(), nn.Dropout(0.5 * dropout)",
-        "blocks.0.dropout:p",
-        arguments=("--train",),
+        "train/blocks.0.dropout:p",
         area="dropout",
     ),
     forward(
@@ -95,8 +94,7 @@ FAULTS = [
         "dropout on the scores instead of the weights",
         "weights = self.dropout(F.softmax(scores, axis=-1))",
         "weights = F.softmax(self.dropout(scores), axis=-1)",
-        "blocks.0.attention.dropout:in/0",
-        arguments=("--train",),
+        "train/blocks.0.attention.dropout:in/0",
         area="dropout",
     ),
     forward(
@@ -104,8 +102,7 @@ FAULTS = [
         "torch's momentum given to Paddle's BatchNorm1D",
         "nn.BatchNorm1D(width)",
         "nn.BatchNorm1D(width, momentum=0.1)",
-        "pooled_norm:running_mean",
-        arguments=("--train",),
+        "train/pooled_norm:running_mean",
         area="norms",
     ),
     # ---- loss, gradients

@@ -2,7 +2,7 @@
 
 Both sides differ inside, some cast to float32 inside, and the fault is found all the same, at its
 line.  A pair runs in one case, `main`, its weights as initialised, unless the origin says that it
-takes noisy ones (`stirred/…`); some faults need train mode.
+takes noisy ones (`stirred/…`) or, behind these, train mode (`train/…`).
 """
 
 from faults.fault import USERS, Fault
@@ -15,9 +15,9 @@ def in_pair(pair: str):
     folder = f"{USERS}/{pair}"
 
     def fault(
-        id: str, what: str, old: str, new: str, origin: str, step=1, train=False, area="structure"
+        id: str, what: str, old: str, new: str, origin: str, step=1, area="structure"
     ) -> Fault:
-        case = () if origin.startswith("stirred/") else MAIN
+        case = () if origin.startswith(("stirred/", "train/")) else MAIN
         return Fault(
             id=f"{pair.replace('_', '-')}-{id}",
             what=what,
@@ -27,7 +27,7 @@ def in_pair(pair: str):
             new=new,
             step=step,
             origin=origin,
-            arguments=(*case, *(("--train",) if train else ())),
+            arguments=case,
             area=area,
         )
 
@@ -258,8 +258,7 @@ FAULTS = [
         "BatchNorm's momentum 0.1 for Paddle's 0.9",
         "self.norm2 = nn.BatchNorm2D(2 * width, momentum=0.9",
         "self.norm2 = nn.BatchNorm2D(2 * width, momentum=0.1",
-        "norm2:running_mean",
-        train=True,
+        "train/norm2:running_mean",
         area="norms",
     ),
     convnext(
@@ -552,8 +551,7 @@ FAULTS = [
         "what is kept is not divided by its rate",
         "x / keep_prob * paddle.floor",
         "x * paddle.floor",
-        "blocks.1",
-        train=True,
+        "train/blocks.1",
         area="dropout",
     ),
     owners(
@@ -561,8 +559,7 @@ FAULTS = [
         "the attention's weights are not dropped",
         "attn_dropout=p",
         "attn_dropout=0.0",
-        "blocks.0.attention.dropout:p",
-        train=True,
+        "train/blocks.0.attention.dropout:p",
         area="dropout",
     ),
     owners(
@@ -570,8 +567,7 @@ FAULTS = [
         "the attention's weights are dropped at half the rate",
         "attn_dropout=p",
         "attn_dropout=p / 2",
-        "blocks.0.attention.dropout:p",
-        train=True,
+        "train/blocks.0.attention.dropout:p",
         area="dropout",
     ),
     owners(
@@ -579,8 +575,7 @@ FAULTS = [
         "what is behind the activation is dropped too",
         "act_dropout=0.0",
         "act_dropout=p",
-        "encoder.layers.0.dropout#2:p",
-        train=True,
+        "train/encoder.layers.0.dropout#2:p",
         area="dropout",
     ),
     owners(
@@ -592,8 +587,7 @@ FAULTS = [
         for block in self.encoder.layers:
             block.dropout2 = nn.Identity()
             block.register_forward_post_hook(lambda layer, given, x: self.after(x))""",
-        "head:in/0",
-        train=True,
+        "train/head:in/0",
         area="dropout",
     ),
     seq_first(
@@ -601,8 +595,7 @@ FAULTS = [
         "what is behind the activation is not dropped",
         "(width, heads, 16, 0.2)",
         "(width, heads, 16, 0.2, act_dropout=0.0)",
-        "encoder.layers.0.dropout#2:p",
-        train=True,
+        "train/encoder.layers.0.dropout#2:p",
         area="dropout",
     ),
     teacher(
@@ -610,8 +603,7 @@ FAULTS = [
         "the statistics of a BatchNorm follow the student's too",
         " if not s.stop_gradient]",
         "]",
-        "stirred/teacher.1:running_mean",
-        train=True,
+        "train/teacher.1:running_mean",
         area="norms",
     ),
     codebook(
@@ -619,8 +611,7 @@ FAULTS = [
         "sums that forget too slowly",
         "paddle.matmul(hot, flat, transpose_x=True) * (1 - keep)",
         "paddle.matmul(hot, flat, transpose_x=True)",
-        "buffer/quantize.codebook",
-        train=True,
+        "train/buffer/quantize.codebook",
         area="training",
     ),
     codebook(
@@ -637,8 +628,7 @@ FAULTS = [
         "the centre moves by 0.9 for 0.1",
         "step = (1.0 - self.momentum) *",
         "step = self.momentum *",
-        "buffer/centre",
-        train=True,
+        "train/buffer/centre",
         area="training",
     ),
     centre(

@@ -53,7 +53,7 @@ class Run:
     @property
     def options(self) -> tuple[str, ...]:
         """Of its check."""
-        return (*self.pair.options, *(("--train",) if self.train else ()))
+        return (*self.pair.options, *(("--mode", "train") if self.train else ()))
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT_FILE
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.pairs import load_pairs
+from common.pair.pairs import EVAL, TRAIN, load_pairs
 from common.pair.provenance import changed_sources, workbench_sha256
 from common.system.archive import Archive
 from common.system.checkout import ROOT
@@ -49,6 +49,12 @@ class Run:
     def dtype(self) -> str:
         """The precision that was judged."""
         return self.sides["torch"].dtype or "float32"
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The modes that it ran in; none of a step without."""
+        ran = self.sides["torch"].modes.values()
+        return tuple(mode for mode in (EVAL, TRAIN) if mode in ran)
 
     @property
     def seed(self) -> int:
@@ -228,7 +234,7 @@ def _refuse_changed(found: Found) -> None:
     groups: dict[tuple, list] = {}
     for run in found.runs:
         one = run.sides["torch"]
-        made = (one.preset, one.seed, one.weights, one.train, one.dtype, run.cases)
+        made = (one.preset, one.seed, one.weights, one.mode, one.dtype, run.cases)
         if run.step in (1, 3, 4) and not run.other:
             groups.setdefault(made, []).append((run, one.weights_sha256))
     for told in groups.values():

@@ -111,7 +111,8 @@ def _environment(found: Found) -> Section:
             rows.append(
                 (
                     f"{run.step} {run.other}".strip(),
-                    *(run.dtype, one.preset or "–", str(run.seed), one.weights or "–"),
+                    *(run.dtype, ", ".join(run.modes) or "–", one.preset or "–", str(run.seed)),
+                    one.weights or "–",
                     f"`{(one.weights_sha256 or '–')[:16]}`",
                     f"`{(one.inputs_sha256 or '–')[:16]}`",
                     "/".join(str(s.device) for s in run.sides.values()),
@@ -119,8 +120,9 @@ def _environment(found: Found) -> Section:
                     (one.time or "–")[:16].replace("T", " "),
                 )
             )
-        columns = ("step", "dtype", "preset", "seed", "weights_from", "weights_hash", "inputs_hash")
-        blocks.append(Table("results", (*columns, "device", "kernels", "time"), rows))
+        columns = ("step", "dtype", "modes", "preset", "seed", "weights_from", "weights_hash")
+        columns += ("inputs_hash", "device", "kernels", "time")
+        blocks.append(Table("results", columns, rows))
         if any(run.dtype in ("bfloat16", "float16") for run in found.runs):
             blocks.append(Say("kernels_said"))
     rows = [

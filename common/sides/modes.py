@@ -1,0 +1,71 @@
+"""Whether a model computes another function in train mode, and so has to be run in both modes.
+
+Asked by running it, not by looking for layers: whatever a model does while it trains shows in its
+outputs, its loss or its buffers.  Dropout with a rate of 0 is no other function, and a BatchNorm
+whose statistics are frozen is none.
+"""
+
+from contextlib import suppress
+
+import numpy as np
+
+from common.pair.pairs import SAME
+from common.sides.places import error_sentence
+from common.sides.session import Session, using
+from common.system.errors import UserError
+from common.system.tree import named_leaves
+
+
+def why_not_run(run) -> str:
+    """Why the case that a check adds for train mode does not run; empty where it does.
+
+    The reference decides: SAME, or with what error it ended in train mode.  Where that is SAME the
+    candidate looks at itself too, and says in what its own modes differ.
+    """
+    case = run.case.name
+    known = run.suited.modes.get(case)
+    if run.side.NAME == "torch" and known is None:
+        try:
+            known = "" if difference(run) else SAME
+        except UserError:
+            raise
+        except Exception as error:
+            known = f"the reference fails in train mode: {error_sentence(error)}"
+        run.suited.choose_mode(case, known)
+    if run.side.NAME == "paddle" and known == SAME:
+        if case not in run.modes:
+            run.modes[case] = difference(run) or SAME
+        return run.modes[case]
+    return known or ""
+
+
+def difference(run) -> str:
+    """What differs between the model's two modes, from the same start; empty where nothing does.
+
+    Of whatever the model draws both see the same numbers.
+    """
+    model, found = run.build(training=True), []
+    for training in (True, False):
+        model.train() if training else model.eval()
+        session = Session(run.session.tape.seed)
+        session.rename, session.draws.own_sites = run.session.rename, run.session.draws.own_sites
+        session.begin(prefix=run.prefix)
+        before, tensors = run.buffers(model), run.tensors()
+        with using(session), run.no_gradients():
+            outputs = run.call(model, tensors)
+            leaves = named_leaves(outputs, run.side.is_tensor)
+            with suppress(Exception):  # of a loss that fails step 3 tells
+                leaves["loss"] = run.loss(outputs, tensors)
+        changed = [name for name, now in run.buffers(model).items() if before.get(name) != now]
+        if changed:
+            return f"buffer {changed[0]}"
+        found.append({name: run.side.array(value) for name, value in leaves.items()})
+    trained, other = found
+    differing = (name for name in trained | other if not _alike(trained.get(name), other.get(name)))
+    return next((f"output {name}" for name in differing), "")
+
+
+def _alike(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if one is None or other is None:
+        return False
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
