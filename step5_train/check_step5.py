@@ -37,6 +37,7 @@ from common.pair.case_hooks import CURVES, best_score, data_preset, training
 from common.pair.metrics import RELATIVE
 from common.pair.request import RunRequest
 from common.report.scores import figure, scores_of
+from common.report.sentences import what_is_wrong
 from common.report.terminal import guide_word
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -94,6 +95,9 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
             stack.enter_context(read_log(files.log("train_init", side))) for side in SIDES
         )
         rows = judge_initial(torch_init, paddle_init) + rows + learnt + of_seeds
+    notes += [
+        f"{row.key}: {row.note}" for row in of_seeds if row.size > 1 and row.key[:6] == "seeds/"
+    ]
     return rows, [*_rate_too_high(folder), *notes, *early, *shared]
 
 
@@ -357,36 +361,30 @@ def decided(result, folder: Path) -> dict[str, dict[str, str]]:
     whole = [row for row in result.rows if row not in first]
     answers = result.answers.get("targets", [])
     known = {answer["reached"] for answer in answers}
-    reached_word = "none known"
-    if answers:
-        reached_word = {True: "reached", False: "not reached"}.get(all(known), "not comparable")
-        reached_word = "not comparable" if None in known else reached_word
+    reached_word = "not comparable" if None in known else "reached" if all(known) else "not reached"
+    reached_word = reached_word if answers else "none known"
     scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
     told = ", ".join(f"{s.name} {figure(s.torch)} and {figure(s.paddle)}" for s in scores)
     steps = len({row.key for row in first if row.key.endswith("/loss")})
-    off = {name: first_bad_row(rows) for name, rows in (("first", first), ("whole", whole))}
     parts = sum(row.key.startswith("train/drift/") for row in whole)
     seeds = max([row.size for row in whole if row.key.startswith("seeds/")], default=1)
-    return {
-        "first steps": {
-            "verdict": worst([row.verdict for row in first]),
-            "said": f"starts at {off['first'].key}"
-            if off["first"]
-            else f"the same function: {steps} steps in float64 and float32, weights and buffers",
-        },
-        "whole training": {
-            "verdict": worst([row.verdict for row in whole]),
-            "said": f"{off['whole'].key}: {off['whole'].note}"
-            if off["whole"]
-            else f"alike in float32: {parts} parts of the curve, the end, "
-            f"{seeds} seed{'s' if seeds > 1 else ''}",
-        },
-        "the guide's rule": {"verdict": guide_word(result.guide_passed), "said": told},
-        "the published number": {
-            "verdict": reached_word,
-            "said": "; ".join(dict.fromkeys(map(sentence, answers))),
-        },
-    }
+    counted = f"{seeds} seeds" if seeds > 1 else "one seed"
+    said = (
+        f"the same function: {steps} steps in float64 and float32, weights and buffers after them",
+        f"alike in float32: {parts} parts of the losses, the end, {counted}",
+    )
+    found = {}
+    for name, rows, green in zip(
+        ("first steps", "whole training"), (first, whole), said, strict=True
+    ):
+        off = first_bad_row(rows)
+        found[name] = {
+            "verdict": worst([row.verdict for row in rows]),
+            "said": green if off is None else f"{off.key}: {off.note or what_is_wrong(off)}",
+        }
+    found["the guide's rule"] = {"verdict": guide_word(result.guide_passed), "said": told}
+    sentences = "; ".join(dict.fromkeys(map(sentence, answers)))
+    return found | {"the published number": {"verdict": reached_word, "said": sentences}}
 
 
 STEP = Step(

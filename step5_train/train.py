@@ -88,6 +88,10 @@ def whole_training(run, samples, settings, steps, twin):
         if run.samples("validation"):
             progress.take_best()
         scores, outputs = scored(run, model, test, settings)
+        # What Paddle's own running variance makes of the outputs is no part of the training.
+        with run.dropout.unbiased_variances(model) as others:
+            if others and not run.samples("validation"):
+                outputs = scored(run, model, test, settings)[1]
         progress.finish(scores)
     final = {name: np.float64(value) for name, value in scores.items()}
     found = {"curve/loss": np.array(progress.losses), **final, "moved": np.float64(moved_most)}

@@ -10,14 +10,16 @@ tells whether it drew so.
 """
 
 import math
+from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils import checkpoint as recomputing  # twin: where it is
 
 from common.sides.session import current
-from common.sides.torch_side import array, keep_mask
+from common.sides.torch_side import array, assign, keep_mask
 from common.sides.torch_tensors import NAME
 from common.system.aliases import under_its_names
 
@@ -129,6 +131,24 @@ def running_statistics(model):
     for name, module in model.named_modules():
         kept = getattr(module, "_statistics", {})
         yield from ((f"{name}:{key}", kept[key]) for key in STATISTICS if "running_mean" in kept)
+
+
+@contextmanager
+def unbiased_variances(model):
+    """Inside, BatchNorms normalise by running variances with n / (n - 1); yields if any do."""
+    own = [
+        (getattr(module, _VARIANCE), array(getattr(module, _VARIANCE)).copy(), kept["running_var"])
+        for module in model.modules()
+        if "running_mean" in (kept := getattr(module, "_statistics", {}))
+    ]
+    own = [each for each in own if not np.array_equal(*each[1:])]
+    for value, _, meant in own:
+        assign(value, meant)
+    try:
+        yield bool(own)
+    finally:
+        for value, before, _ in own:
+            assign(value, before)
 
 
 def recall_statistics(model, arrays):
