@@ -17,7 +17,7 @@ from common.system.frameworks import SIDES
 from common.verdict.judge import judge_logs
 from common.verdict.row import Row, claim, first_bad_row
 from step4_backward.setups import STEPS
-from step5_train.envelope import drift, first_noise, measured, parts_of, runs_of
+from step5_train.envelope import drift, measured, parts_of, runs_of
 
 ONE, SEVERAL, ALONE = "train_shared", "train_several", "train_alone"  # stems
 
@@ -81,7 +81,7 @@ def later_steps(folder: Path, per_epoch: int | None) -> tuple[list[Row], int]:
     twins = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     steps = min(several.size, alone.size, *twins)
     parts = parts_of(steps, per_epoch or steps)
-    rows = drift(several, alone, measured(folder, parts), first_noise(folder, "/loss"), parts)
+    rows = drift(several, alone, measured(folder, parts), folder, parts)
     for row in rows:
         row.key = row.key.replace("train/drift", "processes/torch/drift")
         row.note = row.note.replace(

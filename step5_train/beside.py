@@ -31,7 +31,7 @@ from common.system.frameworks import SIDES
 from common.system.json_file import write_json
 from common.system.npz import read_npz
 from step5_train import trainers
-from step5_train.envelope import first_noise, runs_of
+from step5_train.envelope import runs_of
 from step5_train.first_loss import BATCH, Candidate, candidates
 from step5_train.loss_logs import Curve, read_losses, together, told
 from step5_train.trainers import Envelope, Judged, Precision
@@ -133,7 +133,7 @@ def _here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] 
         return curves, None
     runs = tuple([each["curve/loss"] for each in runs_of(folder, side)] for side in SIDES)
     per_epoch = cars["torch"].steps_per_epoch.get("main") or curves["torch"].losses.size
-    return curves, Envelope(runs, first_noise(folder, "/loss"), per_epoch)
+    return curves, Envelope(runs, folder, per_epoch)
 
 
 def _envelope(here, curves, precision: Precision):

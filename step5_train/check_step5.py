@@ -79,9 +79,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         # Causes first: the first row that is off is where to look.
         rows = [_order(*(log["curve/order"] for log in logs), patient)]
         rows.append(_lr(*(log["curve/lr"] for log in logs), patient))
-        drifts = drift(
-            *(log["curve/loss"] for log in logs), envelope, first_noise(folder, "/loss"), parts
-        )
+        drifts = drift(*(log["curve/loss"] for log in logs), envelope, folder, parts)
         rows += [*drifts, *_ends(folder, logs, envelope)]
         stopped, early = _early_stops(*logs, settings)
         of_processes, shared = as_one(folder, pair.name)

@@ -39,6 +39,7 @@ Numbers that are undefined are null.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -90,11 +91,11 @@ class Envelope:
     """The same training, run here: what rounding alone does to it.
 
     runs    of torch and of Paddle the losses of its run, step by step, and of its self-twins
-    noise   mean square of what float32 itself is off (step5_train/envelope.py)
+    folder  step 5's result: its first steps say what float32 itself is off
     """
 
     runs: tuple[list[np.ndarray], list[np.ndarray]]
-    noise: float
+    folder: Path
     per_epoch: int
 
 
@@ -159,7 +160,7 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     places = max(1, envelope.per_epoch // int(np.median(apart_steps)))
     parts = parts_of(count, places)
     moved = envelopes.Envelope(envelopes.spreads_of(*aligned, parts))
-    rows = envelopes.drift(torch[:count], paddle[:count], moved, envelope.noise, parts)
+    rows = envelopes.drift(torch[:count], paddle[:count], moved, envelope.folder, parts)
     digits = precision.digits
     judged.rows += [claim(r.key, r.gap, r.allowed + digits, r.note) for r in rows]
     judged.cannot_show = [CANNOT[0]]
