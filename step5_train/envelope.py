@@ -276,11 +276,16 @@ def depends_on(folder: Path, request: RunRequest) -> dict[str, str]:
     }
     return {
         "options": json.dumps(asked),
-        "model": _hash({name: of for car in cars.values() for name, of in car.sources.items()}),
+        **of_the_checkout({n: of for car in cars.values() for n, of in car.sources.items()}),
         "data": str(cars["torch"].inputs_sha256),
-        "workbench": _hash({name: file_sha256(ROOT / name) for name in _TRAINING}),
         **{f"{side} version": str(car.framework_version) for side, car in cars.items()},
     }
+
+
+def of_the_checkout(sources: Mapping[str, str]) -> dict[str, str]:
+    """What files an envelope depends on: the pair's, name -> hash, and the workbench's own."""
+    own = {name: file_sha256(ROOT / name) for name in _TRAINING}
+    return {"model": _hash(sources), "workbench": _hash(own)}
 
 
 def _hash(values: Mapping[str, str]) -> str:
