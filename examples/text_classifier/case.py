@@ -25,6 +25,7 @@ optimizer = {
     "optimizer": "adamw",
     "lr": 2e-2,
     "weight_decay": 0.125,
+    "clip_norm": 1.0,
     "schedule": "linear",
     "warmup_steps": 4,
 }
