@@ -4,7 +4,7 @@ SHELL := /bin/sh
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install paconvert check test faults faults-everywhere environments bench lint clean distclean
+.PHONY: help install paconvert check test faults faults-everywhere test-elsewhere environments bench lint clean distclean
 
 help:
 	@echo "make install    make .venv with the pinned CPU packages, where that is still to be done"
@@ -12,6 +12,7 @@ help:
 	@echo "make check      the five steps for every built-in model, and one table of verdicts"
 	@echo "make test       the whole test suite"
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
+	@echo "make test-elsewhere  the tests that compare floats, computed as on other processors"
 	@echo "make faults-everywhere  the same on other paths of the linear algebra: hours"
 	@echo "make environments  the checks under two other Pythons: NumPy 1.26, Paddle 2.6.2"
 	@echo "make bench      speed and memory beside the peers, which it installs: an hour, 4 GB"
@@ -52,6 +53,10 @@ test: install
 
 faults: install
 	@$(VENV_PYTHON) -m faults.run
+
+# Those that compare floats: about 4 minutes for each of the 10 settings that has an effect.
+test-elsewhere: install
+	@$(VENV_PYTHON) -m faults.everywhere --tests --only networks --only operators --step 1
 
 # About 10 minutes for each of 10 settings: python -m faults.everywhere --help shows smaller parts.
 faults-everywhere: install

@@ -36,8 +36,8 @@ from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import find_interpreter
 from common.system.processes import environment
+from faults.checkout import CHECKS
 from faults.everyday_catalogue import BERT, FAULTS, PRELUDE, VISION, EverydayFault
-from faults.hard import CHECKS
 
 LIBRARIES = {
     VISION: {"torch": "torchvision", "paddle": "paddle.vision"},

@@ -3,6 +3,7 @@
     make faults-everywhere                                    all of it
     python -m faults.everywhere --path MKL_CBWR=COMPATIBLE    one path (may be repeated)
     python -m faults.everywhere --only transformer --step 1   hard pairs of one folder, one step
+    make test-elsewhere                 the tests that compare floats, and pairs that show an effect
 
 A path is a variable of the environment that tells a library which instructions or how many threads
 to use.  On each: every correct hard pair; casts to half precision planted in them, which must be
@@ -10,6 +11,9 @@ PRECISION where they are; and one fault of the catalogue for each check of steps
 a correct run of that check (--faults all: each one, 15 minutes more for each path).  A setting that
 changes no bit of any log had no effect on this processor, and the table says so.  Exit status 0:
 no false alarm and no fault lost on any path.
+
+--tests runs those of `make test` that compare floats, on the usual path and
+on each that changes a bit of the pairs.
 """
 
 import sys
@@ -27,8 +31,10 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import time
+import xml.etree.ElementTree as xml
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -38,6 +44,7 @@ from rich.table import Table
 
 from common.check.flags import positive
 from common.check.guard import guarded
+from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text
 from common.verdict.tolerances import tolerance
@@ -57,9 +64,20 @@ PATHS = (
     "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
     "MKL_CBWR=COMPATIBLE",
     "ATEN_CPU_CAPABILITY=default",
-    "DNNL_MAX_CPU_ISA=AVX2",
+    "ONEDNN_MAX_CPU_ISA=SSE41",
 )
 SIDES = ("torch", "paddle")
+NO_EFFECT = "nothing: no effect here"
+# The files of `make test` in which floats are computed and compared.
+TESTS = tuple(
+    """
+    agreement choices decoding depth draws everyday_faults example fast_transformer fastformer
+    faults framework_part generate generation half hard informer init inside inside_out judge keep
+    large_models last_bias leading lift noise offload operators origins probes propose
+    proved_origins quick reference reformer replay suits sums train_mode training transplant users
+    verdict weights
+    """.split()
+)
 LONG_SUMS = "operators"  # the folder whose sums may be noisier the longer they are
 # Gradients and what an optimizer step has touched have bounds that depend on their kind's size.
 _OF_A_KIND = re.compile(r"/(grad|grad_of|\d{3})/")
@@ -116,6 +134,8 @@ class Outcome:
     pairs: int = 0
     controls: int = 0
     faults: int = 0
+    tests: int = 0
+    failed: list[str] = field(default_factory=list)  # of those
     alarms: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)  # caught, but another row is named
@@ -128,7 +148,7 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """True where nothing went wrong."""
-        return not (self.alarms or self.lost or self.error)
+        return not (self.alarms or self.lost or self.failed or self.error)
 
     def changes(self, usual: "Outcome | None") -> str:
         """Which side's bits the setting changed."""
@@ -142,7 +162,7 @@ class Outcome:
             for side in SIDES
             if any(self.logs[key] != usual.logs[key] for key in common if key.endswith(side))
         ]
-        return " and ".join(changed) or "nothing: no effect here"
+        return " and ".join(changed) or NO_EFFECT
 
     def see(self, one: hard.Run, document: Mapping, folder: Path) -> None:
         """Take in a run's logs and its noisiest row."""
@@ -186,8 +206,10 @@ def taking(path: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def try_path(path: str, options: argparse.Namespace, on_progress) -> Outcome:
-    """Run on one path all that was asked for."""
+def try_path(
+    path: str, options: argparse.Namespace, on_progress, usual: Outcome | None = None
+) -> Outcome:
+    """Run on one path all that was asked for; `usual` is what the usual one came to."""
     outcome, start = Outcome(path), time.perf_counter()
     with taking(path):
         workers = max(1, options.workers // int(os.environ["OMP_NUM_THREADS"]))
@@ -195,6 +217,8 @@ def try_path(path: str, options: argparse.Namespace, on_progress) -> Outcome:
             _run_pairs(outcome, options, workers, on_progress)
             _run_casts(outcome, options, workers, on_progress)
             _run_faults(outcome, options, workers, on_progress)
+            if options.tests and outcome.changes(usual) != NO_EFFECT:
+                _run_tests(outcome, options.workers, on_progress)
         except UserError as error:
             outcome.error = str(error)
     outcome.seconds = round(time.perf_counter() - start, 1)
@@ -291,12 +315,42 @@ def _run_faults(outcome: Outcome, options, workers: int, on_progress) -> None:
     ]
 
 
+def _run_tests(outcome: Outcome, workers: int, on_progress) -> None:
+    """The tests that compare floats, which take over nothing that another path came to."""
+    on_progress(f"the tests of {len(TESTS)} files")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadfile"]
+    with tempfile.TemporaryDirectory(prefix="tests-") as name:
+        report = Path(name) / "report.xml"
+        files = [f"tests/test_{test}.py" for test in TESTS]
+        done = subprocess.run(
+            [*command, f"--junitxml={report}", *files], cwd=ROOT, capture_output=True, text=True
+        )
+        if not report.is_file():
+            raise UserError(f"pytest left no report: {(done.stderr or done.stdout).strip()[-300:]}")
+        cases = list(xml.parse(report).iter("testcase"))
+    outcome.tests = len(cases)
+    outcome.failed += [
+        f"{case.get('classname')}::{case.get('name')}"
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+
+
+# What goes wrong, by the name of its field -> in words.
+_KINDS = {
+    "alarms": "false alarm",
+    "lost": "lost",
+    "elsewhere": "caught elsewhere",
+    "failed": "failed test",
+}
+
+
 def show(outcomes: Sequence[Outcome], console: Console) -> None:
     """The table, and a line for all that went wrong."""
     usual = next((outcome for outcome in outcomes if outcome.path == USUAL), None)
     table = Table(title="other paths of the linear algebra", title_justify="left")
     table.add_column("path", no_wrap=True)
-    for name in ("changes bits of", "false alarms", "lost", "noisiest", "minutes"):
+    for name in ("changes bits of", "false alarms", "lost", "failed", "noisiest", "minutes"):
         table.add_column(name)
     for one in outcomes:
         table.add_row(
@@ -304,13 +358,13 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
             one.changes(usual),
             f"{len(one.alarms)} of {one.pairs + one.controls}",
             f"{len(one.lost)} of {one.faults}",
+            f"{len(one.failed)} of {one.tests}",
             f"{one.noisiest:.2f}",
             f"{one.seconds / 60:.1f}",
         )
     console.print(table)
     for one in outcomes:
-        for kind in ("alarms", "lost", "elsewhere"):
-            name = {"alarms": "false alarm", "lost": "lost", "elsewhere": "caught elsewhere"}[kind]
+        for kind, name in _KINDS.items():
             for text in getattr(one, kind):
                 console.print(f"{one.path}: {name}: {text}", markup=False, soft_wrap=True)
         if one.error:
@@ -319,7 +373,9 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
     right = sum(one.pairs + one.controls for one in outcomes)
     console.print(
         f"{len(outcomes)} paths: {alarms} false alarms in {right} correct runs, {lost} of "
-        f"{sum(one.faults for one in outcomes)} faults lost"
+        f"{sum(one.faults for one in outcomes)} faults lost, "
+        f"{sum(len(one.failed) for one in outcomes)} of "
+        f"{sum(one.tests for one in outcomes)} tests failed"
     )
 
 
@@ -332,6 +388,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="FOLDER", help="its pairs, no catalogue")
     parser.add_argument("--step", type=int, action="append", help="of this step alone")
     parser.add_argument("--faults", choices=("all", "few", "none"))
+    parser.add_argument("--tests", action="store_true", help="those that compare floats")
     parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
@@ -351,9 +408,12 @@ def _main(options: argparse.Namespace) -> int:
     options.faults = options.faults or "few"
     outcomes = []
     for path in options.path or PATHS:
-        outcomes.append(
-            try_path(path, options, lambda text, path=path: print(f"{path}: {text}", flush=True))
-        )
+        usual = next((outcome for outcome in outcomes if outcome.path == USUAL), None)
+
+        def say(text: str, path: str = path) -> None:
+            print(f"{path}: {text}", flush=True)
+
+        outcomes.append(try_path(path, options, say, usual))
         if options.json:
             text = json.dumps([asdict(one) for one in outcomes], indent=1, allow_nan=False)
             write_text(options.json, text)

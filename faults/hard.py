@@ -32,14 +32,10 @@ from common.check.guard import guarded
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import exit_code, worst
+from faults.checkout import CHECKS
 from faults.warm import Interpreters
 
 PAIRS = Path(__file__).resolve().parent / "pairs"
-CHECKS = {
-    1: "step1_forward/check_step1.py",
-    3: "step3_loss/check_step3.py",
-    4: "step4_backward/check_step4.py",
-}
 
 
 @dataclass(frozen=True)

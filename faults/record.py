@@ -18,6 +18,7 @@ from faults.worker import PAIRS
 RESULT = ROOT / "log" / "faults.json"
 _FOLDERS = ("common", "fake_data", "faults", *(str(Path(c).parent) for c in CHECKS.values()))
 _DISTRIBUTIONS = ("torch", "paddlepaddle", "numpy", "scipy", "scikit-learn", "reprod_log")
+_SETTINGS = ("OMP_", "MKL_", "ATEN_", "ONEDNN_", "DNNL_")  # what tells a library how to compute
 _MADE = {"log", "__pycache__"}  # folders of what is made here
 
 
@@ -30,7 +31,7 @@ def sources_sha256(root: Path = ROOT) -> str:
             if path.is_file() and not _MADE & set(name.parts):
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
                 digest.update(f"{name.as_posix()} {content}\n".encode())
-    settings = {name: environment().get(name) for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE")}
+    settings = sorted(item for item in environment().items() if item[0].startswith(_SETTINGS))
     versions = [f"{name} {version(name)}" for name in _DISTRIBUTIONS]
     digest.update(json.dumps([settings, versions, platform.platform(), os.cpu_count()]).encode())
     return digest.hexdigest()

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.pair.case_hooks import data_case
 from common.pair.data import LABELS
+from common.system.npz import read_npz
+from common.system.tree import named_leaves
 
 IGNORED = -100
 SHIFTS = {0: "not shifted", 1: "shifted once", 2: "shifted twice"}
@@ -114,3 +117,42 @@ def _reduced(number: int, shift, said: str, values: np.ndarray, kept: np.ndarray
         return
     of = f"sum over tokens{said}, divided by all {kept.size} places"
     yield Candidate(number, shift, of, total / kept.size)
+
+
+# ---- both sides' scripts -------------------------------------------------------------------------
+
+
+def first_loss(run):
+    """Log the pair's own loss of each batch that is in the run's folder, and each token's."""
+    model = run.build(training=False)
+    run.session.probing = False
+    found = {}
+    with run.session.unrecorded():
+        for path in sorted(run.folder.glob(f"{BATCH}_*.npz")):
+            found |= of_file(run, model, path)
+    run.session.begin(prefix=run.prefix)
+    for key, values in found.items():
+        run.log(key, values)
+
+
+def of_file(run, model, path):
+    """Key -> loss of the batch that a file holds, and what is told of each token."""
+    found = {}
+    batch = read_npz(path)
+    run.session.begin(prefix=f"{run.prefix}{path.stem}/")
+    tensors = {key: run.tensor(values) for key, values in batch.items()}
+    with run.no_gradients():
+        outputs = run.call(model, tensors)
+        if hasattr(run.module, "loss"):
+            found[f"{path.stem}/loss"] = run.side.array(run.loss(outputs, tensors))
+    named = named_leaves(outputs, run.side.is_tensor)
+    logits = named.get("logits", named.get("output"))
+    if logits is not None:
+        for key, values in of_batch(run.side.array(logits), batch).items():
+            found[f"{path.stem}/{key}"] = values
+    return found
+
+
+def cases(pair, request):
+    """The preset that step 5 trains, once."""
+    return [data_case(pair, request)]

@@ -40,7 +40,7 @@ def train(run):
     settings = training(run.pair, run.case.config, run.data_preset)
     per_epoch = batches_of(samples, settings)
     steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
-    run.session.probing = False
+    run.session.probing, run.session.watching = False, True
     run.notes["optimizer"] = settings["optimizer"]
     if run.group.count > 1:
         run.notes["processes"] = run.group.count
@@ -49,7 +49,6 @@ def train(run):
         for twin in range(1, 1 + TWINS) if run.request.phase == "self" else [0]:
             whole_training(run, samples, settings, steps, twin)
         return
-    run.session.watching = run.request.phase == "first"  # for Paddle's inexact operators
     model, optimizer = prepared(run, settings, steps, per_epoch)
     if run.request.phase == "shared":
         shared_steps(run, model, optimizer, samples, settings)

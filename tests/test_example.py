@@ -13,7 +13,7 @@ from checkout import Checkout, change
 from common.logs.reader import read_log
 from common.logs.sidecar import read_sidecar
 from common.pair.case_hooks import DEFAULTS, data_cases, make_data, training
-from common.pair.metrics import score
+from common.pair.metrics import Evaluation, score
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.system.errors import UserError
@@ -188,6 +188,23 @@ def test_the_default_metric_is_that_of_a_classification():
     assert score(pair_of(), tokens, {"labels": np.array([[1, 0, 1]])})["macro_f1"] == 1.0
 
 
+def test_a_tensor_alone_is_what_its_labels_make_of_it():
+    classes, values = np.array([1, 0, 0]), LOGITS + 0.5
+    assert score(pair_of(), {"output": LOGITS}, {"labels": classes})["accuracy"] == 2 / 3
+    assert score(pair_of(), {"output": LOGITS}, {"labels": values})["mae"] == 0.5
+    found = Evaluation(pair_of(), {})
+    for rows in (slice(0, 2), slice(2, 3)):
+        found.add({"output": LOGITS[rows]}, {"labels": classes[rows]})
+    assert found.outputs({"labels": classes}).keys() == {"logits"}
+    assert found.outputs({"labels": values}).keys() == {"predictions"}
+    assert found.outputs({"labels": classes[:2]}).keys() == {"output"}
+
+
+def test_a_pair_s_own_metric_gets_a_tensor_alone_as_output():
+    own = pair_of(metric=lambda outputs, inputs: {"mean": outputs["output"].mean()})
+    assert score(own, {"output": LOGITS}, {"labels": np.array([1, 0, 0])})["mean"] == 2 / 3
+
+
 @pytest.mark.parametrize(
     "outputs, inputs",
     [
@@ -195,6 +212,10 @@ def test_the_default_metric_is_that_of_a_classification():
         ({"logits": LOGITS}, {"labels": np.array([1.0, 0.0, 0.0])}),
         ({"logits": LOGITS}, {"labels": np.array([1, 0])}),
         ({"logits": LOGITS}, {}),
+        ({"output": LOGITS}, {"labels": np.array([1.0, 0.0, 0.0])}),
+        ({"output": LOGITS.astype(int)}, {"labels": np.array([1, 0, 0])}),
+        ({"output": LOGITS, "hidden": LOGITS}, {"labels": np.array([1, 0, 0])}),
+        ({"output": LOGITS}, {}),
     ],
 )
 def test_where_the_default_metric_does_not_fit_one_is_asked_for(outputs, inputs):

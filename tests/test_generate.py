@@ -17,6 +17,7 @@ from common.logs.writer import LogWriter
 from common.pair.tape import Tape
 from common.system.errors import UserError
 from common.weights.states import save_state
+from faults.worker import plant
 from step5_train import prompts
 from step5_train.generation import Request, draw_scores, order_of
 
@@ -138,20 +139,20 @@ def test_nothing_comes_behind_the_last_token(checkout):
 
 FAULTS = {
     "the cache dropped after a token": (
-        "step5_train/paddle/generate.py",
+        "step5_train/generate.py",
         'outputs.get("past_buckets_states")',
         'outputs.get("past_buckets_states") if ids.shape[1] < 10 else None',
         (),
     ),
     "positions not shifted": ("common/models/reformer/paddle_model.py", " + earlier\n", "\n", ()),
     "temperature left out": (
-        "step5_train/paddle/generate.py",
+        "step5_train/generate.py",
         "request.temperature, draw",
         "1.0, draw",
         ("--sample", "--temperature", "3"),
     ),
     "another draw": (
-        "step5_train/paddle/generate.py",
+        "step5_train/generate.py",
         "generator(SITE, number)",
         "generator(SITE, number + 1)",
         ("--sample",),
@@ -163,12 +164,12 @@ FAULTS = {
 def test_a_wrong_side_is_caught(checkout, fault):
     name, old, new, arguments = FAULTS[fault]
     path = checkout.path(name)
-    sound = path.read_text()
-    checkout.replace(name, old, new)
+    assert old in path.read_text()
+    undo = plant(path, path.read_text().replace(old, new))
     try:
         done, report = checkout.generate(*arguments)
     finally:
-        path.write_text(sound)
+        undo()
     assert done.returncode == 1, done.stdout + done.stderr
     assert report["first_diverged"].startswith("token_")
     row = next(row for row in report["rows"] if row["key"] == "text")

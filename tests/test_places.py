@@ -7,7 +7,9 @@ import pytest
 from checkout import Checkout
 from mutant import mutant
 
+from common.report.terminal import place_of
 from common.sides import places
+from common.sides.session import Session
 from common.system.checkout import ROOT
 
 LAYERS = '''"""Layers that the Paddle side of a pair keeps in a folder of its own."""
@@ -64,6 +66,33 @@ def test_the_rule_that_took_any_common_for_ours_would_be_found():
     wrong = mutant(places, "path.startswith(_COMMON)", '"/common/" in path')
     taken = [file for file in FILES if wrong.is_instrument(file) != FILES[file]]
     assert "/home/user/my_pair/common/layers.py" in taken
+
+
+class Module:
+    pass
+
+
+def test_a_module_keeps_the_line_that_makes_it():
+    """Of the model, not of a step's script or of the framework; and only inside."""
+
+    def made(file):
+        exec(compile("made = Module()", file, "exec"), given := {"Module": Module})
+        return places.made_at(given["made"])
+
+    before = Module.__init__
+    with places.noting_makers(Module):
+        assert made("/home/user/paddle_model.py") == "/home/user/paddle_model.py:1"
+        assert made(f"{ROOT}/step5_train/torch/train.py") == ""
+    assert Module.__init__ is before and made("/home/user/paddle_model.py") == ""
+
+
+def test_no_row_of_a_step_is_said_to_start_at_the_workbench():
+    session = Session()
+    for name in ("step5_train/torch/train", "step4_backward/paddle/backward", "my_pair/model"):
+        note = compile(f"session.note_place({name!r})", f"{ROOT}/{name}.py", "exec")
+        exec(note, {"session": session})
+    assert list(session.places.values()) == ["", "", f"{ROOT}/my_pair/model.py:1"]
+    assert place_of(session.places, "step5_train/torch/train") == "no line known"
 
 
 def test_a_users_folder_called_common_is_named(tmp_path):

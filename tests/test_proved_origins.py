@@ -43,6 +43,14 @@ def test_what_makes_it_worse_in_all_layers_is_no_origin(monkeypatch, together):
     assert tried.count(LAYERS) == 1
 
 
+@pytest.mark.parametrize(("together", "verdict"), [(0.0, "DIVERGED"), (2.0, "INSIDE")])
+def test_two_that_hide_each_other_in_part_are_tried_together(monkeypatch, together, verdict):
+    keys = ("a.norm", "b.mix")
+    left = {keys[:1]: 2.0, keys[1:]: 2.0, keys: together}
+    rows, tried = prove(monkeypatch, left, keys)
+    assert {row.verdict for row in rows.values()} == {verdict} and tried[-1] == keys
+
+
 def test_what_one_place_puts_right_is_tried_alone(monkeypatch):
     rows, tried = prove(monkeypatch, {LAYERS[:1]: 0.0})
     assert tried == [LAYERS[:1]] and rows[LAYERS[1]].verdict == "INSIDE"

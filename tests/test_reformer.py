@@ -190,11 +190,15 @@ def test_golden(one, name):
 
 @pytest.mark.parametrize("name", ["lsh_model_forward", "local_lm_model_grad"])
 def test_initial_weights_are_the_reference_s(name):
-    """Bit for bit from torch's seed 0: modules are made and drawn in the same order."""
+    """From torch's seed 0: modules are made and drawn in the same order.
+
+    But for the last bits, since torch draws normal numbers in one way where there is AVX2, and in
+    another where there is none.
+    """
     side = load("torch")
     state = side.side.state(side.build(GOLDENS[name], dtype="float32"))
     for key, expected in golden(name)["sd"].items():
-        assert np.array_equal(state[key], expected), key
+        np.testing.assert_allclose(state[key], expected, rtol=1e-5, atol=2e-6, err_msg=key)
 
 
 @pytest.mark.parametrize(

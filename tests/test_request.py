@@ -129,7 +129,9 @@ def test_a_red_check_names_the_setting_that_a_layer_has_on_one_side_alone(checko
     lines = [line for line in checkout.said.splitlines() if line.startswith("step 1, small_cnn: ")]
     said = "LayerNorm's epsilon is 1e-12 in torch and 0.001 in Paddle; it starts at main/norm"
     assert lines[0] == f"step 1, small_cnn: {said}"
-    assert "self.norm(" in checkout.said and "--case main --probe norm" in checkout.said
+    for given in ("eps=1e-12", "epsilon=1e-3"):  # the lines that build it
+        assert re.search(rf"> +\d+ +self.norm = nn.LayerNorm.channels, {given}", checkout.said)
+    assert "--case main --probe norm" in checkout.said
 
 
 def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):

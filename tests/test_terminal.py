@@ -114,6 +114,32 @@ def test_a_cause_is_named_only_where_it_is_known(row, class_name, built, said):
     assert headline(red_row("logits"), "", ("",)).endswith("it starts at main/logits")
 
 
+def test_a_momentum_is_said_as_each_side_writes_it_with_what_means_the_same(capsys, pair):
+    """0.1 in both, as in many ports: Paddle counts the running statistic's part."""
+    row = red_row(f"{KEY}:running_mean")
+    known = {"torch": {KEY: {"momentum": 0.1}}, "paddle": {KEY: {"momentum": 0.9}}}
+    made = {side: {KEY: f"{pair}/{side}_model.py:6"} for side in known}
+    told = dict(settings=known, made=made, classes={row.key: "BatchNorm1d"})
+    out = shown(capsys, red(pair, row, **told))
+    said = "momentum is 0.1 in torch and 0.1 in Paddle, where 0.9 means the same (1 - torch's); it"
+    assert f"BatchNorm1d's {said} starts at" in out
+    assert ">    6  torch line 6\n" in out and ">    6  paddle line 6\n" in out
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"),
+    [
+        (4.3e-13, "1.075 times what is allowed"),
+        (2.8, "7e+12 times what is allowed"),
+        (4e-13, "1e+00 of what is allowed"),
+        (1.2e-14, "3e-02 of what is allowed"),
+    ],
+)
+def test_what_a_row_used_is_told(gap, said):
+    assert terminal.used_part(red_row(gap=gap, allowed=4e-13)) == said
+    assert terminal.used_part(None) == terminal.used_part(red_row(gap=None)) == ""
+
+
 def test_commands_can_be_copied(capsys, pair, monkeypatch):
     """From two folders, whatever the path holds: the shell gives back the words."""
     typed = (("preset", ("--preset", "a b")), ("seed", ("--seed", "3")))

@@ -113,7 +113,8 @@ DROPPED = f"F.dropout({PLAIN}, RATE, training=self.training)"
 SAME = "checked in eval mode; train mode is the same function"
 PAIRS_OF_MODES = {
     "no_mode": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", PLAIN, PLAIN, SAME),
-    "rate_of_0": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", *[DROPPED.replace("RATE", "0.0")] * 2, SAME),
+    "rate_of_0": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", *[DROPPED.replace("RATE", "0.0")] * 2,
+                  SAME),
     "frozen": (5, "nn.BatchNorm1d(6).requires_grad_(False)", "nn.BatchNorm1D(6)", PLAIN, PLAIN,
                "checked in eval and train mode"),
     "drops": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", *[DROPPED.replace("RATE", "0.3")] * 2,
@@ -173,7 +174,8 @@ def test_the_last_lines_say_which_modes_were_checked(checked):
 @pytest.mark.parametrize(
     "mode, said, keys",
     [
-        ("eval", "checked in eval mode alone; train mode was not checked", {"norm", "stirred/norm"}),
+        ("eval", "checked in eval mode alone; train mode was not checked",
+         {"norm", "stirred/norm"}),
         ("train", "checked in train mode alone; eval mode was not checked",
          {"norm:running_mean", "stirred/norm:running_mean"}),
         ("both", "checked in eval and train mode", {"norm", "stirred/norm", "train/norm"}),

@@ -4,7 +4,7 @@
     python -m tools.envelopes --model reformer
 
 Runs step 5 with self-twins of both sides, some minutes a model, and writes what they scatter by
-with all that it depends on.  Step 5 then runs no self-twins of that preset, until something changes.
+with all that it depends on.  Step 5 then runs no self-twins of that preset, until that changes.
 """
 
 import argparse

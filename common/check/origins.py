@@ -72,6 +72,11 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
         if effect.after == 0:
             innocent |= set(list(places)[number + 1 :]) - set(alike)
         break
+    # Two that are wrong may hide each other in part, so that each without the other is worse.
+    inside = [(row, key) for row, key in origins[case] if row.inside]
+    if all(_place(key) in innocent for _, key in inside):
+        if trial.effect([row.key for row, _ in inside]).left <= BETTER:
+            return
     for row, key in (each for rows in origins.values() for each in rows):
         if row.inside and _place(key) in innocent:
             make_inside(row, VALUES)

@@ -28,7 +28,7 @@ from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.report.scores import scores_of
 from common.report.sentences import headline
-from common.report.terminal import place_of
+from common.report.terminal import line_to_look_at
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -67,7 +67,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
     if first is not None:
         class_name = result.classes.get(first.key, "")
         told["headline"] = headline(first, class_name, result.cases, result.settings)
-        told["places"] = {side: place_of(result.places.get(side, {}), first.key) for side in SIDES}
+        told["places"] = {side: line_to_look_at(result, side, first) for side in SIDES}
     told["facts"] = facts(folder, result, sidecars)
     if step.trains and not step.other:
         preset = data_preset(pair, asked.get("preset", "default"))

@@ -192,7 +192,7 @@ def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 def _rounding(key: str, arrays: list, scales: Mapping[str, float]) -> bool:
     """True for one side's tensor of then and of now where rounding explains what differs."""
-    context = Context(kind_scale=scales.get(key), may_be_masked=True, allow_nan=True)
+    context = Context(kind_scale=scales.get(key), allow_nan=True)
     return judge_tensor(key, *arrays, context).verdict in (*AGREEING, "CLOSE", "PRECISION")
 
 

@@ -43,6 +43,7 @@ class Result:
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
     classes: dict[str, str] = field(default_factory=dict)  # key -> torch's class of its module
     settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
+    made: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> layer -> file:line
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     modes: str = ""  # in which modes the model was checked; empty where a step has none
     probes: tuple[str, ...] = ()  # the options that leave out probes, as they are typed
@@ -102,10 +103,11 @@ class Result:
             escaped(told) for sidecar in sidecars["paddle"] for told in sidecar.loader.values()
         )
         for side in SIDES:
-            self.places[side], self.settings[side] = {}, {}
+            self.places[side], self.settings[side], self.made[side] = {}, {}, {}
             for sidecar in sidecars[side]:
                 self.places[side] |= sidecar.places
                 self.settings[side] |= sidecar.settings
+                self.made[side] |= sidecar.made
             if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
                 self.notes.append(
                     f"the {side} model drew random numbers by itself, which the other side cannot "

@@ -236,7 +236,7 @@ def _without_tables(told: Sidecar) -> Sidecar:
     names = (
         *("flips", "choices", "modules", "converted", "outputs", "elapsed_s", "certificate"),
         *("paddle_to_torch", "hidden_rows", "read_back", "draws", "last_bias", "witness"),
-        *("inexact", "lifted", "sums", "booleans", "settings"),
+        *("inexact", "lifted", "sums", "booleans", "settings", "made"),
     )
     return replace(told, **{name: getattr(kept, name) for name in names})
 

@@ -102,6 +102,8 @@ class Sidecar:
     classes: dict[str, str] = _entry(kinds.NAMED_TEXTS)
     # A layer of the framework -> what it was built with, such as its epsilon, as torch counts it.
     settings: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
+    # The same -> file:line that built it.
+    made: dict[str, str] = _note(kinds.NAMED_TEXTS)
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str] = _entry(kinds.NAMED_TEXTS)
     # How the twin was started.

@@ -80,8 +80,14 @@ class Evaluation:
             return None
         return logits, labels
 
-    def outputs(self) -> dict[str, np.ndarray]:
-        """Name -> array of all batches, or of the first; a name that a batch lacks is left out."""
+    def outputs(self, samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Name -> array of all batches, or of the first; a name that a batch lacks is left out.
+
+        A bare tensor is called logits or predictions where it fits the samples' labels so.
+        """
+        return named(self._whole(), samples)
+
+    def _whole(self) -> dict[str, np.ndarray]:
         kept = 1 if self._sums else self._batches
         parts = {name: arrays for name, arrays in self._parts.items() if len(arrays) == kept}
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
@@ -89,7 +95,7 @@ class Evaluation:
     def scores(self, samples: Mapping[str, np.ndarray]) -> dict[str, float]:
         """Name -> value over all samples; `samples` are their inputs (N, ...)."""
         if not self._sums:
-            return score(self._pair, self.outputs(), samples)
+            return score(self._pair, self._whole(), samples)
         scores = {name: total / count for name, (total, count) in self._sums.items()}
         if self._config.get("vocab_size") == TEXT_VOCABULARY:
             scores["bits_per_byte"] = scores.pop("bits_per_token")
@@ -99,8 +105,10 @@ class Evaluation:
 def default_score(pair, outputs, inputs) -> dict[str, float]:
     """Three scores of `logits` against `labels`; a sample whose label is below 0 does not count.
 
-    Of `predictions` against `labels` that are no classes, those of a forecast.
+    Of `predictions` against `labels` that are no classes, those of a forecast.  A bare tensor is
+    what its shape and the labels make of it.
     """
+    outputs = named(outputs, inputs)
     forecast = regression(outputs, inputs)
     if forecast is not None:
         return forecast_scores(*forecast)
@@ -108,9 +116,10 @@ def default_score(pair, outputs, inputs) -> dict[str, float]:
     if classified is None:
         raise UserError(
             f"{pair.folder / 'case.py'}: without metric(outputs, inputs) the model must return "
-            f"logits (N, ..., classes) and make_data give integer labels (N, ...), or both give "
-            f"floats of one shape, predictions and labels; it returns "
-            f"{describe_arrays(outputs)} and there are {describe_arrays(inputs)}"
+            f"logits (N, ..., classes) and make_data give integer labels (N, ...), or predictions "
+            f"and make_data floats of their shape as labels; a model that returns one tensor alone "
+            f"need not name it. It returns {describe_arrays(outputs)} and there are "
+            f"{describe_arrays(inputs)}"
         )
     logits, labels = classified
     kept = labels >= 0
@@ -118,6 +127,18 @@ def default_score(pair, outputs, inputs) -> dict[str, float]:
     labels, predictions = labels[kept], logits.argmax(axis=-1)[kept]
     scores = {"accuracy": accuracy, "macro_f1": macro_f1, "macro_f_seed": macro_f_seed}
     return {name: rule(labels, predictions, classes) for name, rule in scores.items()}
+
+
+def named(
+    outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]
+) -> Mapping[str, np.ndarray]:
+    """The outputs; a bare tensor, whose name is output, as logits or predictions where it fits."""
+    if outputs.keys() == {"output"} and outputs["output"].dtype.kind == "f":
+        for name, fits in (("logits", classification), ("predictions", regression)):
+            renamed = {name: outputs["output"]}
+            if fits(renamed, inputs) is not None:
+                return renamed
+    return outputs
 
 
 def classification(

@@ -34,7 +34,7 @@ from common.report.html_rows import PackedRows, rows_shown, visible
 from common.report.scores import Score, figure, scores_of
 from common.report.sentences import what_differs, what_is_wrong
 from common.report.source_lines import source_context
-from common.report.terminal import describe, guide_word, number, place_of
+from common.report.terminal import describe, guide_word, line_to_look_at, number, used_part
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.frameworks import SIDES
@@ -289,7 +289,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         counts=dict(count_verdicts(rows)),
         total=len(rows),
         worst=visible(worst.key) if worst else "",
-        worst_used=_used(worst),
+        worst_used=used_part(worst),
         worst_href=_anchor(name, worst.key) if worst else "",
         guide=guide_word(result.guide_passed),
         guide_all=guide_word(result.guide_all_passed),
@@ -315,14 +315,6 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         worst_rows=_worst_rows(rows),
         problems=problems,
     )
-
-
-def _used(row: Row | None) -> str:
-    """How much of what is allowed a row used."""
-    used = share(row) if row is not None else None
-    if used is None:
-        return ""
-    return f"{used:.0e} of what is allowed" if used <= 1 else f"{used:.0e} times what is allowed"
 
 
 def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
@@ -359,7 +351,7 @@ def _origins(name: str, rows: Sequence[Row], result) -> list[_Origin]:
 def _origin(name: str, row: Row, result) -> _Origin:
     told = result.classes.get(row.key, ""), result.cases
     sentence = what_differs(row, *told, result.settings) or what_is_wrong(row, *told)
-    places = {side: place_of(result.places.get(side, {}), row.key) for side in SIDES}
+    places = {side: line_to_look_at(result, side, row) for side in SIDES}
     sources = [_Source(side, visible(place), _shown(place)) for side, place in places.items()]
     return _Origin(
         verdict=row.verdict,

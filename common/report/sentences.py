@@ -108,21 +108,37 @@ def what_differs(row: Row, class_name: str, cases: Collection[str], settings: Ma
 
     Such as `LayerNorm's epsilon is 1e-05 in torch and 1e-06 in Paddle`; empty where none is known.
     """
+    layer, differing = layer_that_differs(row, cases, settings)
+    return f"{class_name or layer}'s {', and its '.join(differing)}" if differing else ""
+
+
+def layer_that_differs(
+    row: Row, cases: Collection[str], settings: Mapping
+) -> tuple[str, list[str]]:
+    """The framework's layer that goes wrong and was built otherwise, and in what; else none."""
     key = Key.parse(row.key, cases)
     if row.verdict != "DIVERGED" or row.measure == "claim" or (key.is_input and not key.kind):
-        return ""
+        return "", []
     site = key.site.partition("/")[0]
     for layer in (key.case + site, key.case + parent_of(site)):
         torch, paddle = (settings.get(side, {}).get(layer, {}) for side in ("torch", "paddle"))
         differing = [
-            f"{name} is {_setting(name, torch[name])} in torch and "
-            f"{_setting(name, paddle[name])} in Paddle"
+            _that_differs(name, torch[name], paddle[name])
             for name in torch
             if name in paddle and not math.isclose(torch[name], paddle[name], rel_tol=1e-6)
         ]
         if differing:
-            return f"{class_name or layer}'s {', and its '.join(differing)}"
-    return ""
+            return layer, differing
+    return "", []
+
+
+def _that_differs(name: str, torch: float, paddle: float) -> str:
+    if name == "momentum":  # both as torch counts it, in the sidecars
+        return (
+            f"momentum is {torch:g} in torch and {1 - paddle:g} in Paddle, where {1 - torch:g} "
+            "means the same (1 - torch's)"
+        )
+    return f"{name} is {_setting(name, torch)} in torch and {_setting(name, paddle)} in Paddle"
 
 
 def _setting(name: str, value: float) -> str:

@@ -21,7 +21,7 @@ from common.logs.key import BUFFER, Key, parent_of
 from common.logs.sums import shape_of_sums
 from common.report.commands import next_commands, page
 from common.report.scores import figure, scores_of
-from common.report.sentences import headline, what_differs, what_is_wrong
+from common.report.sentences import headline, layer_that_differs, what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.verdict.half import BY_ITSELF
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
@@ -260,7 +260,7 @@ def show_all(steps, results) -> str:
 
 def _cell(result) -> str:
     row = result.first_diverged or worst_row(result.rows)
-    used = "" if row is None or share(row) is None else f"{share(row):.0e} of what is allowed:"
+    used = f"{used_part(row)}:" if used_part(row) else ""
     return "\n".join(
         [
             f"{_coloured(result.verdict)} in {len(result.rows):,} rows",
@@ -269,6 +269,14 @@ def _cell(result) -> str:
             f"every tensor {guide_word(result.guide_all_passed)} · {result.elapsed_s:.1f} s",
         ]
     )
+
+
+def used_part(row: Row | None) -> str:
+    """How much of what is allowed a row used; empty where nothing was measured."""
+    used = None if row is None else share(row)
+    if used is None:
+        return ""
+    return f"{used:.0e} of what is allowed" if used <= 1 else f"{used:.4g} times what is allowed"
 
 
 def short(key: str) -> str:
@@ -397,7 +405,7 @@ def _show_origin(console: Console, word: str, row: Row, result, lines: bool) -> 
         if line != sentence:
             _prose(console, escape(visible(line)))
     for side in ("torch", "paddle") if row.measure != "claim" else ():
-        place = place_of(result.places.get(side, {}), row.key)
+        place = line_to_look_at(result, side, row)
         console.print(f"    {side:<7} {escape(visible(place))}", soft_wrap=True)
         for line in source_context(place) if lines else ():
             mark = ">" if line.here else " "
@@ -464,13 +472,18 @@ def describe(row: Row) -> list[str]:
     return lines
 
 
+def line_to_look_at(result, side: str, row: Row) -> str:
+    """Where a layer is built that goes wrong by how it is built; else the line of the row."""
+    layer, _ = layer_that_differs(row, result.cases, result.settings)
+    return result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
+
+
 def place_of(places: Mapping[str, str], key: str) -> str:
     """The line that computed a row; for a parameter's row, a line that uses its module."""
-    own = places.get(key, "")
-    if "/" in own and "/torch/" not in own and "/paddle/" not in own:
-        return own
+    if places.get(key):
+        return places[key]
     parts = Key.parse(key)
     module = parent_of(parts.site)
     if parts.kind in ("grad", BUFFER) and f"{parts.prefix}{module}" in places:
         return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
-    return places.get(key, "no line known")
+    return "no line known"

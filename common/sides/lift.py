@@ -10,16 +10,12 @@ What NumPy computes in float32 is float32: only the tensor made of it is wide.
 """
 
 import functools
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from common.sides.places import is_instrument, of_framework_file
-from common.system.checkout import ROOT
-
-_STEPS = tuple(f"{path.as_posix()}/" for path in ROOT.glob("step*"))
+from common.sides.places import line_of_model, of_framework_file
 
 
 @dataclass
@@ -38,16 +34,13 @@ class Lift:
 
     def count(self, what: str) -> None:
         """Add a call to the innermost line of the model; the workbench's own are not counted."""
-        frame = sys._getframe(2)
-        while frame is not None and _is_instrument(frame.f_code.co_filename):
-            frame = frame.f_back
-        if frame is not None and not frame.f_code.co_filename.startswith(_STEPS):
-            calls = self.counts.setdefault(f"{frame.f_code.co_filename}:{frame.f_lineno}", {})
+        line = line_of_model()
+        if line:
+            calls = self.counts.setdefault(line, {})
             calls[what] = calls.get(what, 0) + 1
 
 
 _lift = Lift()
-_is_instrument = functools.cache(is_instrument)
 
 
 @contextmanager

@@ -44,8 +44,8 @@ def difference(run) -> str:
 
     Of whatever the model draws both see the same numbers.
     """
-    model, found = run.build(training=True), []
-    for training in (True, False):
+    model, found, changed = run.build(training=True), [], []
+    for training in (False, True):
         model.train() if training else model.eval()
         session = Session(run.session.tape.seed)
         session.rename, session.draws.own_sites = run.session.rename, run.session.draws.own_sites
@@ -56,13 +56,15 @@ def difference(run) -> str:
             leaves = named_leaves(outputs, run.side.is_tensor)
             with suppress(Exception):  # of a loss that fails step 3 tells
                 leaves["loss"] = run.loss(outputs, tensors)
-        changed = [name for name, now in run.buffers(model).items() if before.get(name) != now]
-        if changed:
-            return f"buffer {changed[0]}"
+        after = run.buffers(model)
+        changed.append([name for name, now in after.items() if before.get(name) != now])
         found.append({name: run.side.array(value) for name, value in leaves.items()})
-    trained, other = found
-    differing = (name for name in trained | other if not _alike(trained.get(name), other.get(name)))
-    return next((f"output {name}" for name in differing), "")
+    # What eval mode changes too is made anew in each pass, such as a normalised weight.
+    moved = [f"buffer {name}" for name in changed[1] if name not in changed[0]]
+    other, trained = found
+    names = trained | other
+    differing = [f"output {n}" for n in names if not _alike(trained.get(n), other.get(n))]
+    return next(iter(moved + differing), "")
 
 
 def _alike(one: np.ndarray | None, other: np.ndarray | None) -> bool:

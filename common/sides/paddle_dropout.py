@@ -19,7 +19,7 @@ from paddle.nn import functional as F
 from paddle.distributed.fleet import utils as recomputing  # twin: where it is
 
 from common.sides.session import current
-from common.sides.paddle_side import array, assign, keep_mask
+from common.sides.paddle_side import array, assign, by_batch, keep_mask
 from common.sides.paddle_tensors import NAME
 from common.system.aliases import under_its_names
 
@@ -74,7 +74,7 @@ def follow(model):
     for name, module in model.named_sublayers(include_self=True):
         if not isinstance(module, _CALLED_THROUGH):
             _follow_one(name, module)
-        if isinstance(module, _BATCH_NORMS):
+        if isinstance(module, _BATCH_NORMS) and getattr(module, _VARIANCE) is not None:
             _follow_statistics(name, module)
     return model
 
@@ -104,7 +104,7 @@ def _follow_statistics(name, module):
 
     def after(module, inputs, outputs):
         session = current()
-        if not module.training or session.recomputing:
+        if not by_batch(module) or session.recomputing:
             return
         kept["running_mean"] = array(getattr(module, _MEAN)).copy()
         variance = array(getattr(module, _VARIANCE)).copy()

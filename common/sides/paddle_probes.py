@@ -10,6 +10,7 @@ from paddle import nn
 
 from common.logs.sidecar import IN_PLACE, OWN
 from common.sides.hooks import hook_inputs
+from common.sides.places import made_at
 from common.sides.session import current
 from common.sides.settings import settings_of
 from common.sides.paddle_tensors import is_float, is_tensor, like, shape, tensor, view
@@ -115,6 +116,7 @@ def of_framework(module):
     return type(module).__module__.startswith(LAYERS)
 
 
+MODULE = nn.Layer
 _CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
 _CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
 _RECURRENT = nn.layer.rnn.RNNBase  # twin: where it is
@@ -195,7 +197,8 @@ def probing(model):
         kind = type(module).__name__
         kind = kind if of_framework(module) else f"{OWN} {kind}"
         if of_framework(module):
-            session.note_settings(session.rename(name), settings_of(module, "paddle"))
+            settings = settings_of(module, "paddle")
+            session.note_settings(session.rename(name), settings, made_at(module))
 
         def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:

@@ -2,14 +2,20 @@
 
 import os
 import re
+import sys
 import traceback
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
 
 from common.system.checkout import ROOT
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
+_STEPS = tuple(f"{path.as_posix()}/" for path in ROOT.glob("step[1-5]_*"))
 _EXACT = f"{_COMMON}transplant/exact.py"  # it stands before Paddle's own functions
+
+_MADE_AT = "_made_at"
 
 # Paddle's published models are models, though they come with the framework.
 _FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle(?!/vision/models/)|numpy)/")
@@ -57,3 +63,38 @@ def error_sentence(error: Exception) -> str:
     # Paddle ends a long C++ report with the sentence that matters.
     text = next((line for line in lines if "Error:" in line), lines[0])
     return f"{type(error).__name__}{where}: {text.strip()[:300]}"
+
+
+@contextmanager
+def noting_makers(module: type) -> Iterator[None]:
+    """Inside, each module keeps the line of the model that makes it, which `made_at` gives.
+
+    module  the framework's class of them all
+    """
+    own = module.__init__
+
+    @wraps(own)
+    def made(self, *arguments, **named):
+        own(self, *arguments, **named)
+        vars(self)[_MADE_AT] = line_of_model()
+
+    module.__init__ = made
+    try:
+        yield
+    finally:
+        module.__init__ = own
+
+
+def made_at(module: object) -> str:
+    """file:line of the model that made a module; empty where none did."""
+    return vars(module).get(_MADE_AT, "")
+
+
+def line_of_model() -> str:
+    """The line of the model that led here; empty where a step's script did by itself."""
+    frame = sys._getframe(1)
+    while frame is not None and is_instrument(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith(_STEPS):
+        return ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

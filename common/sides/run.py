@@ -25,6 +25,7 @@ from common.pair.request import RunRequest
 from common.pair.windows import part_of
 from common.sides.library_loader import has_loader, load_loaded
 from common.sides.model_file import load_model_file
+from common.sides.places import noting_makers
 from common.sides.session import Session, current
 from common.sides.suited import Suited
 from common.system.errors import UserError
@@ -260,7 +261,7 @@ class Run:
 
     def construct(self):
         """The case's model as its file builds it."""
-        with no_collections():
+        with no_collections(), noting_makers(self.side.MODULE):
             return self.module.build(dict(self.case.config))
 
     def _with_weights(self, model):

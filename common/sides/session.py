@@ -9,7 +9,6 @@ site gets the suffix `#2`.  A part that will be recomputed (a reversible layer) 
 """
 
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -18,7 +17,7 @@ import numpy as np
 from common.logs.draws import Draw
 from common.pair.tape import Tape
 from common.sides.draws import Draws, Dropouts
-from common.sides.places import is_instrument
+from common.sides.places import line_of_model
 from common.sides.selection import Selection
 
 # Bytes of masks kept from a reversible layer's run for its recomputation, one a value: a small
@@ -66,9 +65,10 @@ class Session:
         # Module -> operator and the types of its floats -> calls, in a run in half precision.
         self.computed: dict[str, dict[str, int]] = {}
         self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
-        self.places: dict[str, str] = {}  # key -> file:line that computed it
+        self.places: dict[str, str] = {}  # key -> file:line of the model's that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
         self.settings: dict[str, dict[str, float]] = {}  # framework's layer -> how it was built
+        self.made: dict[str, str] = {}  # the same -> file:line of the model's that built it
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
         self.configs: list[dict] = []  # configurations whose constants are logged
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
@@ -131,7 +131,7 @@ class Session:
 
     def draw(self, kind: str, shape: tuple[int, ...]) -> np.ndarray:
         """The numbers of the tape for a model's own draw of a kind (common/pair/tape.py)."""
-        draw = Draw(kind, shape, self.rename(self.site_of_draw()), _line_of_model())
+        draw = Draw(kind, shape, self.rename(self.site_of_draw()), line_of_model())
         record = self.record is not None and not self.recomputing
         number = self.draws.enter(draw, self._counts, record)
         call = f"@{self._call + 1}" if self._call else ""
@@ -141,7 +141,7 @@ class Session:
         """True = keep, and the key of the row that says at which rate; "" where it has one."""
         recorded = self.record is not None and not self.recomputing
         label = self.label(site, "draw")
-        place = recorded and (self.places.get(f"{self.prefix}{label}:p") or _line_of_model())
+        place = recorded and (self.places.get(f"{self.prefix}{label}:p") or line_of_model())
         draw = Draw(f"dropout {p:g}", shape, label, place or "")
         label, axes = self.dropouts.enter(draw, recorded)
         key = f"{self.prefix}{label}:p" if recorded else ""
@@ -203,10 +203,7 @@ class Session:
         if self._made_at:
             self.places[key], self.classes[key] = self._made_at, class_name
             return
-        line = _line_of_model()
-        if line:
-            self.places[key] = line
-        self.classes[key] = class_name
+        self.places[key], self.classes[key] = line_of_model(), class_name
 
     def note_computed(self, operator: str, types: Iterable[str]) -> None:
         """Remember on which types of floats an operator computed in the module that runs now."""
@@ -215,18 +212,11 @@ class Session:
         counts = self.computed.setdefault(module, {})
         counts[said] = counts.get(said, 0) + 1
 
-    def note_settings(self, name: str, settings: dict[str, float]) -> None:
-        """Remember how a layer of this case was built, where it has settings."""
+    def note_settings(self, name: str, settings: dict[str, float], made_at: str) -> None:
+        """Remember how a layer of this case was built, and at which line, where it has settings."""
         if settings:
             self.settings[self.prefix + name] = settings
-
-
-def _line_of_model() -> str:
-    """The line that led here: the first frame outside instruments; empty where there is none."""
-    frame = sys._getframe(1)
-    while frame is not None and is_instrument(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+            self.made[self.prefix + name] = made_at
 
 
 _current = Session()

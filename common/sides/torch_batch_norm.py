@@ -24,6 +24,11 @@ def batch_norms(model):
     return [module for module in model.modules() if isinstance(module, kinds)]
 
 
+def by_batch(module):
+    """True where a BatchNorm takes each batch's statistics: in training, unless it is frozen."""
+    return module.training  # twin: names
+
+
 def keeps_unbiased(module):
     """True for a BatchNorm whose running variance is kept with n / (n - 1)."""
     return not _OWN_MEANING or hasattr(module, "_keeps_unbiased_statistics")
@@ -44,7 +49,7 @@ def keep_unbiased_statistics(layer):
         former[:] = [module._mean.clone(), module._variance.clone()]
 
     def after(module, inputs, outputs):
-        if not module.training or current().recomputing or _is_shared(module):
+        if not by_batch(module) or current().recomputing or _is_shared(module):
             return
         with torch.no_grad():
             values = inputs[0].moveaxis(1 if module._data_format[1] == "C" else -1, 0)
@@ -91,8 +96,7 @@ def _is_shared(module):
 
 def _normalized(module, value):
     """The BatchNorm's output for this process's samples (B, C, ...), by the statistics of all."""
-    by_batch = module.training  # twin: names
-    if not by_batch or not _is_shared(module):
+    if not by_batch(module) or not _is_shared(module):
         return module._own_forward(value)
     axis = 1  # twin: where the channels are
     values = value.moveaxis(axis, 0)

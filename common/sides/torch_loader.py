@@ -9,6 +9,8 @@ from common.pair.metrics import Evaluation
 from common.sides import torch_side as side
 from common.system.tree import named_leaves
 
+_WIDEST = {"i": np.int64, "u": np.int64, "f": np.float64}
+
 
 class Samples(Dataset):
     """Rows of arrays that share their first axis: sample i is {name: array[i]}."""
@@ -66,8 +68,9 @@ def evaluate(run, model, samples, batch_size, group=None):
 
     group   the processes that share the batches; None: this one has all
 
-    Nested outputs have their keys joined by '/'; a bare tensor is called output.  What has not the
-    batch axis is left out.  Where scores are sums over batches, only the first one's outputs come.
+    Nested outputs have their keys joined by '/'; a bare tensor is called what its labels make of it
+    (common/pair/metrics.py).  What has not the batch axis is left out.  Where scores are sums over
+    batches, only the first one's outputs come.
     """
     run.session.probing = False
     found = Evaluation(run.pair, run.case.config)
@@ -81,7 +84,7 @@ def evaluate(run, model, samples, batch_size, group=None):
         whole = {k: side.array(v) for k, v in named.items() if list(v.shape[:1]) == [count(batch)]}
         found.add(whole, batch)
     run.session.begin(prefix=run.prefix)
-    return found.scores(samples), found.outputs()
+    return found.scores(samples), found.outputs(samples)
 
 
 def _padded(texts, max_length):
@@ -90,9 +93,13 @@ def _padded(texts, max_length):
 
 
 def _wide(values):
-    """Integers as int64, which models take; large data are kept in fewer bytes."""
+    """Integers as int64, floats as float64: large data are kept in fewer bytes.
+
+    What a loader makes of float32 in a float64 run is its framework's own affair.  The tensors
+    that are made of a batch have the run's precision.
+    """
     values = np.asarray(values)
-    return values.astype(np.int64) if values.dtype.kind in "iu" else values
+    return values.astype(_WIDEST.get(values.dtype.kind, values.dtype))
 
 
 def _array(values):

@@ -10,6 +10,7 @@ from torch import nn
 
 from common.logs.sidecar import IN_PLACE, OWN
 from common.sides.hooks import hook_inputs
+from common.sides.places import made_at
 from common.sides.session import current
 from common.sides.settings import settings_of
 from common.sides.torch_tensors import is_float, is_tensor, like, shape, tensor, view
@@ -115,6 +116,7 @@ def of_framework(module):
     return type(module).__module__.startswith(LAYERS)
 
 
+MODULE = nn.Module
 _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList)
 _CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
 _RECURRENT = nn.RNNBase  # twin: where it is
@@ -195,7 +197,8 @@ def probing(model):
         kind = type(module).__name__
         kind = kind if of_framework(module) else f"{OWN} {kind}"
         if of_framework(module):
-            session.note_settings(session.rename(name), settings_of(module, "torch"))
+            settings = settings_of(module, "torch")
+            session.note_settings(session.rename(name), settings, made_at(module))
 
         def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:

@@ -183,6 +183,7 @@ def write_log(
         places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
         settings=session.settings,
+        made={layer: _shortened(place) for layer, place in session.made.items() if place},
         environment={
             "python": platform.python_version(),
             "executable": sys.executable,

@@ -1,4 +1,4 @@
-"""What can be compared at all: shapes, dtypes, NaN, a mask's infinities; and integers.
+"""What can be compared at all: shapes, dtypes, NaN, infinities; and integers.
 
 NumPy only.
 """
@@ -55,14 +55,14 @@ def take_out_nans(arrays: list[np.ndarray]) -> int:
     return count
 
 
-def take_out_masks(arrays: list[np.ndarray]) -> int:
+def take_out_infinities(arrays: list[np.ndarray], taken: int) -> int:
     """Put 0 for infinities that all arrays have at the same places; returns how many.
 
-    Not where nothing else would be left.
+    Not where nothing else would be left beside what was `taken` out before.
     """
     infinite = np.isinf(arrays[0])
     count = int(np.count_nonzero(infinite))
-    if not 0 < count < infinite.size:
+    if not 0 < count < infinite.size - taken:
         return 0
     if any(not np.array_equal(a[infinite], arrays[0][infinite]) for a in arrays[1:]):
         return 0

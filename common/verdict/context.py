@@ -106,8 +106,6 @@ class Context:
     difference_of: float = 0.0
     # The last array is a single-step run's, which has no float32 run beside it.
     single_step: bool = False
-    # Infinities are a mask's: where they are the same in all runs they are left out.
-    may_be_masked: bool = False
     # NaN at the same places in all runs are left out: the user has said that they are meant.
     allow_nan: bool = False
     # How far a constant kept in float32 may bring it, as a part of its scale; None: the usual.

@@ -35,7 +35,7 @@ from common.verdict.comparable import mismatch
 from common.verdict.context import Context, InheritedNoise, LongestSum
 from common.verdict.half import BY_ITSELF, Half
 from common.verdict.independence import ENOUGH_FLOATS
-from common.verdict.inside import Inside, is_inside
+from common.verdict.inside import STATISTICS, Inside, is_inside
 from common.verdict.kinks import AFTER_A_KINK, InStep, Kinks, shown_by
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
 from common.verdict.match import Arrange
@@ -390,7 +390,7 @@ class JudgeOfRows:
         """A row's verdict from the runs as they were."""
         missing = self.logs.missing(key)
         if missing:
-            if key.kind == BUFFER:
+            if key.kind == BUFFER or key.local in STATISTICS:
                 missing += ": only the other side's forward changes this buffer"
             return Row(str(key), "INVALID", note=missing)
         if str(key) in self.choices["ref32"] or str(key) in self.choices.get("ref64", {}):
@@ -474,7 +474,6 @@ class JudgeOfRows:
             fed_scale=max(case.recent, default=0.0) if forward else 0.0,
             difference_of=self.scores_scale(key, ref64),
             single_step=single_step,
-            may_be_masked=bool(self.logs.classes_of(key)[0]) and key.kind in ("", BUFFER),
             allow_nan=self.allow_nan,
             constant=constant_allowed(
                 of_class(self.class_of(key)),

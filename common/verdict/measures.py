@@ -108,13 +108,18 @@ def rms(values: np.ndarray) -> float:
 
 
 def largest_scale(arrays: Iterable[np.ndarray]) -> float:
-    """S of a kind: the largest root mean square among its tensors; 0 for none."""
+    """S of a kind: the largest root mean square among its tensors; 0 for none.
+
+    NaN and infinities count as the rule takes them out: as 0.
+    """
     scales = [0.0]
     for array in arrays:
         if array.size and array.dtype.kind == "f":
             with np.errstate(all="ignore"):
                 scale = rms(array)
-            scales.append(scale if np.isfinite(scale) else 0.0)
+                if not np.isfinite(scale):
+                    scale = rms(np.where(np.isfinite(array), array, 0.0))
+            scales.append(scale)
     return max(scales)
 
 

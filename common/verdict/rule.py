@@ -23,7 +23,7 @@ from common.verdict.comparable import (
     judge_integers,
     mismatch,
     not_finite,
-    take_out_masks,
+    take_out_infinities,
     take_out_nans,
 )
 from common.verdict.context import BY_ITSELF, Context
@@ -77,7 +77,7 @@ def judge_tensor(
             row.note = f"{not_finite(as_they_are)}: {_MEANT}"
             row.guide_passed = False
             return row
-        masked = take_out_masks(arrays) if context.may_be_masked else 0
+        infinite = take_out_infinities(arrays, nans)
         scale = compare_float32(row, *arrays[:2])
         if row.max_abs is None or len(arrays) == 4:
             row.note = not_finite(arrays)
@@ -98,11 +98,11 @@ def judge_tensor(
     if nans:
         row.nans = nans
         row.add_note(f"{nans} of {row.size} values are NaN on every side: --allow nan")
-    if masked:
+    if infinite:
         row.add_note(
-            f"{masked} of {row.size} values are infinite on every side, as a mask has them"
+            f"{infinite} of {row.size} values are the same infinities on every side, as of a mask"
         )
-    if nans or masked:
+    if nans or infinite:
         row.mean_abs, row.max_abs, row.guide_passed = None, None, False  # inf - inf
     return row
 

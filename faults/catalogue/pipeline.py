@@ -5,7 +5,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from faults.fault import MODELS, Fault
+from faults.fault import MODELS, USERS, Fault
 
 LOADER = "common/sides/paddle_loader.py"
 # Both sides read this file: the first that can see it wrong is the third opinion on torch's log.
@@ -15,7 +15,7 @@ METRIC = "step2_metric/metric.py"
 reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="readers")
 words = partial(Fault, model="fastformer", step=2, file=TOKENIZERS, area="words")
 SCORES = "for name, value in scores.items():\n"
-EVALUATED = "return found.scores(samples), found.outputs()"
+EVALUATED = "return found.scores(samples), found.outputs(samples)"
 score = partial(Fault, model="fastformer", step=2, file=METRIC, area="scores")
 LOAD = "self.side.load_state(model, values)"
 pipeline = partial(Fault, model="fastformer", step=1, refused=True, area="logs")
@@ -207,6 +207,14 @@ FAULTS = [
         new="spans.append((len(spans), len(spans) + 1))",
         origin="third/bytes/offsets/torch",
     ),
+    reader(
+        id="half-precision-data",
+        what="images read in half precision",
+        model=f"{USERS}/plain_resnet",
+        old='"f": np.float64}',
+        new='"f": np.float16}',
+        origin="train/batch/000/x",
+    ),
     # ---- scores
     score(
         id="macro-f-definition",
@@ -236,9 +244,10 @@ FAULTS = [
         file=LOADER,
         old=EVALUATED,
         new="wider = Evaluation(run.pair, run.case.config)\n"
-        '    logits = np.pad(found.outputs()["logits"], ((0, 0), (0, 1)), constant_values=-1e9)\n'
+        '    logits = found.outputs(samples)["logits"]\n'
+        "    logits = np.pad(logits, ((0, 0), (0, 1)), constant_values=-1e9)\n"
         '    wider.add({"logits": logits}, samples)\n'
-        "    return wider.scores(samples), found.outputs()",
+        "    return wider.scores(samples), found.outputs(samples)",
         origin="macro_f_seed",
     ),
     # ---- weights and inputs

@@ -5,7 +5,7 @@ line.  A pair runs in one case, `main`, its weights as initialised, unless the o
 takes noisy ones (`stirred/…`) or, behind these, train mode (`train/…`).
 """
 
-from faults.fault import USERS, Fault
+from faults.fault import STEPS_WITH_CASES, USERS, Fault
 
 MAIN = ("--case", "main")
 
@@ -17,7 +17,8 @@ def in_pair(pair: str):
     def fault(
         id: str, what: str, old: str, new: str, origin: str, step=1, area="structure"
     ) -> Fault:
-        case = () if origin.startswith(("stirred/", "train/")) else MAIN
+        named = step in STEPS_WITH_CASES and not origin.startswith(("stirred/", "train/"))
+        case = MAIN if named else ()
         return Fault(
             id=f"{pair.replace('_', '-')}-{id}",
             what=what,
@@ -81,6 +82,10 @@ focal = in_pair("focal_detector")
 decoder = in_pair("upsampling_decoder")
 fourier = in_pair("fourier_filter")
 odd = in_pair("odd_outputs")
+conformer = in_pair("conformer")
+resnet = in_pair("plain_resnet")
+norms = in_pair("frozen_norms")
+pointer = in_pair("pointer")
 
 FAULTS = [
     # ---- models that cast to float32
@@ -738,5 +743,56 @@ FAULTS = [
         "hidden[-1][:, 0]",
         "hidden[-1][:, -1]",
         "more/1/pooled",
+    ),
+    # ---- models as they are trained
+    conformer(
+        "momentum",
+        "torch's momentum of 0.1, where Paddle's 0.9 means that",
+        "momentum=0.9",
+        "momentum=0.1",
+        "train/blocks.0.conv.batch_norm:running_mean",
+        area="norms",
+    ),
+    conformer(
+        "epsilon",
+        "BatchNorm epsilon 1.0001e-5 for 1e-5, beside the float32 that Paddle keeps it in",
+        "momentum=0.9",
+        "momentum=0.9, epsilon=1.0001e-5",
+        "train/000/loss",
+        step=5,
+        area="norms",
+    ),
+    norms(
+        "not-frozen",
+        "a frozen BatchNorm takes the batch's statistics",
+        ", use_global_stats=True",
+        "",
+        "train/frozen:running_mean",
+        area="norms",
+    ),
+    resnet(
+        "classes-turned",
+        "the classes in another order, in a model that returns one tensor",
+        "paddle.flatten(self.avgpool(x), 1))",
+        "paddle.flatten(self.avgpool(x), 1)).flip(-1)",
+        "test/logits",
+        step=2,
+        area="scores",
+    ),
+    pointer(
+        "one-place-more",
+        "minus infinity from one place later on",
+        "paddle.arange(x.shape[1]) >= lengths",
+        "paddle.arange(x.shape[1]) > lengths",
+        "logits",
+        area="masks",
+    ),
+    pointer(
+        "finite-mask",
+        "-1e9 for minus infinity in what the model returns",
+        'float("-inf")',
+        "-1e9",
+        "logits",
+        area="masks",
     ),
 ]

@@ -13,6 +13,7 @@ KINDS = {
     "losses": "the loss is written in another way",
     "odd": "outputs, dtypes or sizes that are rare",
 }
+ALL = (1, 2, 3, 4, 5)  # of pairs with make_data
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,15 @@ PAIRS = (
     UserPair("segmentation", "losses", train=(1, 3)),
     UserPair("variational", "random", train=(1,)),
     UserPair("drop_path", "random", train=(1, 3, 4)),
-    UserPair("dropout_owners", "random", steps=(), train=(1, 4)),
-    UserPair("seq_first", "random", steps=(), train=(1,)),
+    UserPair("dropout_owners", "random", steps=(1,), train=(1, 4)),
+    UserPair("seq_first", "random", steps=(1,), train=(1,)),
     UserPair("moving_codebook", "state", train=(1, 3, 4)),
     UserPair("moving_centre", "state", train=(1, 3, 4)),
-    UserPair("ema_teacher", "state", steps=(), train=(1, 4)),
+    UserPair("ema_teacher", "state", steps=(1,), train=(1, 4)),
     UserPair("fixed_positions", "state"),
+    UserPair("conformer", "state", steps=ALL),
+    UserPair("plain_resnet", "state", steps=ALL),
+    UserPair("frozen_norms", "state", steps=ALL),
     UserPair("gradient_penalty", "gradients"),
     UserPair("force_field", "gradients"),
     UserPair("frozen_branch", "gradients"),
@@ -85,6 +89,7 @@ PAIRS = (
     UserPair("upsampling_decoder", "odd"),
     UserPair("fourier_filter", "odd"),
     UserPair("odd_outputs", "odd"),
+    UserPair("pointer", "odd", steps=ALL),
     UserPair("tiny_linear", "odd"),
     UserPair("tiny_argmax", "odd", steps=(1,)),
     UserPair("empty_rows", "odd", steps=(1, 3), options=("--allow", "nan")),

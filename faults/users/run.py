@@ -33,13 +33,13 @@ from common.check.guard import guarded
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import exit_code, worst
-from faults.hard import CHECKS
+from faults.checkout import CHECKS
 from faults.users.registry import KINDS, PAIRS, UserPair
 from faults.warm import Interpreters
 
 FOLDER = Path(__file__).resolve().parent / "pairs"
-CHUNK = {1: 9, 3: 18, 4: 6}  # pairs of one check
-_COST = {1: 1, 3: 1, 4: 6}  # of a step, roughly: the long ones start first
+CHUNK = {1: 9, 2: 6, 3: 18, 4: 6, 5: 3}  # pairs of one check
+_COST = {1: 1, 2: 3, 3: 1, 4: 6, 5: 12}  # of a step, roughly: the long ones start first
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """Step 5, torch side: the loss of the first batches from the shared start, token by token.
 
-    python -m step5_train.torch.first_loss REQUEST.json
-
-For losses that somebody else's trainer logged: step5_train/first_loss.py says what each could be.
+python -m step5_train.torch.first_loss REQUEST.json
 """
 
 import sys
@@ -14,49 +12,9 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
     begin_side("torch", __doc__)
 
-from common.pair.case_hooks import data_case
 from common.sides import torch_side as side
 from common.sides.twin import asked_precision, main
-from common.system.npz import read_npz
-from common.system.tree import named_leaves
-from step5_train.first_loss import BATCH, of_batch
-
-
-def first_loss(run):
-    """Log the pair's own loss of each batch that is in the run's folder, and each token's."""
-    model = run.build(training=False)
-    run.session.probing = False
-    found = {}
-    with run.session.unrecorded():
-        for path in sorted(run.folder.glob(f"{BATCH}_*.npz")):
-            found |= of_file(run, model, path)
-    run.session.begin(prefix=run.prefix)
-    for key, values in found.items():
-        run.log(key, values)
-
-
-def of_file(run, model, path):
-    """Key -> loss of the batch that a file holds, and what is told of each token."""
-    found = {}
-    batch = read_npz(path)
-    run.session.begin(prefix=f"{run.prefix}{path.stem}/")
-    tensors = {key: run.tensor(values) for key, values in batch.items()}
-    with run.no_gradients():
-        outputs = run.call(model, tensors)
-        if hasattr(run.module, "loss"):
-            found[f"{path.stem}/loss"] = side.array(run.loss(outputs, tensors))
-    named = named_leaves(outputs, side.is_tensor)
-    logits = named.get("logits", named.get("output"))
-    if logits is not None:
-        for key, values in of_batch(side.array(logits), batch).items():
-            found[f"{path.stem}/{key}"] = values
-    return found
-
-
-def cases(pair, request):
-    """The preset that step 5 trains, once."""
-    return [data_case(pair, request)]
-
+from step5_train.first_loss import cases, first_loss
 
 if __name__ == "__main__":
     sys.exit(main(side, "first_loss", first_loss, asked_precision, cases=cases))

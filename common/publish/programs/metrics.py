@@ -7,8 +7,11 @@ def score(config, outputs, samples):
     """Name -> value: of a classification accuracy and macro-F1, of a language model its bits.
 
     Of a forecast its errors.  outputs: name -> array (N, ...), logits or predictions among them;
-    samples: name -> array (N, ...).
+    samples: name -> array (N, ...).  A bare tensor, `output`, is the one that the labels are for.
     """
+    if set(outputs) == {"output"}:
+        classes = samples["labels"].dtype.kind in "iu"
+        outputs = {"logits" if classes else "predictions": outputs["output"]}
     if "logits" not in outputs and "predictions" in outputs:
         return forecast_scores(outputs["predictions"], samples["labels"])
     logits = outputs["logits"]

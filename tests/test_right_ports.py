@@ -1,0 +1,98 @@
+"""Right ports that were once called wrong pass now, and a wrong one of each kind does not."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkout import CHECKS, ROOT, Checkout
+
+from common.logs.reader import read_log
+from common.logs.result_folder import EXACT, SINGLE_STEP, ResultFolder
+from common.logs.sidecar import read_sidecar
+from faults.fault import USERS
+
+
+class Checked:
+    """One check of one pair: its exit status, its rows by key, and where its logs are."""
+
+    def __init__(self, step: int, folder: Path, out: Path, options: Sequence[str] = ()):
+        report = out / "rows.json"
+        command = [*Checkout.interpreter, str(ROOT / CHECKS[step]), "--model", str(folder)]
+        command += [*options, "--no-report", "--out", str(out), "--json", str(report)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.status, self.said = done.returncode, done.stdout + done.stderr
+        found = json.loads(report.read_text())
+        self.first = found["first_diverged"]
+        self.rows = {row["key"]: row for row in found["rows"]}
+        self.files = ResultFolder(out / Path(CHECKS[step]).parent / folder.name)
+
+
+def wrong(pair: str, folder: Path, old: str, new: str) -> Path:
+    """A copy of a user's pair, in whose Paddle model a text is changed."""
+    copy = folder / "wrong" / pair
+    shutil.copytree(ROOT / USERS / pair, copy)
+    path = copy / "paddle_model.py"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return copy
+
+
+def test_an_operator_that_is_inexact_explains_what_it_makes_of_trained_weights(tmp_path):
+    """Paddle keeps both norms' epsilon in float32; an epsilon of the port's own is not excused,
+    though it is as small: with exact operators it stays."""
+    once = ("--epochs", "1")
+    right = Checked(5, ROOT / USERS / "conformer", tmp_path / "right", once)
+    assert right.status == 0, right.said
+    copy = wrong("conformer", tmp_path, "momentum=0.9", "momentum=0.9, epsilon=1.0001e-5")
+    bad = Checked(5, copy, tmp_path / "bad", once)
+    assert bad.status == 1 and bad.first == "train/000/loss", bad.said
+    runs = {run: bad.files.log("train_first", "paddle", run) for run in (SINGLE_STEP, EXACT)}
+    seen = read_sidecar(runs[SINGLE_STEP]).inexact
+    assert "batch_norm" in seen["train/000/blocks.0.conv.batch_norm"]
+    assert "layer_norm" in seen["train/000/blocks.1.norm"]
+    with read_log(runs[SINGLE_STEP]) as own, read_log(runs[EXACT]) as exact:
+        assert float(own["train/009/loss"]) != float(exact["train/009/loss"])
+
+
+def test_float32_data_and_a_model_that_returns_one_tensor(tmp_path):
+    """Both loaders give the same batches in both precisions, and the tensor is scored."""
+    found = Checked(2, ROOT / USERS / "plain_resnet", tmp_path)
+    assert found.status == 0, found.said
+    assert found.rows["train/hashes"]["verdict"] == "IDENTICAL"
+    assert {"test/logits", "test/predictions", "accuracy"} <= set(found.rows)
+    assert "scikit-learn/accuracy/paddle" in found.rows
+
+
+def test_a_batch_norm_that_is_frozen_in_each_framework_s_own_way(tmp_path):
+    options = ("--case", "train")
+    right = Checked(1, ROOT / USERS / "frozen_norms", tmp_path / "right", options)
+    assert right.status == 0, right.said
+    assert {key for key in right.rows if "running_mean" in key} == {"train/norm:running_mean"}
+    copy = wrong("frozen_norms", tmp_path, ", use_global_stats=True", "")
+    bad = Checked(1, copy, tmp_path / "bad", options)
+    assert bad.status == 1 and bad.first == "train/frozen:running_mean", bad.said
+    assert "only the other side's forward changes this buffer" in bad.rows[bad.first]["note"]
+
+
+@pytest.mark.parametrize(
+    "old, new", [('float("-inf")', 'float("inf")'), ('float("-inf")', "-1e9"), (">=", ">")]
+)
+def test_infinities_that_are_not_the_same(tmp_path, old, new):
+    """Of another sign, on one side alone, at other places."""
+    copy = wrong("pointer", tmp_path, old, new)
+    found = Checked(1, copy, tmp_path, ("--case", "main", "--allow", "nan"))
+    assert found.status == 1 and found.rows["logits"]["verdict"] == "INVALID", found.said
+
+
+def test_infinities_that_are_the_same(tmp_path):
+    found = Checked(4, ROOT / USERS / "pointer", tmp_path, ("--case", "main"))
+    assert found.status == 0, found.said
+    row = found.rows["mask"]
+    assert row["verdict"] == "IDENTICAL" and "the same infinities on every side" in row["note"]
+    with read_log(found.files.log("bp_align_all", "paddle")) as log:
+        assert np.isinf(log["logits"]).any() and np.isfinite(log["logits"]).any()
