@@ -34,6 +34,7 @@ COLOURS = {
     "FLIP": "yellow",
     "CLOSE": "yellow",
     "CARRIED": "magenta",
+    "UNDECIDED": "magenta",
     "PRECISION": "red",
     "DIVERGED": "red",
     "INVALID": "red",
@@ -162,10 +163,22 @@ def show_step(step, results) -> None:
             f"{guide_word(result.guide_passed)} / {guide_word(result.guide_all_passed)}",
             f"{result.elapsed_s:.1f}",
         )
+    show_decided(judged)
     if judged:
         _console().print(table)
     show_scores(judged)
     show_details(results)
+
+
+def show_decided(results) -> None:
+    """What a result consists of that decides several questions, a line each."""
+    for result in results:
+        decided = result.answers.get("decided", {})
+        for name, of in decided.items():
+            said = f": {of['said']}" if of["said"] else ""
+            word = _coloured(of["verdict"])
+            line = f"{escape(result.model)}, {name}: {word}{escape(visible(said))}"
+            _console().print(line, soft_wrap=True)
 
 
 def show_scores(results) -> None:
@@ -237,6 +250,7 @@ def show_all(steps, results) -> str:
         )
     if not all(result.error for result in results):
         _console().print(table)
+    show_decided([result for result in results if not result.error])
     show_scores([result for result in results if not result.error])
     show_details(results)
     plain = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)
