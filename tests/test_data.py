@@ -38,32 +38,44 @@ def save_text(path, **options):
 # ---- files --------------------------------------------------------------------------------------
 
 
-def test_digits_are_all_there_once(tmp_path):
+def test_every_digit_is_there_with_each_quarter_blackened(tmp_path):
     save_digits(tmp_path / "digits.npz")
     arrays = data.load_arrays(tmp_path / "digits.npz")
     assert {name: values.shape for name, values in arrays.items()} == {
-        "train/input_ids": (1437, 64),
-        "train/labels": (1437,),
-        "test/input_ids": (360, 64),
-        "test/labels": (360,),
+        "train/input_ids": (4312, 64),
+        "train/labels": (4312,),
+        "test/input_ids": (2876, 64),
+        "test/labels": (2876,),
     }
     assert {values.dtype for values in arrays.values()} == {np.dtype(np.int64)}
     ids = np.concatenate([arrays["train/input_ids"], arrays["test/input_ids"]])
     assert ids.min() == 1 and ids.max() == 17  # 17 grey levels, never padding
-    ours = np.c_[ids, np.concatenate([arrays["train/labels"], arrays["test/labels"]])]
-    pixels, labels = load_digits(return_X_y=True)
-    theirs = np.c_[pixels.astype(int) + 1, labels]
-    assert sorted(map(tuple, ours)) == sorted(map(tuple, theirs))
+    labels = np.concatenate([arrays["train/labels"], arrays["test/labels"]])
+    pixels = load_digits(return_X_y=True)[0].astype(int).reshape(-1, 8, 8)
+    quarters = [(rows, columns) for rows in (0, 4) for columns in (0, 4)]
+    for label, (row, column) in enumerate(quarters):
+        theirs = pixels.copy()
+        theirs[:, row : row + 4, column : column + 4] = 16
+        ours = ids[labels == label] - 1
+        assert sorted(map(tuple, ours)) == sorted(map(tuple, theirs.reshape(-1, 64)))
 
 
-def test_digits_split_is_stratified_and_always_the_same(tmp_path):
+def test_no_picture_is_in_both_parts_and_the_split_is_always_the_same(tmp_path):
     first = save_digits(tmp_path / "a.npz")
     assert first == save_digits(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-    assert first == "f8939606d7de97ecdf9983d6533ba185f509c1e8fe56ca80a28368adbe0e3baf"
+    assert first == "5b15d7117bd355d1de77bc0c47b123d565ecf73d0a3897de6ee85332b5fdfb2c"
     arrays = data.load_arrays(tmp_path / "a.npz")
-    train, test = (np.bincount(arrays[f"{part}/labels"]) for part in ("train", "test"))
-    assert np.all(np.abs(test / (train + test) - 0.2) < 0.005)
+    for part, count in (("train", 1078), ("test", 719)):
+        assert np.bincount(arrays[f"{part}/labels"]).tolist() == [count] * 4
+    # What a quarter hides the other three samples of its picture show.
+    shown = {}
+    for part in ("train", "test"):
+        four = arrays[f"{part}/input_ids"].reshape(-1, 4, 64).min(axis=1)
+        shown[part] = {tuple(picture) for picture in four}
+    pixels = load_digits(return_X_y=True)[0].astype(int) + 1
+    assert not shown["train"] & shown["test"]
+    assert shown["train"] | shown["test"] == set(map(tuple, pixels))
 
 
 def test_text_is_ragged_bytes_of_english(tmp_path):
@@ -177,7 +189,7 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
 
 
 @pytest.mark.parametrize("side", ["torch", "paddle"])
-def test_small_integers_are_widened_and_other_types_stay(side):
+def test_numbers_are_widened_and_other_types_stay(side):
     script = f"""
 import numpy as np
 from common.sides.{side}_loader import Samples, batches
@@ -193,7 +205,7 @@ print({{name: values.dtype.name for name, values in batch.items()}})
         text=True,
         timeout=60,
     )
-    assert done.stdout == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float32'}\n", done.stderr
+    assert done.stdout == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float64'}\n", done.stderr
 
 
 def test_large_arrays_are_written_unpacked(tmp_path):

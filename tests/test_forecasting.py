@@ -16,7 +16,7 @@ from step5_train.training import Training
 
 # The epoch with the largest error is the best one here: every later one is worse.
 EARLY = """
-TRAIN["default"] = {**TRAIN["default"], "best": ("largest", "mse"), "patience": 2}
+TRAIN["seasons"] = {**TRAIN["seasons"], "best": ("largest", "mse"), "patience": 2}
 """
 OPTIONS = ("--model", "informer", "--no-report", "--checkpoint-every", "5")
 

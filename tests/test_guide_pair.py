@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from common.logs.guide_pair import bring_pair, full_stem, guide_keys, pair_probl
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
 from common.logs.writer import LogWriter
+from common.report.scores import scores_of
 from common.system.checkout import ROOT
 from common.system.hashes import file_sha256
 from common.verdict.folder import pair_passed
@@ -73,11 +75,67 @@ def test_scores_are_called_as_in_the_guide(tmp_path, stem):
     scores = {"accuracy": TWO, "macro_f1": TWO}
     keys = selected(tmp_path, stem, others | scores)
     assert keys == {"acc": "accuracy", "macro_f1": "macro_f1"}
-    # A regression has other scores, and a pair may have both names.
-    keys = selected(tmp_path, stem, others | {"mse": TWO, "mae": TWO})
-    assert keys == {"mse": "mse", "mae": "mae"}
+    # A pair may have both names.
     keys = selected(tmp_path, stem, {"accuracy": TWO, "acc": TWO})
     assert keys == {"accuracy": "accuracy", "acc": "acc"}
+
+
+def test_a_score_that_is_no_share_of_1_is_over_torchs(tmp_path):
+    """By its name, or since it is beyond 1; not where nothing can be divided by it."""
+    scores = {"mse": TWO, "corr": -TWO, "mape": TWO, "speed": np.float64(-40.0)}
+    scores |= {"mae": np.float64(0), "rse": np.float64("nan")}
+    keys = selected(tmp_path, "train_align", scores)
+    assert keys == {
+        "mse_over_torch": "mse",
+        "corr": "corr",
+        "speed_over_torch": "speed",
+        "mae": "mae",
+        "rse": "rse",
+    }
+
+
+def scores_in_full(folder, torch, paddle):
+    """Full logs of step 5 with these scores, and the pair that is selected from them."""
+    for side, scores in (("torch", torch), ("paddle", paddle)):
+        path = folder / f"train_align_all_{side}.npy"
+        with LogWriter(path) as writer:
+            for name, value in scores.items():
+                writer.add(name, np.float64(value))
+        told = Sidecar(step="train_align_all", side=side, framework=side, log_sha256=writer.sha256)
+        write_sidecar(path, Sidecar(**{**vars(told), "seal": seal(told)}))
+    bring_pair(folder, "train_align", anew=True)
+
+
+def test_of_large_and_small_scores_the_same_part_is_allowed(tmp_path):
+    """11.1658 against 11.1640 is 0.016 %; 0.0100 against 0.0101, within 0.0015, is 1 %."""
+    torch = {"accuracy": 0.5, "corr_informer": 11.1658, "mse": 0.0100}
+    scores_in_full(tmp_path, torch, {"accuracy": 0.501, "corr_informer": 11.1640, "mse": 0.0101})
+    with ExitStack() as stack:
+        logs = [stack.enter_context(read_log(tmp_path / f"train_align_{s}.npy")) for s in SIDES]
+        assert [float(logs[0][key]) for key in logs[0]] == [0.5, 1.0, 1.0]
+        off = {key: float(abs(logs[0][key] - logs[1][key])) for key in logs[1]}
+    assert off["acc"] == pytest.approx(1e-3) and off["mse_over_torch"] == pytest.approx(1e-2)
+    assert off["corr_informer_over_torch"] == pytest.approx(0.0018 / 11.1658)
+    assert pair_problems(tmp_path, "train_align") == []
+    shown = scores_of(tmp_path, "train_align", 0.0015)
+    assert [(s.name, s.torch, s.passed) for s in shown] == [
+        ("acc", 0.5, True),
+        ("corr_informer", 11.1658, True),
+        ("mse", 0.0100, False),
+    ]
+    off = [score.of_torchs(score.difference) for score in shown]
+    assert off == ["0.001", "0.016 % of torch's", "1 % of torch's"]
+    assert [s.of_torchs(s.limit) for s in shown] == ["0.0015", *["0.15 % of torch's"] * 2]
+
+
+def test_a_score_over_torchs_that_somebody_changed_is_refused(tmp_path):
+    scores_in_full(tmp_path, {"mse": 0.0100}, {"mse": 0.0101})
+    write_anew(
+        tmp_path / "train_align_paddle.npy",
+        lambda arrays: arrays.update(mse_over_torch=np.float64(1.0)),
+    )
+    (problem,) = pair_problems(tmp_path, "train_align")
+    assert "mse_over_torch is not what train_align_all_paddle.npy holds as mse" in problem
 
 
 def test_the_loss_that_is_trained_with_and_ten_steps_of_sgd(tmp_path):

@@ -4,6 +4,8 @@
     python -m tools.red                           leaves log/red.json: wrong ports
     python -m tools.readme                        README.md, README_cn.md, docs/ and pics/ from both
     python -m tools.readme --faults FILE          also the catalogue's parts, from `make faults`
+    python -m tools.readme --seeds DIR            only docs/results.md's table of seeds, from
+                                                  step5_train/check_step5.py --seeds 5 --out DIR
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page of each language.
 Without log/red.json pics/verdicts.png stays as it is.  The red block is a pair's of the gallery.
@@ -24,18 +26,27 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from importlib.metadata import version
+from itertools import count
 
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.pair.case_hooks import CURVES
+from common.pair.metrics import RELATIVE
 from common.report import marks
 from common.report.marks import save
+from common.report.scores import Score, compared, figure
 from common.report.terminal import COLOURS, guide_word
 from common.system.checkout import ROOT
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.verdict.row import worst
 from examples.gallery.__main__ import RESULTS
 from examples.gallery.run import Result, read_result
 from faults.checkout import CHECKS
+from step5_train.equivalence import GUIDE
 from tools import page_tables, red
 from tools.page_tables import cells, share
 from tools.twins import markdown_table
@@ -52,9 +63,14 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--faults", type=Path, metavar="FILE")
+    parser.add_argument("--seeds", type=Path, metavar="DIR")
     parser.add_argument("--red", type=Path, metavar="FILE", default=red.ROWS)
     options = parser.parse_args(arguments)
+    english = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     try:
+        if options.seeds:
+            _write(english, {"seeds": seeds_table(options.seeds)})
+            return 0
         rows = _rows(options.report)
         guide = json.loads(options.report.read_text()).get("guide", [])
         if options.faults and not options.faults.is_file():
@@ -87,7 +103,6 @@ def main(arguments: list[str] | None = None) -> int:
 
         show.draw(of_faults, PICS / "faults.png")
         parts["faults"] = show.as_markdown(of_faults)
-    english = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     _write(english, parts | of_red | tables(found, day, of_faults, "en"))
     _write([ROOT / "README_cn.md"], of_red | tables(found, day, of_faults, "cn"))
     return 0
@@ -188,6 +203,41 @@ def accuracies(rows: list[dict]) -> str:
     """What step 5 says of the final predictions, a line a model."""
     final = [row for row in rows if row["key"] == "train/final_predictions"]
     return "\n".join(f"* `{row['model']}`: {row.get('note', '')}" for row in final)
+
+
+def scores_of_seeds(logs: Path) -> Iterator[tuple[int, list[Score]]]:
+    """Each seed of a result folder of step 5, and its scores at the end on both sides."""
+    with ExitStack() as stack:
+        paths = [ResultFolder(logs).log("train_full", side) for side in SIDES]
+        torch, paddle = (stack.enter_context(read_log(path)) for path in paths)
+        names = [key.removeprefix("curve/") for key in torch if key.startswith("curve/")]
+        names = [name for name in names if name not in (*CURVES, *RELATIVE)]
+        for seed in count():
+            prefix = f"seed_{seed}/" if seed else ""
+            if prefix + names[0] not in torch:
+                return
+            both = {n: [float(log[prefix + n]) for log in (torch, paddle)] for n in names}
+            yield seed, [compared(name, *sides, GUIDE) for name, sides in both.items()]
+
+
+def seeds_table(folder: Path) -> str:
+    """Every seed of every model's training: of its scores the one that differs most.
+
+    folder  --out of step 5's check, which trained several seeds
+    Raises UserError where nothing was trained there.
+    """
+    lines = ["| model | seed | score | torch | Paddle | difference | guide |"]
+    lines.append("|" + "---|" * 7)
+    folders = [path.parent for path in sorted(folder.glob("step5_train/*/train_full_torch.npy"))]
+    for logs in folders:
+        for seed, scores in scores_of_seeds(logs):
+            most = max(scores, key=lambda score: score.difference / score.limit)
+            values = [figure(most.torch), figure(most.paddle), most.of_torchs(most.difference)]
+            told = [logs.name, str(seed), most.name, *values, guide_word(most.passed)]
+            lines.append("| " + " | ".join(told) + " |")
+    if not folders:
+        raise UserError(f"{folder}: step 5 has trained nothing there")
+    return "\n".join(lines)
 
 
 END = 1e-14  # of both axes: what is less is drawn at the edge

@@ -11,7 +11,9 @@ holds, under the guide's keys:
     train_align  acc, macro_f1, …  the scores at the end of the training
 
 Keys of the first case are bare, those of the others behind its name: `classification/logits`.
-Every value stands in the full log, bit by bit; the sidecar says under which key.  The check selects
+Every value stands in the full log, bit by bit; the sidecar says under which key.  Only a score that
+is no share of 1 is divided by torch's, and its key says so: `mse_over_torch` is 1 on the torch
+side, and the guide's 0.0015 are 0.15 % of torch's score, whatever its unit is.  The check selects
 them, the twins know nothing of it.  NumPy only.
 """
 
@@ -20,6 +22,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from common.logs.pickle_machine import printable
 from common.logs.reader import Log, read_log
@@ -36,6 +40,27 @@ _CALL = re.compile(r"#\d+$")  # behind an output's name, where a module is calle
 # Scores of forecasts that divide by each label: a near zero makes millions of a rounding.
 _RELATIVE = ("mape", "mspe")
 _NAMES = {"accuracy": "acc"}  # what the guide calls our scores, where it is something else
+_NO_SHARE = ("mae", "mse", "rmse", "rse", "corr_informer", "bits_per_token", "bits_per_byte")
+_OVER = "_over_torch"  # behind the name of a score that is divided by torch's
+
+
+def is_no_share(name: str, of_torch: float) -> bool:
+    """True for a score that is compared over torch's: known as no share, or beyond 1 there.
+
+    One that nothing can be divided by, such as 0 or NaN, is compared as it is.
+    """
+    return 0.0 < abs(of_torch) < np.inf and (name in _NO_SHARE or abs(of_torch) > 1.0)
+
+
+def is_over_torch(key: str, full_key: str) -> bool:
+    """True where the pair holds this value of the full log's over torch's."""
+    return key.endswith(_OVER) and not full_key.endswith(_OVER)
+
+
+def guide_value(key: str, full_key: str, log: Mapping, torch_log: Mapping) -> np.ndarray:
+    """What a side's pair holds under `key`, of its full log's `full_key` and torch's full log."""
+    value = log[full_key]
+    return np.divide(value, torch_log[full_key]) if is_over_torch(key, full_key) else value
 
 
 # ---- which keys ---------------------------------------------------------------------------------
@@ -54,6 +79,11 @@ def _scores(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[st
     scores = [k for k in keys if log.shape(prefix + k) == () and log.dtype(prefix + k).kind == "f"]
     scores = [key for key in scores if key not in _RELATIVE]
     return {key if _NAMES.get(key) in scores else _NAMES.get(key, key): key for key in scores}
+
+
+def _is_over(key: str, full_key: str, torch_log: Log) -> bool:
+    name = key.rpartition("/")[2]
+    return full_key in torch_log and is_no_share(name, float(torch_log[full_key]))
 
 
 def _loss(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
@@ -88,11 +118,13 @@ def full_stem(stem: str) -> str:
 
 
 def guide_keys(stem: str, log: Log, sidecar: Sidecar) -> dict[str, str]:
-    """The guide's key -> the full log's, in the log's order."""
-    return _selected(stem, log, sidecar)[0]
+    """The guide's key -> the full log's, in the log's order; `log` is torch's full log."""
+    return _selected(stem, log, sidecar, log)[0]
 
 
-def _selected(stem: str, log: Log, sidecar: Sidecar) -> tuple[dict[str, str], dict[str, str]]:
+def _selected(
+    stem: str, log: Log, sidecar: Sidecar, torch_log: Log
+) -> tuple[dict[str, str], dict[str, str]]:
     """The same, and the prefix of each case's keys in the full log -> that in the pair."""
     prefixes = list(sidecar.batches) or [""]
     of_case: dict[str, list[str]] = {prefix: [] for prefix in prefixes}
@@ -111,6 +143,8 @@ def _selected(stem: str, log: Log, sidecar: Sidecar) -> tuple[dict[str, str], di
             for prefix, keys in selected.items()
             for key, full in keys.items()
         ]
+        if _SELECT[stem] is _scores:
+            pairs = [(key + _OVER * _is_over(key, full, torch_log), full) for key, full in pairs]
         if len(dict(pairs)) == len(pairs):
             break
     return dict(pairs), called
@@ -168,7 +202,13 @@ class _Selection:
         self.full_path = files.log(full_stem(stem), side)
         self.full = stack.enter_context(read_log(self.full_path))
         self.told = read_sidecar(self.full_path) or Sidecar()
-        self.keys, self.called = _selected(stem, self.full, self.told)
+        torch_log = files.log(full_stem(stem), SIDES[0])
+        self.torch = stack.enter_context(read_log(torch_log))
+        self.keys, self.called = _selected(stem, self.full, self.told, self.torch)
+
+    def value(self, key: str, full_key: str) -> np.ndarray:
+        """What the pair holds under `key`."""
+        return guide_value(key, full_key, self.full, self.torch)
 
     def is_there(self) -> bool:
         """True where the file was selected from this very full log."""
@@ -181,7 +221,7 @@ class _Selection:
         """Write the log, then its sidecar."""
         with LogWriter(self.path) as writer:
             for key, full_key in self.keys.items():
-                writer.add(key, self.full[full_key])
+                writer.add(key, self.value(key, full_key))
         write_sidecar(self.path, self.sidecar(writer.sha256))
 
     def sidecar(self, sha256: str) -> Sidecar:
@@ -220,7 +260,7 @@ class _Selection:
                     f"shows: {again}"
                 ]
             for key, full_key in self.keys.items():
-                if not _same_bits(log, key, self.full, full_key):
+                if not same_bits(log[key], np.asarray(self.value(key, full_key))):
                     return [
                         f"{name}: {printable(key)} is not what {full_name} holds as "
                         f"{printable(full_key)}: {again}"
@@ -239,9 +279,3 @@ def _without_tables(told: Sidecar) -> Sidecar:
         *("inexact", "lifted", "sums", "booleans", "settings", "made"),
     )
     return replace(told, **{name: getattr(kept, name) for name in names})
-
-
-def _same_bits(log: Log, key: str, other: Log, other_key: str) -> bool:
-    if (log.shape(key), log.dtype(key)) != (other.shape(other_key), other.dtype(other_key)):
-        return False
-    return same_bits(log[key], other[other_key])

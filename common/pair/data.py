@@ -23,6 +23,7 @@ from common.system.hashes import arrays_sha256
 from common.system.npz import read_npz
 
 PADDING = 0
+INK = 16  # a black pixel of a digit
 LABELS = "labels"  # what a pair calls its labels, among its inputs
 TEXT_COUNT = 60  # documents of the embedded text
 TEXT_BYTES = 600  # of each at most
@@ -36,23 +37,30 @@ _SHA256 = "sha256"
 
 
 def digits() -> dict[str, dict[str, np.ndarray]]:
-    """scikit-learn's 1,797 handwritten digits as 64-token sequences: train and test.
+    """Which quarter of a handwritten digit is blackened, 0 to 3?  64-token sequences: train, test.
 
-    A fifth is the test set, every class in the same share in both (seeded, hence always the same).
+    scikit-learn's 1,797 digits, each four times, once for each quarter.  Two fifths of the pictures
+    are the test set, every digit in the same share in both (seeded, hence always the same), so that
+    all four of a picture are on one side: 4,312 samples to train on, 2,876 to test.
+
+    A task that every model learns to the last sample or nearly.  Which digit it is they learn to 93
+    to 96 % in as many steps, and what rounding grows to decides some of the samples in between.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    pixels, labels = load_digits(return_X_y=True)  # (N, 64) floats 0..16, (N,)
-    ids = pixels.astype(np.int64) + 1
-    labels = labels.astype(np.int64)
-    train_ids, test_ids, train_labels, test_labels = train_test_split(
-        ids, labels, test_size=0.2, random_state=0, stratify=labels
-    )
-    return {
-        "train": {"input_ids": train_ids, "labels": train_labels},
-        "test": {"input_ids": test_ids, "labels": test_labels},
-    }
+    pixels, shown = load_digits(return_X_y=True)  # (N, 64) floats 0..16, (N,)
+    parts = train_test_split(pixels, test_size=0.4, random_state=0, stratify=shown)
+    return {name: _blackened(part) for name, part in zip(("train", "test"), parts, strict=True)}
+
+
+def _blackened(pixels: np.ndarray) -> dict[str, np.ndarray]:
+    """input_ids (4N, 64) and labels (4N,) of pixels (N, 64): a picture's quarters in turn."""
+    labels = np.tile(np.arange(4), len(pixels))
+    pictures = np.repeat(pixels, 4, axis=0).reshape(-1, 2, 4, 2, 4)  # half, row, half, column
+    pictures[np.arange(len(labels)), labels // 2, :, labels % 2] = INK
+    ids = pictures.reshape(-1, 64).astype(np.int64) + 1
+    return {"input_ids": ids, "labels": labels.astype(np.int64)}
 
 
 def text(count: int | None = None, max_bytes: int | None = None) -> dict[str, np.ndarray]:

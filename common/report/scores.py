@@ -1,15 +1,18 @@
 """Both sides' scores, as their logs hold them: of steps 2 and 5.
 
-The guide's pair of these steps holds the scores and nothing else (common/logs/guide_pair.py).
+The guide's pair of these steps holds the scores and nothing else (common/logs/guide_pair.py); what
+it holds over torch's is shown as it was logged, with what the guide allows of it.
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.logs.guide_pair import full_stem, is_no_share, is_over_torch
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 
@@ -25,6 +28,7 @@ class Score:
     torch: float | None
     paddle: float | None
     limit: float  # what the guide allows of a difference
+    over_torch: bool = False  # no share of 1: allowed is a part of torch's score
 
     @property
     def difference(self) -> float | None:
@@ -38,20 +42,47 @@ class Score:
         """The guide's rule, by itself; NaN passes nowhere."""
         return self.difference is not None and self.difference <= self.limit
 
+    def of_torchs(self, value: float | None) -> str:
+        """A difference as it is printed: by itself, or as a percentage of torch's score."""
+        if value is None:
+            return "–"
+        if not self.over_torch:
+            return f"{value:.2g}"
+        return f"{100.0 * value / abs(self.torch):.2g} % of torch's"
+
+
+def allowed(limit: float) -> str:
+    """What the guide allows of scores, in words."""
+    return f"{limit:g}, or {100.0 * limit:g} % of torch's score where that is no share of 1"
+
+
+def compared(name: str, torch: float | None, paddle: float | None, limit: float) -> Score:
+    """Both sides' score; `limit` is what the guide allows of a share of 1."""
+    over = torch is not None and is_no_share(name, torch)
+    return Score(name, torch, paddle, limit * abs(torch) if over else limit, over)
+
 
 def scores_of(folder: Path, stem: str, limit: float) -> list[Score]:
-    """The scores of a result folder's pair; none where that step has none, or no such pair."""
+    """The scores of a result folder's pair; none where that step has none, or no such pair.
+
+    Scores that the pair holds over torch's are those of the full logs.
+    """
     logs = [ResultFolder(folder).log(stem, side) for side in SIDES]
     if stem not in STEMS or not all(log.is_file() for log in logs):
         return []
-    found: list[dict[str, float]] = []
-    with suppress(UserError):  # the result itself says what cannot be read
-        for path in logs:
-            with read_log(path) as log:
-                found.append({key: float(log[key]) for key in _single(log)})
-        torch, paddle = found
-        names = dict.fromkeys([*torch, *paddle])
-        return [Score(name, torch.get(name), paddle.get(name), limit) for name in names]
+    with suppress(UserError), ExitStack() as stack:  # the result itself says what cannot be read
+        pairs = [stack.enter_context(read_log(path)) for path in logs]
+        keys = (read_sidecar(logs[0]) or Sidecar()).selected.get("keys", {})
+        over = {key: full for key, full in keys.items() if is_over_torch(key, full)}
+        full = [ResultFolder(folder).log(full_stem(stem), side) for side in SIDES] if over else []
+        whole = [stack.enter_context(read_log(path)) for path in full]
+        scores = []
+        for key in dict.fromkeys([*_single(pairs[0]), *_single(pairs[1])]):
+            name = over.get(key, key)
+            sides = whole if key in over else pairs
+            torch, paddle = (float(log[name]) if name in log else None for log in sides)
+            scores.append(compared(name, torch, paddle, limit))
+        return scores
     return []
 
 

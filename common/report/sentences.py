@@ -18,10 +18,11 @@ _KINDS = {
 }
 # Of both sides' runs as a whole; any other claim is of one side's numbers alone.
 _CLAIMS = {
-    "train/drift": "the sides' losses drift further apart than rounding drives torch's own runs",
+    "train/drift": "the sides' losses drift further apart than rounding drives runs of one side",
     "train/order": "the sides trained on the samples in another order",
     "train/lr": "the sides trained with other learning rates",
-    "train/final_": "what the trained sides answer differs by more than chance",
+    "train/final_": "the trainings end further apart than rounding drives runs of one side",
+    "train/learnt": "the training shows nothing, since nothing was learnt",
     "init/": "a parameter begins with values that are distributed otherwise",
     "seeds/": "over the seeds the sides' scores differ by more than chance",
     "text": "the sides write other texts",
@@ -34,6 +35,8 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
 
     class_name  of the module that a probed value belongs to, as the torch side names it
     """
+    if row.verdict == "UNDECIDED" and row.key.startswith("seeds/"):
+        return "the guide's rule fails, and these seeds cannot tell that from chance"
     if row.measure == "claim":
         said = (told for begin, told in _CLAIMS.items() if _SEED.sub("", row.key).startswith(begin))
         return next(said, f"{_last_word(row.key)}'s own numbers contradict each other")

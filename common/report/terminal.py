@@ -20,7 +20,7 @@ from rich.text import Text
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.sums import shape_of_sums
 from common.report.commands import next_commands, page
-from common.report.scores import figure, scores_of
+from common.report.scores import allowed, figure, scores_of
 from common.report.sentences import headline, what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.verdict.half import BY_ITSELF
@@ -34,6 +34,7 @@ COLOURS = {
     "FLIP": "yellow",
     "CLOSE": "yellow",
     "CARRIED": "magenta",
+    "UNDECIDED": "magenta",
     "PRECISION": "red",
     "DIVERGED": "red",
     "INVALID": "red",
@@ -162,10 +163,22 @@ def show_step(step, results) -> None:
             f"{guide_word(result.guide_passed)} / {guide_word(result.guide_all_passed)}",
             f"{result.elapsed_s:.1f}",
         )
+    show_decided(judged)
     if judged:
         _console().print(table)
     show_scores(judged)
     show_details(results)
+
+
+def show_decided(results) -> None:
+    """What a result consists of that decides several questions, a line each."""
+    for result in results:
+        decided = result.answers.get("decided", {})
+        for name, of in decided.items():
+            said = f": {of['said']}" if of["said"] else ""
+            word = _coloured(of["verdict"])
+            line = f"{escape(result.model)}, {name}: {word}{escape(visible(said))}"
+            _console().print(line, soft_wrap=True)
 
 
 def show_scores(results) -> None:
@@ -183,11 +196,11 @@ def show_scores(results) -> None:
                     escape(visible(score.name)),
                     figure(score.torch),
                     figure(score.paddle),
-                    "–" if score.difference is None else f"{score.difference:.2g}",
+                    score.of_torchs(score.difference),
                     guide_word(score.passed),
                 )
         if table.row_count:
-            limit = f"the guide allows a difference of {step.guide_threshold:g}"
+            limit = f"the guide allows a difference of {allowed(step.guide_threshold)}"
             say(f"\nstep {step.number}: scores; {limit}")
             show_table(table)
 
@@ -237,6 +250,7 @@ def show_all(steps, results) -> str:
         )
     if not all(result.error for result in results):
         _console().print(table)
+    show_decided([result for result in results if not result.error])
     show_scores([result for result in results if not result.error])
     show_details(results)
     plain = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from common.logs import hand_in
-from common.logs.guide_pair import full_stem, has_pair
+from common.logs.guide_pair import full_stem, guide_value, has_pair, is_over_torch
 from common.logs.pickle_machine import printable
 from common.logs.reader import Log, read_log
 from common.logs.result_folder import FLOAT64, LogName, ResultFolder
@@ -653,14 +653,17 @@ class _Part:
         if set(log) != set(source["keys"]):
             self.problems.append(f"{name}: its keys are not those that its sidecar lists")
             return
-        whole = self.folder / source["log"]
-        if not whole.is_file():
+        of_torch = ResultFolder(self.folder).log(full_stem(self.guide), SIDES[0])
+        whole = [self.folder / source["log"], of_torch]
+        if not all(path.is_file() for path in whole):
             return
-        with read_log(whole) as values:
+        with ExitStack() as stack:
+            logs = [stack.enter_context(read_log(path)) for path in whole]
             for key, full_key in source["keys"].items():
-                if full_key not in values:
+                needed = logs if is_over_torch(key, full_key) else logs[:1]
+                if not all(full_key in one for one in needed):
                     continue
-                if not same_bits(log[key], values[full_key]):
+                if not same_bits(log[key], np.asarray(guide_value(key, full_key, *logs))):
                     self.problems.append(
                         f"{name}: {printable(key)} is not what {self.name}/{source['log']} holds"
                     )

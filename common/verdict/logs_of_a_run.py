@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from common.logs.guide_pair import guide_value
 from common.logs.key import Key
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
@@ -70,9 +71,10 @@ class Logs:
         self.hidden = set[str]().union(*map(places_of_scores, self.sidecars.values()))
         self._booleans = {n: frozenset(told.booleans) for n, told in self.sidecars.items()}
         selected = self.sidecars["ref32"].selected.get("keys")
+        torch64 = self._logs.get("ref64", {})
         for name in ("ref64", "cand64") if selected else ():
             if name in self._logs:
-                self._logs[name] = _Renamed(self._logs[name], selected)
+                self._logs[name] = _Renamed(self._logs[name], selected, torch64)
 
     def __getitem__(self, name: str) -> Mapping[str, np.ndarray]:
         return self._logs[name]
@@ -171,13 +173,13 @@ class Logs:
 class _Renamed(Mapping):
     """Of a full log what the guide's pair has, under the pair's keys."""
 
-    def __init__(self, log: Mapping[str, np.ndarray], keys: Mapping[str, str]):
-        self._log = log
+    def __init__(self, log: Mapping[str, np.ndarray], keys: Mapping[str, str], torch_log: Mapping):
+        self._log, self._torch_log = log, torch_log
         fitting = ((key, full if full in log else key) for key, full in keys.items())
         self._keys = {key: stored for key, stored in fitting if stored in log}
 
     def __getitem__(self, key: str) -> np.ndarray:
-        return self._log[self._keys[key]]
+        return guide_value(key, self._keys[key], self._log, self._torch_log)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)

@@ -125,6 +125,10 @@ _SHORT = "etth1_s_24_short"
 
 CONFIGS = {
     "default": _SMALL,
+    # What steps 2 and 5 train.  At this factor every row is chosen, in some order.
+    # At a smaller one, a training of 4 epochs meets near ties, and what rounding puts in another
+    # row's place moves the test's mse by up to 0.17 % (measured at factor 5, 20 of 24 rows).
+    "seasons": {**_SMALL, "factor": 6},
     **{name: _paper(*what) for name, what in _PAPER.items()},
     # A step on 720 rows takes ten times as long as on 48; the paper searched among 24 to 720.
     _SHORT: {**_paper("S", 24), "seq_len": 48, "label_len": 48},
@@ -182,17 +186,20 @@ _PAPER_TRAIN = {
     "drop_last": True,
 }
 TRAIN = {
-    "default": {**_PAPER_TRAIN, "epochs": 4, "lr": 4e-3},
     **{name: _PAPER_TRAIN for name in CONFIGS if name != "default"},
+    "seasons": _PAPER_TRAIN | {"epochs": 4, "lr": 3e-3, "schedule": "linear", "patience": None},
 }
 
 # What a preset reads (common/pair/sources).
 DATA = {
-    "default": {"source": "ett", "split": "share", "default": "seasons.csv"},
+    "seasons": {"source": "ett", "split": "share", "default": "seasons.csv"},
     **{name: {"source": "ett", "split": "hour"} for name in (*_PAPER, _SHORT)},
     "ettm1_m_24": {"source": "ett", "split": "minute"},
     "csv": {"source": "ett", "split": "share"},
 }
+
+# Steps 2 and 5 read and train this where the preset has no entry in TRAIN or DATA.
+DATA_PRESET = "seasons"
 
 # Table 2 and Table 1 of the paper (as its authors updated them), by horizon: mse and mae.
 _REACHED = {
