@@ -4,12 +4,10 @@ To rounding in the first steps, on both sides and in both precisions; then the t
 are held to one process's by the self-twins' envelope, as Paddle's are to torch's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from common.check.steps import Launch
 from common.logs.reader import read_log
@@ -19,6 +17,7 @@ from common.system.frameworks import SIDES
 from common.verdict.judge import judge_logs
 from common.verdict.row import Row, claim, first_bad_row
 from step4_backward.setups import STEPS
+from step5_train.envelope import drift, measured, parts_of, runs_of
 
 ONE, SEVERAL, ALONE = "train_shared", "train_several", "train_alone"  # stems
 
@@ -29,36 +28,23 @@ def launches_of(processes: int) -> tuple[Launch, ...]:
     The sides take turns; what one process makes for all others to be held to runs before.
     """
     first = Launch({"phase": "first"})
-    full, own = Launch({"phase": "full"}, single_step=False), Launch({"phase": "self"})
+    own = Launch({"phase": "self"}, processes=processes)
+    full = Launch({"phase": "full"}, single_step=False, processes=processes, then=(own,))
     if processes == 1:
-        return first, replace(full, side_by_side=True, torch_then=own)
+        return first, replace(full, side_by_side=True)
     shared = Launch({"phase": "shared"}, single_step=False)
     alone = replace(shared, torch_then=Launch({"phase": "alone"}))
-    full = replace(full, processes=processes, torch_then=replace(own, processes=processes))
     return first, alone, replace(shared, processes=processes, then=(full,))
 
 
-def as_one(
-    folder: Path,
-    model: str,
-    own: Sequence[np.ndarray],
-    noise: np.ndarray,
-    drift: Callable,
-    parts_of: Callable,
-) -> tuple[list[Row], list[str]]:
-    """What shows that several processes trained as one does, and a note; nothing of one process.
-
-    own     the self-twins' losses, by several processes
-    noise   as for `drift`, which with `parts_of` is step 5's own
-    """
+def as_one(folder: Path, model: str) -> tuple[list[Row], list[str]]:
+    """What shows that several processes trained as one does, and a note; nothing of one process."""
     told = read_sidecar(ResultFolder(folder).log("train_full", "torch")) or Sidecar()
     count = told.processes.get("main", 1)
     if count == 1:
         return [], []
     first = first_steps(folder, model)
-    later, steps = later_steps(
-        folder, told.steps_per_epoch.get("main"), own, noise, drift, parts_of
-    )
+    later, steps = later_steps(folder, told.steps_per_epoch.get("main"))
     off = first_bad_row([*first, *later])
     said = f"{count} processes of each side shared every batch"
     if off is not None:
@@ -84,14 +70,7 @@ def first_steps(folder: Path, model: str, sides: Sequence[str] = SIDES) -> list[
     return rows
 
 
-def later_steps(
-    folder: Path,
-    per_epoch: int | None,
-    own: Sequence[np.ndarray],
-    noise: np.ndarray,
-    drift: Callable,
-    parts_of: Callable,
-) -> tuple[list[Row], int]:
+def later_steps(folder: Path, per_epoch: int | None) -> tuple[list[Row], int]:
     """The torch side's losses, by several processes and by one; and how many steps both have."""
     files = ResultFolder(folder)
     with ExitStack() as stack:
@@ -99,9 +78,10 @@ def later_steps(
             stack.enter_context(read_log(files.log(stem, "torch")))["curve/loss"]
             for stem in ("train_full", ALONE)
         )
-    steps = min(several.size, alone.size, *(losses.size for losses in own))
-    cut = [losses[:steps] for losses in (several, alone, *own)]
-    rows = drift(*cut[:2], cut[2:], noise, parts_of(steps, per_epoch or steps))
+    twins = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
+    steps = min(several.size, alone.size, *twins)
+    parts = parts_of(steps, per_epoch or steps)
+    rows = drift(several, alone, measured(folder, parts), folder, parts)
     for row in rows:
         row.key = row.key.replace("train/drift", "processes/torch/drift")
         row.note = row.note.replace(

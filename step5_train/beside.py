@@ -6,7 +6,7 @@ losses differ, the reference's model is asked what it gives for that batch under
 the labels and to reduce.  step5_train/trainers.py judges and says what is written.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from common.system.frameworks import SIDES
 from common.system.json_file import write_json
 from common.system.npz import read_npz
 from step5_train import trainers
+from step5_train.envelope import runs_of
 from step5_train.first_loss import BATCH, Candidate, candidates
 from step5_train.loss_logs import Curve, read_losses, together, told
 from step5_train.trainers import Envelope, Judged, Precision
@@ -50,19 +51,8 @@ class Logged:
     batch: Path | None = None  # an .npz with the first step's
 
 
-def beside(
-    step: Step,
-    options: CheckOptions,
-    logged: Logged,
-    json_path: Path | None,
-    drift: Callable,
-    parts_of: Callable,
-    first_noise: Callable,
-) -> int:
-    """Judge logged trainings of one model; returns the exit status.
-
-    drift, parts_of, first_noise   of step 5's own check
-    """
+def beside(step: Step, options: CheckOptions, logged: Logged, json_path: Path | None) -> int:
+    """Judge logged trainings of one model; returns the exit status."""
     pairs = load_pairs(options.models)
     if len(pairs) != 1:
         raise UserError("name the one --model that was trained: --model FOLDER")
@@ -70,7 +60,7 @@ def beside(
     base = base_folder(step, options)
     files = {"torch": logged.torch, "paddle": logged.paddle}
     curves = {side: read_losses(path, logged.name) for side, path in files.items() if path}
-    here = _here(base / pair.name, pair, first_noise)
+    here = _here(base / pair.name, pair)
     for side in SIDES:
         if side not in curves:
             if here is None:
@@ -85,8 +75,8 @@ def beside(
     how = trainers.smoothed(found, precision)
     if how:
         raise UserError(f"{how}, which hides single steps: log the loss of each step")
-    envelope, notes = _envelope(here, curves, precision, drift, parts_of)
-    judged = trainers.judge(found, precision, envelope, drift, parts_of)
+    envelope, notes = _envelope(here, curves, precision)
+    judged = trainers.judge(found, precision, envelope)
     judged.notes = [*_notes(curves), *judged.notes, *notes]
     made: list[Candidate] = []
     if judged.rows[0].key == "train/first" and judged.rows[0].verdict == "DIVERGED":
@@ -121,16 +111,13 @@ def beside(
 # ---- what ran here ------------------------------------------------------------------------------
 
 
-def _here(
-    folder: Path, pair: Pair, first_noise: Callable
-) -> tuple[dict[str, Curve], Envelope] | None:
-    """Both sides' trainings of step 5's result, and the self-twins.
+def _here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] | None:
+    """Both sides' trainings of step 5's result, and the self-twins; None for these if none ran.
 
-    None where there are none, or none of the pair as it is now.
+    None where there are no trainings, or none of the pair as it is now.
     """
     files = ResultFolder(folder)
-    stems = {"torch": "train_full", "paddle": "train_full", "self": "train_self"}
-    paths = {k: files.log(stem, "torch" if k == "self" else k) for k, stem in stems.items()}
+    paths = {side: files.log("train_full", side) for side in SIDES}
     if not all(path.is_file() for path in paths.values()):
         return None
     cars = {side: read_sidecar(paths[side]) or Sidecar() for side in SIDES}
@@ -142,26 +129,30 @@ def _here(
             losses = log["curve/loss"]
         steps = np.arange(1, losses.size + 1)
         curves[side] = Curve("", "step 5", "loss", steps, losses, True, 0.0)
-    with read_log(paths["self"]) as log:
-        own = [log["curve/loss"], *(log[key] for key in log if key.startswith("twin_"))]
-    per_epoch = cars["torch"].steps_per_epoch.get("main")
-    losses = curves["torch"].losses
-    noise = first_noise(folder)
-    return curves, Envelope(losses, own, noise, per_epoch or losses.size)
+    if not all(files.log("train_self", side).is_file() for side in SIDES):
+        return curves, None
+    runs = tuple([each["curve/loss"] for each in runs_of(folder, side)] for side in SIDES)
+    per_epoch = cars["torch"].steps_per_epoch.get("main") or curves["torch"].losses.size
+    return curves, Envelope(runs, folder, per_epoch)
 
 
-def _envelope(here, curves, precision: Precision, drift, parts_of):
+def _envelope(here, curves, precision: Precision):
     """(the self-twins' envelope, notes); None where step 5 ran another training, or none."""
     how = "let step 5 train the pair here with the same data, and give this command again"
     if here is None:
         return None, [f"judged by the first loss alone: for a verdict on the others, {how}"]
     own, envelope = here
+    if envelope is None:
+        return None, [
+            "judged by the first loss alone: step 5 ran no self-twins of this preset here, whose "
+            "envelope is stored: --seeds 2 has it run them"
+        ]
     if curves["torch"].path == "":
         return envelope, []
     ours = Precision(curves["torch"], own["torch"], precision.dtype)
     try:
         found = together(curves["torch"], own["torch"], ours.alike)
-        same = trainers.judge(found, ours, envelope, drift, parts_of)
+        same = trainers.judge(found, ours, envelope)
     except UserError:
         same = None
     if same is None or same.by != "self-twin" or any(r.verdict == "DIVERGED" for r in same.rows):

@@ -4,7 +4,8 @@
     python step5_train/check_step5.py --model FOLDER --torch-losses FILE --paddle-losses FILE
 
 The first steps must agree to rounding.  Later the two runs drift apart, as any two runs do that
-differ in the last bit: how far is judged against torch's own runs from starts one ulp away.  With
+differ in the last bit: how far is judged against self-twins of both sides, whose starts are moved
+by one rounding.  With
 --torch-losses or --paddle-losses nothing is trained: losses of somebody else's trainer are judged.
 """
 
@@ -19,6 +20,7 @@ if __name__ == "__main__":
     begin("numpy", "rich")
 
 import math
+import re
 from contextlib import ExitStack
 
 import numpy as np
@@ -29,87 +31,102 @@ from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.steps import Step
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from common.logs.result_folder import FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import CURVES, best_score, data_preset, training
 from common.pair.metrics import RELATIVE
+from common.pair.request import RunRequest
+from common.report.scores import figure, scores_of
+from common.report.sentences import what_is_wrong
+from common.report.terminal import guide_word
 from common.system.errors import UserError
-from common.verdict.row import Row, claim
+from common.system.frameworks import SIDES
+from common.verdict.row import Row, claim, first_bad_row, worst
 from step4_backward.rates import Watch
 from step5_train.as_one import as_one, launches_of
 from step5_train.beside import Logged, beside
 from step5_train.curves import draw_curves
-from step5_train.equivalence import judge_seeds, reached, sentence
+from step5_train.envelope import (
+    Envelope,
+    Spread,
+    drift,
+    first_noise,
+    is_compared,
+    judged,
+    measured,
+    parts_of,
+    rms,
+    runs_of,
+    stored,
+)
+from step5_train.equivalence import judge_seeds, one_seed, reached, sentence
 from step5_train.judge_initial import judge_initial
 from step5_train.trainers import ALLOWED
 from step5_train.training import stops_after
 
-# The self-twin's start is off by one ulp once; Paddle's float32 Adam adds its own noise, 20 to 41
-# times torch's, at every step.  So the pair's drift is larger while both grow (measured: 10 times),
-# or as large some time earlier: a first hash bucket that flips makes it jump (measured: one epoch
-# earlier than in the self-twin).  Once both have stopped growing they are alike (0.4 to 2.6 times).
-DRIFT_FACTOR = 10.0
-DRIFT_EARLIER = 2  # epochs
-DRIFT_FLOOR = 2.0**-23  # of the loss: a self-twin that has not drifted yet still rounds
-# A self-twin is moved once, by one ulp; the sides' float32 rounds at every step, and how much more
-# that is the first steps show.  The same training magnifies both alike, while they are small.
-# In a training of few steps the self-twins have hardly moved, and nothing has been magnified: what
-# a side's float32 adds at every step is most of the drift, at worst in one direction (measured: the
-# first of 15 steps 2e-8 off float64, the fifth 6e-7, the ninth of the two sides 4e-6 apart).
-DRIFT_SMALL = 1e-3  # of the loss: what has grown beyond is as large as in the self-twin, or larger
-# A part of a training whose drift is one row: an epoch, or several where they have fewer steps.
-PART_STEPS = 8
-# Two-sided sign test on the samples that only one side gets right (McNemar, exact).
-SIGN_TEST_LEVEL = 0.01
+# The check goes on to so many seeds by itself where a side's training takes less than SHORT_S each.
+MOST_SEEDS, SHORT_S = 5, 120.0
+LEARNT = 2.0  # times its own error: what the loss must fall by
 
 
 def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
-    """Drift of the loss in each epoch against the self-twin's, the final predictions, a picture."""
-    files = ResultFolder(folder)
+    """The whole trainings: drift of the loss, what they end with, whether anything was learnt."""
+    files, settings = ResultFolder(folder), settings_of(folder, pair)
+    patient = bool(settings["patience"])
     with ExitStack() as stack:
-        torch_log, paddle_log, self_log = (
-            stack.enter_context(read_log(files.log(*log)))
-            for log in (("train_full", "torch"), ("train_full", "paddle"), ("train_self", "torch"))
-        )
-        losses = [log["curve/loss"] for log in (torch_log, paddle_log)]
-        own = [self_log[key] for key in self_log if key.startswith("twin_")]
-        own.insert(0, self_log["curve/loss"])
-        epochs = torch_log["curve/order"].size
-        settings, noise = settings_of(folder, pair), _first_noise(folder)
-        patient = bool(settings["patience"])
-        if patient:  # a side may stop early: what all have counts
-            taken = min(values.size for values in (*losses, *own))
-            losses, own = [v[:taken] for v in losses], [v[:taken] for v in own]
-            epochs = min(log["curve/order"].size for log in (torch_log, paddle_log))
-        path = files.log("train_full", "torch")
-        per_epoch = (read_sidecar(path) or Sidecar()).steps_per_epoch.get("main")
-        parts = parts_of(losses[0].size, per_epoch or math.ceil(losses[0].size / epochs))
+        logs = [stack.enter_context(read_log(files.log("train_full", side))) for side in SIDES]
+        envelope, parts, notes = envelope_of(folder, pair)
         # Causes first: the first row that is off is where to look.
-        rows = [_order(torch_log["curve/order"], paddle_log["curve/order"], patient)]
-        rows.append(_lr(torch_log["curve/lr"], paddle_log["curve/lr"], patient))
-        rows += _drift(*losses, own, noise, parts)
-        if "predictions" in torch_log and "predictions" in paddle_log:
-            rows.append(_predictions(torch_log, paddle_log, self_log))
-        stopped, early = _early_stops(torch_log, paddle_log, settings)
-        rows += stopped
-        of_processes, shared = as_one(folder, pair.name, own, noise, _drift, parts_of)
-        rows += of_processes
-        if "forecasts" in torch_log and "forecasts" in paddle_log:
-            more = _more(losses[0], own, noise)
-            rows.append(_forecasts(torch_log, paddle_log, self_log, more))
-        of_seeds = _seeds(torch_log, paddle_log, patient)
-    draw_curves(folder, pair.name, [steps for _, steps in parts])
+        rows = [_order(*(log["curve/order"] for log in logs), patient)]
+        rows.append(_lr(*(log["curve/lr"] for log in logs), patient))
+        drifts = drift(*(log["curve/loss"] for log in logs), envelope, folder, parts)
+        rows += [*drifts, *_ends(folder, logs, envelope)]
+        stopped, early = _early_stops(*logs, settings)
+        of_processes, shared = as_one(folder, pair.name)
+        rows += stopped + of_processes
+        learnt = [_learnt(side, log, envelope) for side, log in zip(SIDES, logs, strict=True)]
+        of_seeds = _seeds(folder, *logs, patient)
+    limits = [row.allowed for row in drifts]
+    draw_curves(folder, pair.name, [steps for _, steps in parts], limits)
     with ExitStack() as stack:
         torch_init, paddle_init = (
-            stack.enter_context(read_log(files.log("train_init", side)))
-            for side in ("torch", "paddle")
+            stack.enter_context(read_log(files.log("train_init", side))) for side in SIDES
         )
-        rows = judge_initial(torch_init, paddle_init) + rows + of_seeds
-    notes = [f"{row.key}: {row.note}" for row in of_seeds if row.key.startswith("seeds/")]
-    if not notes:
-        notes.append("one seed: --seeds 5 says with an interval whether the twins train alike")
-    notes = early + shared + notes
-    return rows, _rate_too_high(folder) + _few_steps(losses[0].size, len(own)) + notes
+        rows = judge_initial(torch_init, paddle_init) + rows + learnt + of_seeds
+    notes += [
+        f"{row.key}: {row.note}" for row in of_seeds if row.size > 1 and row.key[:6] == "seeds/"
+    ]
+    return rows, [*_rate_too_high(folder), *notes, *early, *shared]
+
+
+def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
+    """The envelope of the trainings in a folder, the parts that they are judged in, and notes.
+
+    Measured where self-twins ran, else the stored one; raises UserError where there is neither.
+    """
+    files = ResultFolder(folder)
+    losses = []
+    for side in SIDES:
+        with read_log(files.log("train_full", side)) as log:
+            losses.append(log["curve/loss"].size)
+            epochs = log["curve/order"].size
+    told = read_sidecar(files.log("train_full", "torch")) or Sidecar()
+    per_epoch = told.steps_per_epoch.get("main")
+    twins = [files.log("train_self", side) for side in SIDES]
+    request = folder / "request_torch_full.json"
+    if not all(path.is_file() for path in twins):
+        envelope, why = stored(
+            folder, pair, RunRequest.read(request) if request.is_file() else RunRequest()
+        )
+        if envelope is None:
+            why = why or "no self-twins ran"
+            raise UserError(f"{files.path}: {why}: run this check without --compare-only")
+        parts = parts_of(min(losses), per_epoch or math.ceil(losses[0] / epochs))
+        return envelope, parts, []
+    runs = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
+    taken = min(runs)  # a run may stop early: what all have counts
+    parts = parts_of(taken, per_epoch or math.ceil(losses[0] / epochs))
+    return measured(folder, parts), parts, []
 
 
 def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
@@ -152,7 +169,7 @@ def settings_of(folder: Path, pair) -> dict[str, object]:
     return training(pair, pair.config(preset), preset)
 
 
-def _seeds(torch_log, paddle_log, patient: bool) -> list[Row]:
+def _seeds(folder: Path, torch_log, paddle_log, patient: bool) -> list[Row]:
     """Every seed's order and learning rates, then each score over the seeds."""
     scores = [_final_scores(log) for log in (torch_log, paddle_log)]
     count = min(len(values) for side in scores for values in side.values())
@@ -165,91 +182,79 @@ def _seeds(torch_log, paddle_log, patient: bool) -> list[Row]:
     if count > 1:
         names = [name for name in scores[0] if name not in RELATIVE]
         rows += [judge_seeds(name, scores[0][name], scores[1].get(name, [])) for name in names]
+    else:
+        rows += [
+            one_seed(score.name, score.torch, score.paddle, score.limit)
+            for score in scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
+            if not score.passed
+        ]
     return rows
 
 
-def parts_of(steps: int, per_epoch: int) -> list[tuple[str, np.ndarray]]:
-    """(name, its steps) of each part of a training whose drift is one row.
-
-    A part is an epoch, or as many as have PART_STEPS together; the last may be an epoch that was
-    begun.  What is left over behind the last part belongs to it.
-    """
-    together = -(-PART_STEPS // per_epoch)
-    epochs = -(-steps // per_epoch)
-    firsts = list(range(0, epochs, together))
-    if len(firsts) > 1 and steps - firsts[-1] * per_epoch < PART_STEPS:
-        firsts.pop()
-    parts = []
-    for first, end in zip(firsts, [*firsts[1:], epochs], strict=True):
-        name = f"epoch_{end:03d}" if end - first == 1 else f"epochs_{first + 1:03d}_to_{end:03d}"
-        parts.append((name, np.arange(first * per_epoch, min(end * per_epoch, steps))))
-    return parts
-
-
-def _drift(torch_loss, paddle_loss, own_losses, noise: np.ndarray, parts) -> list[Row]:
-    """One row a part: rms over its steps of the difference of the losses.
-
-    own_losses  of torch's self-twins
-    noise       of each of the first steps: how far float32 is from float64 on either side
-    """
+def _ends(folder: Path, logs, envelope: Envelope) -> list[Row]:
+    """Rows of what the trainings end with: buffers, predictions or forecasts of the test."""
+    torch_log, paddle_log = logs
     rows = []
-    lengths = {losses.size for losses in (torch_loss, paddle_loss, *own_losses)}
-    if len(lengths) > 1:
-        sizes = f"torch {torch_loss.size}, paddle {paddle_loss.size}, self {own_losses[0].size}"
-        return [claim("train/drift", math.inf, 0.0, f"not as many steps on each side: {sizes}")]
-
-    def moved(steps) -> float:
-        return max(_rms(torch_loss[steps] - losses[steps]) for losses in own_losses)
-
-    more = _more(torch_loss, own_losses, noise)
-    own = [moved(steps) for _, steps in parts]
-    sizes = [_rms(torch_loss[steps]) for _, steps in parts]
-    count = len(own_losses)
-    few_steps = count > 1 and noise.size
-    a_step = _rms(noise) / _rms(np.arange(noise.size) + 1.0) if few_steps else 0.0
-    added = [a_step * _rms(steps + 1.0) for _, steps in parts]
-    bounds = [
-        max(off, DRIFT_FLOOR * size, min(max(more * off, more_steps), DRIFT_SMALL * size))
-        for off, size, more_steps in zip(own, sizes, added, strict=True)
-    ]
-    twins = "the self-twin drifts" if count == 1 else f"{count} self-twins drift"
-    rounds = f"; float32 rounds {more:.1f} times as much in the first steps" if more > 1.0 else ""
-    rounds += f", by {a_step:.1e} more at each" if more > 1.0 and a_step else ""
-    for i, (name, steps) in enumerate(parts):
-        drift = _rms(torch_loss[steps] - paddle_loss[steps])
-        allowed = DRIFT_FACTOR * max(bounds[: i + 1 + DRIFT_EARLIER])
-        note = (
-            f"the sides' float32 losses are {drift:.1e} apart, rms of {steps.size} steps; {twins} "
-            f"by {own[i]:.1e}{rounds}"
-        )
-        rows.append(claim(f"train/drift/{name}", drift, allowed, note))
+    for key in dict.fromkeys(key for log in logs for key in log if is_compared(key)):
+        if key == "curve/loss" or key not in envelope.spreads:
+            continue  # what one side alone has, the first steps' rows say
+        name = key.removeprefix("final/")
+        label, found = f"train/final_{name}", envelope.spreads[key]
+        if not (key in torch_log and key in paddle_log):
+            rows.append(claim(label, math.inf, 0.0, "on one side alone"))
+            continue
+        values = [log[key] for log in logs]
+        if values[0].shape != values[1].shape:
+            shapes = f"torch {values[0].shape}, paddle {values[1].shape}"
+            rows.append(claim(label, math.inf, 0.0, f"not the same samples: {shapes}"))
+        elif key == "predictions":
+            rows.append(_predictions(*values, torch_log["labels"], found))
+        else:
+            noise = first_noise(folder, f"/{name}") if key.startswith("final/") else 0.0
+            what = f"the sides' {name} (rms, at the end)"
+            rows.append(judged(label, rms(values[0] - values[1]), found, noise, what))
     return rows
 
 
-def _more(torch_loss, own_losses, noise: np.ndarray) -> float:
-    """How many times a self-twin's drift float32's rounding is in the first steps; at least 1."""
-    if not noise.size:
-        return 1.0
-    first = slice(noise.size)
-    moved = max(_rms(torch_loss[first] - losses[first]) for losses in own_losses)
-    return max(1.0, _rms(noise) / max(moved, DRIFT_FLOOR * _rms(torch_loss[first])))
+def _predictions(torch, paddle, labels, found: Spread) -> Row:
+    """In how many of the test samples do the sides predict otherwise?"""
+    off = int((torch != paddle).sum())
+    allowed = found.allowed() ** 2 * torch.size
+    right = [(values == labels)[labels >= 0].mean() for values in (torch, paddle)]
+    note = (
+        f"the sides predict otherwise in {off} of {torch.size:,} test samples, two runs of "
+        f"rounding alone in {found.variance * torch.size:.1f}; accuracy torch {right[0]:.4f}, "
+        f"paddle {right[1]:.4f}"
+    )
+    return claim("train/final_predictions", off, allowed, note)
 
 
-def _first_noise(folder: Path) -> np.ndarray:
-    """Of each first step's loss the larger difference of float32 and float64, of both sides.
+def _learnt(side: str, log, envelope: Envelope) -> Row:
+    """Did a side train at all?  UNDECIDED where it did not: alike is then no finding.
 
-    Both precisions were judged: what is no more than rounding there is rounding here too.
+    The loss must fall from the first fifth of the training to the last by more than the mean's own
+    error there (twice), weights must move, and predictions be of more than one class.
     """
-    sides = []
-    for side in ("torch", "paddle"):
-        paths = [ResultFolder(folder).log("train_first", side, run) for run in (FLOAT32, FLOAT64)]
-        if not all(path.is_file() for path in paths):
-            continue  # a pair without a float64 path, which a note says
-        with read_log(paths[0]) as float32, read_log(paths[1]) as float64:
-            keys = [key for key in float32 if key.endswith("/loss") and key in float64]
-            sides.append([abs(float(float32[key]) - float(float64[key])) for key in keys])
-    same = len({len(noise) for noise in sides}) == 1
-    return np.max(sides, axis=0) if same else np.zeros(0)
+    losses = np.asarray(log["curve/loss"], np.float64)
+    fifth = max(1, losses.size // 5)
+    ends = losses[:fifth], losses[-fifth:]
+    fell = float(ends[0].mean() - ends[1].mean())
+    noise = math.sqrt(sum(np.var(end, ddof=min(1, end.size - 1)) / end.size for end in ends))
+    said = []
+    if not fell > LEARNT * noise:
+        said.append(f"its loss fell by {fell:.2g} with an error of {noise:.1g}")
+    if not float(log["moved"]) > 0.0:
+        said.append("no weight moved")
+    if "predictions" in log and np.unique(log["labels"]).size > np.unique(log["predictions"]).size:
+        if np.unique(log["predictions"]).size == 1:
+            said.append("it predicts one class for every test sample")
+    row = Row(f"train/learnt/{side}", "UNDECIDED" if said else "ROUNDING", gap=noise * LEARNT)
+    row.allowed, row.measure, row.size = max(fell, 0.0), "claim", losses.size
+    row.note = f"the loss fell from {ends[0].mean():.4g} to {ends[1].mean():.4g}"
+    if said:
+        row.note = f"{side} learnt nothing, so that training alike shows nothing: {'; '.join(said)}"
+    row.origin = bool(said)
+    return row
 
 
 def _rate_too_high(folder: Path) -> list[str]:
@@ -266,16 +271,6 @@ def _rate_too_high(folder: Path) -> list[str]:
     return [
         f"the learning rate that case.py gives is too high for this model: {watch.problem}; "
         "correct sides then drift apart as wrong ones do: lower it"
-    ]
-
-
-def _few_steps(steps: int, twins: int) -> list[str]:
-    """What a training of few steps can show, where it is one."""
-    if twins == 1:
-        return []
-    return [
-        f"{steps} steps are few: their drift is judged by {twins} self-twins, and a small lasting "
-        "error can hide in it; of the first steps the rows train/000/... compare float64 too"
     ]
 
 
@@ -301,34 +296,6 @@ def _lr(torch_lr, paddle_lr, patient: bool = False) -> Row:
     same = torch_lr.shape == paddle_lr.shape
     off = float(np.abs(torch_lr - paddle_lr).max()) if same else math.inf
     return claim("train/lr", off, 1e-12 * float(np.abs(torch_lr).max()), "the schedule")
-
-
-def _predictions(torch_log, paddle_log, self_log) -> Row:
-    """Does one side get more of the test samples right than the other, beyond chance?
-
-    A training that magnifies rounding ends elsewhere from a start one ulp away.  So torch's
-    self-twin is as good a reference as torch's own run: the nearer of the two counts.
-    """
-    labels = torch_log["labels"]
-    kept = labels >= 0
-    torch_right, paddle_right, self_right = (
-        (log["predictions"] == labels)[kept] for log in (torch_log, paddle_log, self_log)
-    )
-    only_torch, only_paddle, p = _one_side_only(torch_right, paddle_right)
-    only_self, other_paddle, self_p = _one_side_only(self_right, paddle_right)
-    note = (
-        f"accuracy torch {torch_right.mean():.4f}, paddle {paddle_right.mean():.4f} of "
-        f"{torch_right.size}; right on one side only: torch {only_torch}, paddle {only_paddle}; "
-        f"p = {p:.2f}; or torch's self-twin {only_self}, paddle {other_paddle}; p = {self_p:.2f}"
-    )
-    return claim("train/final_predictions", SIGN_TEST_LEVEL / max(p, self_p, 1e-300), 1.0, note)
-
-
-def _one_side_only(torch_right, paddle_right) -> tuple[int, int, float]:
-    """How many samples torch alone has right, how many Paddle alone, and the sign test's p."""
-    only_torch = int((torch_right & ~paddle_right).sum())
-    only_paddle = int((paddle_right & ~torch_right).sum())
-    return only_torch, only_paddle, sign_test(only_torch, only_paddle)
 
 
 def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]:
@@ -358,33 +325,64 @@ def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]
     ]
 
 
-def _forecasts(torch_log, paddle_log, self_log, more: float) -> Row:
-    """Are the forecasts of the test as near to each other as torch's are to its self-twin's?
+def is_stored(launch, folder: Path, pair, request: RunRequest) -> bool:
+    """True for the self-twins of a training whose envelope is stored; several seeds measure it."""
+    own = launch.request.get("phase") == "self"
+    return own and request.seeds == 1 and stored(folder, pair, request)[0] is not None
 
-    more  as of the losses: how much more float32 rounds at every step
+
+def more_seeds(result, folder: Path) -> int:
+    """With how many seeds to go on where these do not decide; 0 where others would not either.
+
+    One by one, of short trainings alone, until the interval decides.
     """
-    torch_forecasts, paddle_forecasts = torch_log["forecasts"], paddle_log["forecasts"]
-    own = self_log["forecasts"]
-    key = "train/final_forecasts"
-    if not torch_forecasts.shape == paddle_forecasts.shape == own.shape:
-        shapes = f"torch {torch_forecasts.shape}, paddle {paddle_forecasts.shape}"
-        return claim(key, math.inf, 0.0, f"not the same samples: {shapes}")
-    off, moved = _rms(torch_forecasts - paddle_forecasts), _rms(torch_forecasts - own)
-    size = _rms(torch_forecasts)
-    allowed = DRIFT_FACTOR * max(moved, DRIFT_FLOOR * size, min(more * moved, DRIFT_SMALL * size))
-    note = f"the forecasts are {off:.1e} apart, those of the self-twin {moved:.1e}, of {size:.1e}"
-    return claim(key, off, allowed, note)
+    if result.error or result.exit_code == 0 or result.verdict != "UNDECIDED":
+        return 0
+    undecided = [row.key for row in result.rows if row.verdict == "UNDECIDED"]
+    if not all(key.startswith("seeds/") for key in undecided):
+        return 0
+    cars = [read_sidecar(ResultFolder(folder).log("train_full", s)) or Sidecar() for s in SIDES]
+    seeds = max(1, len(cars[0].batches))
+    short = max(car.elapsed_s for car in cars) < SHORT_S * seeds
+    alone = cars[0].processes.get("main", 1) == 1
+    return seeds + 1 if short and alone and seeds < MOST_SEEDS else 0
 
 
-def sign_test(a: int, b: int) -> float:
-    """Two-sided exact p-value of `a` against `b` successes under even odds; 1 for none."""
-    n = a + b
-    tail = sum(math.comb(n, k) for k in range(max(a, b), n + 1)) / 2**n
-    return min(1.0, 2.0 * tail)
+# What a row of step 5 is about -> how its key begins.
+_FIRST = ("train/0", "trained/", "init/")
+_SEED = re.compile(r"^seed_\d+/")
 
 
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))
+def decided(result, folder: Path) -> dict[str, dict[str, str]]:
+    """What was found of a training, each by itself: name -> {verdict, said}."""
+    first = [row for row in result.rows if _SEED.sub("", row.key).startswith(_FIRST)]
+    whole = [row for row in result.rows if row not in first]
+    answers = result.answers.get("targets", [])
+    known = {answer["reached"] for answer in answers}
+    reached_word = "not comparable" if None in known else "reached" if all(known) else "not reached"
+    reached_word = reached_word if answers else "none known"
+    scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
+    told = ", ".join(f"{s.name} {figure(s.torch)} and {figure(s.paddle)}" for s in scores)
+    steps = len({row.key for row in first if row.key.endswith("/loss")})
+    parts = sum(row.key.startswith("train/drift/") for row in whole)
+    seeds = max([row.size for row in whole if row.key.startswith("seeds/")], default=1)
+    counted = f"{seeds} seeds" if seeds > 1 else "one seed"
+    said = (
+        f"the same function: {steps} steps in float64 and float32, weights and buffers after them",
+        f"alike in float32: {parts} parts of the losses, the end, {counted}",
+    )
+    found = {}
+    for name, rows, green in zip(
+        ("first steps", "whole training"), (first, whole), said, strict=True
+    ):
+        off = first_bad_row(rows)
+        found[name] = {
+            "verdict": worst([row.verdict for row in rows]),
+            "said": green if off is None else f"{off.key}: {off.note or what_is_wrong(off)}",
+        }
+    found["the guide's rule"] = {"verdict": guide_word(result.guide_passed), "said": told}
+    sentences = "; ".join(dict.fromkeys(map(sentence, answers)))
+    return found | {"the published number": {"verdict": reached_word, "said": sentences}}
 
 
 STEP = Step(
@@ -402,6 +400,9 @@ STEP = Step(
     trains=True,
     extra=trained_alike,
     answer=number_reached,
+    decides=decided,
+    spares=is_stored,
+    undecided=more_seeds,
 )
 
 # What logged losses go by; other options of this check mean nothing there.
@@ -472,8 +473,7 @@ def main() -> int:
             given.losses_dtype,
             given.first_batch,
         )
-        own = (_drift, parts_of, _first_noise)
-        return beside(STEP, CheckOptions.of(given), logged, given.json, *own)
+        return beside(STEP, CheckOptions.of(given), logged, given.json)
 
     return guarded(given.debug, run)
 

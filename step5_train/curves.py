@@ -1,4 +1,4 @@
-"""The picture of step 5: both sides' curves, and their drift beside the self-twin's."""
+"""The picture of step 5: both sides' curves, and their drift beside what it may be."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,36 +10,37 @@ from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import CURVES
 from common.report import marks
 
-SELF = {"color": marks.GREEN, "marker": "^"}
+LIMIT = {"color": marks.RED, "linewidth": 1.4, "linestyle": "--"}
 MARKS_OF_A_CURVE = 12  # of each side, between those of the other
 
 
-def draw_curves(folder: Path, model: str, parts: Sequence[np.ndarray]) -> Path:
+def draw_curves(
+    folder: Path, model: str, parts: Sequence[np.ndarray], limits: Sequence[float]
+) -> Path:
     """Write train_curves.png in a model's log folder of step 5; returns its path.
 
-    `parts`: the steps of each part of the training whose drift is judged.
+    parts   the steps of each part of the training whose drift is judged
+    limits  what was allowed of it
     """
     with (
         read_log(ResultFolder(folder).log("train_full", "torch")) as torch_log,
         read_log(ResultFolder(folder).log("train_full", "paddle")) as paddle_log,
-        read_log(ResultFolder(folder).log("train_self", "torch")) as self_log,
     ):
         losses = {
             "torch": torch_log["curve/loss"],
             "paddle": paddle_log["curve/loss"],
-            "self": self_log["curve/loss"],
         }
         curves = {f"curve/{name}" for name in CURVES}
         score = next(k for k in torch_log if k.startswith("curve/") and k not in curves)
         scores = {"torch": torch_log[score], "paddle": paddle_log[score]}
     target = ResultFolder(folder).training_curves()
     name = score.rpartition("/")[2].replace("_", " ")
-    marks.save(curves_figure(model, losses, name, scores, parts), target)
+    marks.save(curves_figure(model, losses, name, scores, parts, limits), target)
     return target
 
 
-def curves_figure(model: str, losses: dict, score: str, scores: dict, parts: Sequence[np.ndarray]):
-    """Losses of each step of both sides and of the self-twin, and both sides' score of each epoch.
+def curves_figure(model: str, losses, score: str, scores, parts, limits):
+    """Losses of each step of both sides, both sides' score of each epoch, and the losses' drift.
 
     The sides' curves lie on each other where all is well: torch's is wide and light, and Paddle's,
     which comes later, narrow and dark, so that both are seen.
@@ -63,18 +64,18 @@ def curves_figure(model: str, losses: dict, score: str, scores: dict, parts: Seq
     for axes in (left, middle):
         axes.xaxis.get_major_locator().set_params(integer=True)
     middle.set(title=f"test {score}", xlabel="epoch", ylabel=score)
-    for other, label, mark in (
-        ("paddle", "torch − Paddle", marks.DIFFERENCE),
-        ("self", "torch − torch, begun one ulp away", SELF),
-    ):
-        both = min(losses["torch"].size, losses[other].size)  # a side may have taken fewer steps
-        drift = np.abs(losses["torch"][:both] - losses[other][:both])
-        # What is exactly 0 cannot be shown on a logarithmic axis.
-        right.scatter(np.arange(both), _shown(drift), s=4, alpha=0.3, linewidths=0.6, **mark)
-        there = [part for part in parts if part[-1] < both]
-        rms = np.array([np.sqrt(np.mean(drift[part] ** 2)) for part in there])
-        places = [part.mean() for part in there]
-        right.plot(places, _shown(rms), label=label, linewidth=1.2, **mark)
+    both = min(losses["torch"].size, losses["paddle"].size)  # a side may have taken fewer steps
+    drift = np.abs(losses["torch"][:both] - losses["paddle"][:both])
+    # What is exactly 0 cannot be shown on a logarithmic axis.
+    shown = {"s": 4, "alpha": 0.3, "linewidths": 0.6, **marks.DIFFERENCE}
+    right.scatter(np.arange(both), _shown(drift), **shown)
+    there = [(part, limit) for part, limit in zip(parts, limits, strict=False) if part[-1] < both]
+    rms = np.array([np.sqrt(np.mean(drift[part] ** 2)) for part, _ in there])
+    places = [part.mean() for part, _ in there]
+    right.plot(places, _shown(rms), label="torch − Paddle", linewidth=1.2, **marks.DIFFERENCE)
+    for i, (part, limit) in enumerate(there):
+        name = "allowed: the self-twins' envelope" if i == 0 else None
+        right.plot([part[0], part[-1]], [limit, limit], label=name, **LIMIT)
     right.set(title="difference of the losses", xlabel="step", yscale="log")
     right.set_ylabel("each step (small), rms of a part (large)")
     for axes in (left, middle, right):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.verdict.row import Row
+from common.verdict.row import FAILING, Row
 
 LEVEL = 0.95
 DIFFERENT_LEVEL = 0.99  # an interval at this level that leaves out 0 is a difference
@@ -51,7 +51,8 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
 
     ROUNDING   the interval lies within the margin: the twins train alike
     DIVERGED   they do not: the 99 % interval leaves out 0, and the mean is beyond the guide's limit
-    CLOSE      these seeds do not decide it
+    CLOSE      these seeds do not decide it, and the guide's rule passes on their means
+    UNDECIDED  these seeds do not decide it, and the guide's rule fails on their means
     """
     key = f"seeds/{name}"
     if len(torch) != len(paddle) or not np.isfinite([*torch, *paddle]).all():
@@ -63,19 +64,33 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
     deviation = float(np.std(torch, ddof=1))
     margin = max(MARGIN * deviation, GUIDE)
     off = max(abs(gap.low), abs(gap.high))
-    row = Row(key, "CLOSE", gap=off, allowed=margin, size=len(torch))
+    by_guide = abs(gap.mean) <= GUIDE
+    row = Row(key, "CLOSE" if by_guide else "UNDECIDED", gap=off, allowed=margin, size=len(torch))
     row.measure = "claim"
     word = f"{len(torch)} seeds do not decide it: take more"
     if off <= margin:
         row.verdict, word = "ROUNDING" if off else "IDENTICAL", "alike"
     elif not wide.low <= 0.0 <= wide.high and abs(gap.mean) > GUIDE:
-        row.verdict, word, row.origin = "DIVERGED", "not alike", True
+        row.verdict, word = "DIVERGED", "not alike"
+    row.origin = row.verdict in FAILING
     row.note = (
         f"{word}; torch {_spread(torch)}, paddle {_spread(paddle)}; "
         f"torch − paddle {gap.mean:+.5f}, 95 % interval {gap.low:+.5f} to {gap.high:+.5f}, "
         f"allowed ±{margin:.5f} "
         f"({MARGIN:g} standard deviations of torch's seeds, at least the guide's {GUIDE}); the "
-        f"guide's rule on the means {'passes' if abs(gap.mean) < GUIDE else 'FAILs'}"
+        f"guide's rule on the means {'passes' if by_guide else 'FAILs'}"
+    )
+    return row
+
+
+def one_seed(name: str, torch: float | None, paddle: float | None, limit: float) -> Row:
+    """The row `seeds/NAME` of a score that fails the guide's rule in the one training there is."""
+    off = math.inf if torch is None or paddle is None else abs(torch - paddle)
+    row = Row(f"seeds/{name}", "UNDECIDED", gap=off, allowed=limit, size=1, origin=True)
+    row.measure = "claim"
+    row.note = (
+        f"torch {torch}, paddle {paddle}: beyond the guide's {limit:g}, and one seed cannot tell "
+        "that from chance: --seeds 5 says with an interval whether the twins train alike"
     )
     return row
 

@@ -1,8 +1,9 @@
 """Step 5, both sides: training on the data, from the shared start, in the tape's order.
 
 Phases: `first`, the first steps in both precisions; `full`, the whole training in float32 under
-each seed; `self`, the first of these from a start one ulp away, or where it has few steps from
-several: they show how far rounding alone drives a run.  With --resume a training that was stopped
+each seed; `self`, the first of these again, as TWINS self-twins: every weight of the start and
+every constant of Adam is moved by one rounding of float32, up or down as the tape says.  They show
+how far rounding alone drives a side's runs apart.  With --resume a training that was stopped
 goes on from its checkpoints.
 
 Several processes share every batch (common/sides/{torch,paddle}_group.py).  That they train as one
@@ -15,6 +16,7 @@ import time
 
 import numpy as np
 
+from common.logs.key import BUFFER
 from common.pair.case_hooks import training
 from common.pair.data import count
 from common.pair.metrics import classification, regression
@@ -25,7 +27,9 @@ from common.system.errors import UserError
 from common.system.hashes import arrays_sha256
 from step4_backward.setups import STEPS
 from step5_train.initial import initial_weights
-from step5_train.training import LOG_EVERY, Training, further, steps_alone
+from step5_train.training import LOG_EVERY, TWINS, Training, steps_alone
+
+BETAS = (0.9, 0.999)  # of Adam: both frameworks' own
 
 
 def train(run):
@@ -36,12 +40,16 @@ def train(run):
     settings = training(run.pair, run.case.config, run.data_preset)
     per_epoch = batches_of(samples, settings)
     steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
-    model, optimizer = prepared(run, settings, steps, per_epoch)
     run.session.probing, run.session.watching = False, True
     run.notes["optimizer"] = settings["optimizer"]
     if run.group.count > 1:
         run.notes["processes"] = run.group.count
         run.group.demand_same(what_is_trained(run, settings, steps))
+    if run.request.phase in ("full", "self"):
+        for twin in range(1, 1 + TWINS) if run.request.phase == "self" else [0]:
+            whole_training(run, samples, settings, steps, twin)
+        return
+    model, optimizer = prepared(run, settings, steps, per_epoch)
     if run.request.phase == "shared":
         shared_steps(run, model, optimizer, samples, settings)
         return
@@ -51,45 +59,63 @@ def train(run):
             losses = losses_of(run, model, optimizer, samples, settings, taken)
         run.log("curve/loss", np.array(losses))
         return
-    if run.request.phase == "first":
-        first_steps(run, model, optimizer, samples, settings)
-        if run.dtype != "float64" and run.session.reference is None:
-            run.extra["train_init"] = initial_weights(run)
-        return
+    first_steps(run, model, optimizer, samples, settings)
+    if run.dtype != "float64" and run.session.reference is None:
+        run.extra["train_init"] = initial_weights(run)
 
-    progress = Training(run, model, optimizer, settings, per_epoch, steps, run.group)
+
+def whole_training(run, samples, settings, steps, twin):
+    """Train to the end; log the curves, the final scores, predictions and buffers.
+
+    twin  number of a self-twin, whose keys begin with it; 0: the run itself
+    """
+    per_epoch = batches_of(samples, settings)
+    model, optimizer = prepared(run, settings, steps, per_epoch, twin)
+    start = {name: run.side.array(value).copy() for name, value in run.parameters(model)}
+    buffers, own = run.buffers(model), f"twin_{twin}/" if twin else ""
+    progress = Training(run, model, optimizer, settings, per_epoch, steps, run.group, twin)
     judging = whole_batches(run.samples("validation") or run.samples("test"), settings)
     test = whole_batches(run.samples("test"), settings)
     with run.session.unrecorded():
         while not progress.ended:
             one_epoch(run, model, optimizer, samples, settings, progress)
             progress.end_epoch(scored(run, model, judging, settings)[0])
+    log_buffers(run, model, buffers, f"{own}final/")
+    ends = ((start[name], run.side.array(value)) for name, value in run.parameters(model))
+    moved_most = max(float(np.abs(end - begun).max(initial=0.0)) for begun, end in ends)
+    with run.session.unrecorded():
         if run.samples("validation"):
             progress.take_best()
         scores, outputs = scored(run, model, test, settings)
+        # What Paddle's own running variance makes of the outputs is no part of the training.
+        with run.dropout.unbiased_variances(model) as others:
+            if others and not run.samples("validation"):
+                outputs = scored(run, model, test, settings)[1]
         progress.finish(scores)
     final = {name: np.float64(value) for name, value in scores.items()}
-    for name, value in final.items():
-        run.log(name, value)
-        run.log(f"curve/{name}", np.array([epoch[name] for epoch in progress.scores]))
-    run.log("test_samples", np.int64(count(test)))
-    run.log("curve/loss", np.array(progress.losses))
-    run.log("curve/lr", np.array(progress.rates))
-    run.log("curve/order", np.array(progress.orders, dtype=np.int64))
-    run.notes["steps_per_epoch"] = per_epoch
+    found = {"curve/loss": np.array(progress.losses), **final, "moved": np.float64(moved_most)}
     if classification(outputs, test) is not None:
-        run.log("labels", test["labels"])
-        run.log("predictions", outputs["logits"].argmax(-1))
+        found["predictions"] = outputs["logits"].argmax(-1)
     if regression(outputs, test) is not None:
-        run.log("forecasts", outputs["predictions"])
-    if run.request.phase == "full" and not run.case.seed:
+        found["forecasts"] = outputs["predictions"]
+    if not twin:
+        found |= {f"curve/{k}": np.array([each[k] for each in progress.scores]) for k in final}
+        found |= {"curve/lr": np.array(progress.rates), "test_samples": np.int64(count(test))}
+        found["curve/order"] = np.array(progress.orders, dtype=np.int64)
+        if "predictions" in found:
+            found["labels"] = test["labels"]
+    for name, values in found.items():
+        run.log(f"{own}{name}", values)
+    run.notes["steps_per_epoch"] = per_epoch
+    if not (twin or run.case.seed):
         run.extra["train_align_all"] = final
-    if run.request.phase == "self":
-        taken, again = len(progress.losses), further(steps)
-        with run.session.unrecorded():
-            twins = {n: further_twin(run, n, samples, settings, steps, taken) for n in again}
-        for number, losses in twins.items():
-            run.log(f"twin_{number}/loss", np.array(losses))
+
+
+def log_buffers(run, model, before, path):
+    """Log every buffer that is not what it was, and the BatchNorms' running statistics."""
+    run.log_buffers(model, before, path)
+    for name, values in run.dropout.running_statistics(model):
+        run.log(f"{path}{BUFFER}/{run.session.rename(name)}", values, "BatchNorm")
 
 
 def batches_of(samples, settings):
@@ -123,21 +149,17 @@ def what_is_trained(run, settings, steps):
 
 
 def prepared(run, settings, steps, per_epoch, twin=0):
-    """A new model and its optimizer; of a self-twin, from a start one ulp away.
-
-    The first self-twin's weights are all one ulp larger, a further one's larger or smaller.
-    """
+    """A new model and its optimizer; of a self-twin moved by one rounding, each its own way."""
     model = run.build(training=True)
     if run.group.count > 1:
         run.group.learn(run, model, run.samples("train"))
         run.load(model, run.start())
         run.side.share_statistics(model, run.group)
-    if run.request.phase == "self":
+    betas = BETAS
+    if twin:
+        betas = tuple(moved(run, twin, "betas", np.array(BETAS)).tolist())
         for name, value in run.parameters(model):
-            start = run.side.array(value)
-            draws = run.session.tape.normal(f"twin_{twin}/{name}", 0, start.shape) if twin else 1.0
-            towards = np.float32(np.inf) * np.sign(draws, dtype=np.float32)
-            run.side.assign(value, np.nextafter(start, towards))
+            run.side.assign(value, moved(run, twin, name, run.side.array(value)))
     name, warmup = settings["schedule"], settings["warmup_steps"]
     rule = schedule(name, warmup, steps, per_epoch, settings["lr"])
     optimizer = run.side.Optimizer(
@@ -148,17 +170,16 @@ def prepared(run, settings, steps, per_epoch, twin=0):
         settings["weight_decay"],
         clip_norm=settings["clip_norm"],
         decayed=run.decayed(model),
+        betas=betas,
     )
     return model, optimizer
 
 
-def further_twin(run, number, samples, settings, steps, taken):
-    """The losses of a further self-twin's steps; nothing else is kept of it.
-
-    taken  how many it takes of the `steps` that the schedule knows of
-    """
-    model, optimizer = prepared(run, settings, steps, batches_of(samples, settings), number)
-    return losses_of(run, model, optimizer, samples, settings, taken)
+def moved(run, twin, name, values):
+    """The values as float32's neighbours of theirs, up or down as the tape says."""
+    values = values.astype(np.float32)
+    signs = np.sign(run.session.tape.normal(f"twin_{twin}/{name}", 0, values.shape))
+    return np.nextafter(values, np.float32(np.inf) * signs.astype(np.float32))
 
 
 def losses_of(run, model, optimizer, samples, settings, taken):
@@ -201,7 +222,8 @@ def scored(run, model, samples, settings):
 
 
 def first_steps(run, model, optimizer, samples, settings):
-    """Log the rate and the loss of the first steps, then the weights that they leave."""
+    """Log the rate and the loss of the first steps, then the weights and buffers they leave."""
+    buffers = run.buffers(model)
     for step, batch in zip(range(STEPS), shuffled(run, samples, settings, 0), strict=False):
         run.session.begin(step, prefix=f"{run.prefix}train/{step:03d}/")
         run.log(f"train/{step:03d}/lr", optimizer.lr())
@@ -209,6 +231,7 @@ def first_steps(run, model, optimizer, samples, settings):
     run.session.begin(prefix=run.prefix)
     weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
     run.log_as_reference("trained/weight/", weights)
+    log_buffers(run, model, buffers, "trained/")
 
 
 def shared_steps(run, model, optimizer, samples, settings):
@@ -232,9 +255,7 @@ def shared_steps(run, model, optimizer, samples, settings):
     run.log("spread", np.array(apart))
     weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
     run.log_as_reference("weight/", weights)
-    run.log_buffers(model, buffers)
-    for name, values in run.side.running_statistics(model):
-        run.log(f"statistics/{name}", values)
+    log_buffers(run, model, buffers, "")
 
 
 def shuffled(run, samples, settings, epoch, skip=0):

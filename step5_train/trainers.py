@@ -37,12 +37,15 @@ Numbers that are undefined are null.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from common.verdict.row import Row, claim, exit_code, worst
+from step5_train import envelope as envelopes
+from step5_train.envelope import parts_of
 from step5_train.first_loss import Candidate
 from step5_train.loss_logs import Curve, Together, smoothing
 
@@ -87,12 +90,12 @@ class Precision:
 class Envelope:
     """The same training, run here: what rounding alone does to it.
 
-    ours    losses of torch's run, step by step; own those of its self-twins
+    runs    of torch and of Paddle the losses of its run, step by step, and of its self-twins
+    folder  step 5's result: its first steps say what float32 itself is off
     """
 
-    ours: np.ndarray
-    own: list[np.ndarray]
-    noise: np.ndarray
+    runs: tuple[list[np.ndarray], list[np.ndarray]]
+    folder: Path
     per_epoch: int
 
 
@@ -121,14 +124,8 @@ def smoothed(found: Together, precision: Precision) -> str:
     return ""
 
 
-def judge(
-    found: Together,
-    precision: Precision,
-    envelope: Envelope | None,
-    drift: Callable[..., list[Row]],
-    parts_of: Callable[..., list],
-) -> Judged:
-    """Rows for two curves; `drift` and `parts_of` are those of step 5's own trainings."""
+def judge(found: Together, precision: Precision, envelope: Envelope | None) -> Judged:
+    """Rows for two curves."""
     judged = Judged(notes=list(found.notes))
     torch, paddle = found.torch, found.paddle
     bad = ~(np.isfinite(torch) & np.isfinite(paddle))
@@ -156,14 +153,14 @@ def judge(
         judged.rows.append(row)
         return judged
     judged.by = "self-twin"
-    count = aligned[0].size
+    count = aligned[0][0].size
     if count < torch.size:
         judged.notes.append(f"step 5's own training ends before: {count} of {torch.size} losses")
     apart_steps = np.diff(found.steps, prepend=found.start)
     places = max(1, envelope.per_epoch // int(np.median(apart_steps)))
-    noise = envelope.noise if apart_steps.max() == 1 else np.zeros(0)  # it is of each first step
-    moved = [torch[:count] + (own - aligned[0]) for own in aligned[1:]]
-    rows = drift(torch[:count], paddle[:count], moved, noise, parts_of(count, places))
+    parts = parts_of(count, places)
+    moved = envelopes.Envelope(envelopes.spreads_of(*aligned, parts))
+    rows = envelopes.drift(torch[:count], paddle[:count], moved, envelope.folder, parts)
     digits = precision.digits
     judged.rows += [claim(r.key, r.gap, r.allowed + digits, r.note) for r in rows]
     judged.cannot_show = [CANNOT[0]]
@@ -182,18 +179,18 @@ def first_row(found: Together, precision: Precision) -> Row:
     return claim("train/first", abs(a - b), allowed, note)
 
 
-def over(found: Together, envelope: Envelope) -> list[np.ndarray] | None:
-    """Our run and its self-twins at the places of two curves; None where these begin later."""
+def over(found: Together, envelope: Envelope) -> list[list[np.ndarray]] | None:
+    """Each side's run and self-twins at the places of two curves; None where these begin later."""
     if found.start not in (0, -1):  # steps count from 1, or from 0
         return None
     lasts = found.steps - found.start
-    kept = lasts <= min(each.size for each in (envelope.ours, *envelope.own))
+    kept = lasts <= min(each.size for side in envelope.runs for each in side)
     if not kept.any():
         return None
-    ends, widths = lasts[kept], found.widths[kept]
+    places = list(zip(lasts[kept], found.widths[kept], strict=True))
     return [
-        np.array([each[e - w : e].mean() for e, w in zip(ends, widths, strict=True)])
-        for each in (envelope.ours, *envelope.own)
+        [np.array([each[end - width : end].mean() for end, width in places]) for each in side]
+        for side in envelope.runs
     ]
 
 

@@ -36,19 +36,13 @@ from common.system.npz import read_npz
 from common.weights.states import load_state, save_state
 
 LOG_EVERY = 10  # steps
-# One self-twin shows what rounding does where it has many steps to add up; of few, three do.
-FEW_STEPS, FURTHER_TWINS = 100, 2
+TWINS = 3  # self-twins of a side; with the run itself four, which is how far apart rounding leads
 SAVE_EVERY_S = 60.0  # beside the one after each epoch
 # How many steps one process takes where several machines train, for all others to be held to: on
 # one machine it takes all of them.
 STEPS_ALONE = 100
 _KEY, _SCORES = "key", "scores"
 _CURVES = ("losses", "rates", "orders")
-
-
-def further(steps: int) -> range:
-    """The numbers of the self-twins beside the first, of a training with so many steps."""
-    return range(1, 1 + FURTHER_TWINS if steps < FEW_STEPS else 1)
 
 
 def steps_alone(request: RunRequest, steps: int) -> int:
@@ -82,11 +76,20 @@ class Training:
     """
 
     def __init__(
-        self, run, model, optimizer, settings: Mapping, per_epoch: int, steps: int, group=None
+        self,
+        run,
+        model,
+        optimizer,
+        settings: Mapping,
+        per_epoch: int,
+        steps: int,
+        group=None,
+        twin: int = 0,
     ):
         """`run` is the twin's; `per_epoch` and `steps` count those of an epoch and of all of it.
 
         group   the processes that share the training (common/sides/torch_group.py); None: one
+        twin    the number of a self-twin; 0: the run itself
         """
         self._processes, rank = (group.count, group.rank) if group else (1, 0)
         self._writes = rank == 0
@@ -104,7 +107,7 @@ class Training:
         self.best: float | None = None
         self.step_of_epoch = 0  # how many steps of the epoch were taken
         self._digest = b""  # of the epoch's samples so far
-        name = f"{run.side.NAME}-{run.request.phase}-{run.case.seed}"
+        name = f"{run.side.NAME}-{run.request.phase}-{twin or run.case.seed}"
         base = Path(run.request.checkpoints or run.folder / "checkpoints")
         self.folder = base / run.pair.name / name
         if self._writes:
@@ -220,6 +223,7 @@ class Training:
             "processes": np.int64(self._processes),
         }
         arrays |= {f"model/{k}": v for k, v in self.run.side.state(self.model).items()}
+        arrays |= {f"seen/{k}": v for k, v in self.run.dropout.running_statistics(self.model)}
         arrays |= {f"optimizer/{k}": v for k, v in self.optimizer.state().items()}
         with whole(self.folder / "last.npz") as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)
@@ -261,10 +265,11 @@ class Training:
         self.best = None if np.isnan(arrays["best"]) else float(arrays["best"])
         parts = {
             part: {k[len(part) :]: v for k, v in arrays.items() if k.startswith(part)}
-            for part in ("model/", "optimizer/")
+            for part in ("model/", "optimizer/", "seen/")
         }
         self.run.side.load_state(self.model, parts["model/"])
         self.optimizer.load_state(parts["optimizer/"])
+        self.run.dropout.recall_statistics(self.model, parts["seen/"])
         if not self._writes:
             return
         os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))

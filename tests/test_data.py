@@ -189,7 +189,7 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
 
 
 @pytest.mark.parametrize("side", ["torch", "paddle"])
-def test_small_integers_are_widened_and_other_types_stay(side):
+def test_numbers_are_widened_and_other_types_stay(side):
     script = f"""
 import numpy as np
 from common.sides.{side}_loader import Samples, batches
@@ -205,7 +205,7 @@ print({{name: values.dtype.name for name, values in batch.items()}})
         text=True,
         timeout=60,
     )
-    assert done.stdout == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float32'}\n", done.stderr
+    assert done.stdout == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float64'}\n", done.stderr
 
 
 def test_large_arrays_are_written_unpacked(tmp_path):

@@ -17,7 +17,6 @@ from mutant import mutant
 from common.logs.result_folder import TRAINERS_FILE
 from common.system.errors import UserError
 from step5_train import first_loss, loss_logs, trainers
-from step5_train.check_step5 import _drift, parts_of
 from step5_train.first_loss import candidates, of_batch
 from step5_train.loss_logs import Curve, read_losses, together
 from step5_train.trainers import Envelope, Precision
@@ -46,7 +45,7 @@ def read(tmp_path, losses, **how) -> Curve:
 def judged(torch: Curve, paddle: Curve, envelope=None):
     precision = Precision(torch, paddle)
     found = together(torch, paddle, precision.alike)
-    return found, precision, trainers.judge(found, precision, envelope, _drift, parts_of)
+    return found, precision, trainers.judge(found, precision, envelope)
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -160,8 +159,8 @@ def test_steps_from_zero_and_missing_steps(tmp_path):
 
 def test_the_self_twins_envelope_decides_where_the_training_can_be_repeated(tmp_path):
     growing = 1e-7 * np.exp(np.linspace(0.0, 5.0, 40))
-    own = [LOSSES + growing * sign for sign in (1.0, -1.0, 0.5)]
-    envelope = Envelope(LOSSES, own, np.full(10, 1e-7), 10)
+    runs = [LOSSES + growing * sign for sign in (0.0, 1.0, -1.0, 0.5)]
+    envelope = Envelope((runs, runs), tmp_path, 10)
     torch = read(tmp_path, LOSSES)
     near = read(tmp_path, LOSSES - 2 * growing, name="near.csv")
     _, _, result = judged(torch, near, envelope)

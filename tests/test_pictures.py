@@ -78,10 +78,11 @@ def depths():
 
 def curves():
     loss = np.linspace(2, 0.1, 40)
-    losses = {"torch": loss, "paddle": loss + 1e-6, "self": loss.copy()}
+    losses = {"torch": loss, "paddle": loss + 1e-6}
     score = np.array([0.5, 0.7])
     parts = [np.arange(20), np.arange(20, 40)]
-    return curves_figure("m", losses, "accuracy", {"torch": score, "paddle": score}, parts)
+    scores = {"torch": score, "paddle": score}
+    return curves_figure("m", losses, "accuracy", scores, parts, [2e-6, 3e-6])
 
 
 def faults():

@@ -411,6 +411,34 @@ def test_a_layer_that_computes_more_than_its_partner_is_no_difference(propose):
     assert [line for line in said.proofs if line.startswith("first: it gives another result")]
 
 
+TABLE = """
+import numpy as np
+def table(off):  # (1, 100, 8); of two equal values the second by so many roundings larger
+    values = np.repeat(np.sin(np.arange(400.0)), 2)
+    values[1::2] += off * np.spacing(values[1::2])
+    return values.reshape(1, 100, 8)
+"""
+
+
+@pytest.mark.parametrize(("off", "differs"), [(1, False), (1 << 40, True)])
+def test_what_rounding_alone_tells_apart_is_no_difference(propose, off, differs):
+    """Sines of x and of pi - x are as one in one library and not in the other."""
+    forward = "return self.second(x) + self.first({}).mean(1, keepdim=True)"
+    said = propose(
+        net(LINEARS, forward.format("torch.tensor(table(0)).to(x.dtype)"), TABLE),
+        net(LINEARS, forward.format(f"paddle.to_tensor(table({off})).astype(x.dtype)"), TABLE),
+    )
+    assert any("DIFFERS: what arrives at first" in line for line in said.proofs) == differs
+    assert not said.open
+
+
+def test_a_container_of_several_kinds_of_layers_in_which_one_differs(propose):
+    """Their weights and biases are exchanged where they have equal sizes, and nowhere else."""
+    init = "self.body = nn.Sequential(nn.LayerNorm(8, {}), nn.Linear(8, 8))"
+    said = propose(*(net(init.format(eps), "return self.body(x)") for eps in (1e-5, 1e-3)))
+    assert [line for line in said.proofs if line.startswith("DIFFERS: body.0")] and not said.open
+
+
 EXPERTS = """
 class Expert(Base):
     def __init__(self):

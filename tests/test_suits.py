@@ -16,7 +16,7 @@ from common.weights.layers import Owner
 from common.weights.noise import perturbed
 from common.weights.suits import ACTIVATIONS, Sizes, suited
 from step4_backward.rates import ROUNDING, Watch, moved_in_float32
-from step5_train.check_step5 import PART_STEPS, _drift, parts_of
+from step5_train.envelope import PART_STEPS, parts_of
 
 PAIR = ROOT / "tests" / "pairs" / "deep"
 
@@ -276,32 +276,6 @@ def test_parts_are_epochs_or_several_of_them():
     assert [len(steps) for steps in parts(45, 20).values()] == [20, 25]
     assert list(parts(5, 20)) == ["epoch_001"]
     assert PART_STEPS == 8
-
-
-def drift(off, own=1e-7, noise=0.0, steps=12):
-    """The verdict of sides that are `off` apart; one self-twin drifts by `own`, one not at all."""
-    losses = np.linspace(2.0, 1.9, steps)
-    own_losses = [losses + own, losses]
-    noises = np.full(4, noise)
-    return _drift(losses, losses + off, own_losses, noises, parts_of(steps, steps))[0]
-
-
-def test_drift_is_judged_by_the_widest_self_twin_and_by_what_float32_rounds():
-    assert drift(2e-6).verdict == "ROUNDING", "ten times float32's step"
-    assert drift(1e-5).verdict == "DIVERGED"
-    assert drift(1e-5, own=2e-6).verdict == "ROUNDING", "the second self-twin has not moved"
-    # Paddle's Adam rounds eight times as much in the first steps as the self-twins have moved.
-    assert drift(1e-5, own=3e-7, noise=2.4e-6).verdict == "ROUNDING"
-    assert drift(1e-4, own=3e-7, noise=2.4e-6).verdict == "DIVERGED"
-    # The self-twins have not moved; what float32 adds at a first step, later steps add too.
-    assert drift(3e-5, own=1e-8, noise=1e-6).verdict == "DIVERGED"
-    assert drift(2e-5, own=1e-8, noise=1e-6).verdict == "ROUNDING"
-    # Once the self-twins are far apart, nothing is magnified any more.
-    assert drift(0.5, own=0.04, noise=1.0).verdict == "DIVERGED"
-    note = drift(1e-5, own=3e-7, noise=2.4e-6).note
-    assert "the sides' float32 losses are 1.0e-05 apart, rms of 12 steps" in note
-    assert "2 self-twins drift by 3.0e-07; float32 rounds 8.0 times as much" in note
-    assert "in the first steps, by 8.8e-07 more at each" in note
 
 
 def test_what_was_chosen_is_refused_where_it_is_something_else(checkout):

@@ -236,7 +236,7 @@ def test_a_step_without_scores_has_none(tmp_path):
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
-        ("train/drift/epoch_003", "drift further apart than rounding drives torch's own runs"),
+        ("train/drift/epoch_003", "drift further apart than rounding drives runs of one side"),
         ("seed_2/train/order", "the sides trained on the samples in another order"),
         ("init/words.weight", "a parameter begins with values that are distributed otherwise"),
         ("witness/last_bias/paddle", "the paddle side's own numbers contradict each other"),

@@ -126,16 +126,17 @@ def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
     text = done.stdout
     assert "the logs are not independent" in text
     assert "were both logs made by one?" not in text
-    needed = next(line for line in text.splitlines() if "these alone are needed" in line)
-    # Not linear: on Intel's processors both frameworks ask the same library for it.
-    assert {"layer_norm", "exp"} <= set(needed.rsplit(" ", 1)[-1].split(","))
     sidecar = json.loads((checkout.logs(1, "reformer") / "forward_all_paddle.json").read_text())
     assert "softmax" in sidecar["transplanted"]
 
 
-def test_without_one_that_is_needed_a_tensor_differs(checkout):
+def test_without_those_that_are_needed_a_tensor_differs(transplanted, checkout):
+    """Which these are is the processor's affair: on some both frameworks ask one library."""
+    lines = transplanted[0].stdout.splitlines()
+    needed = next(line for line in lines if "these alone are needed" in line)
+    others = set(operators.TABLE) - set(needed.rsplit(" ", 1)[-1].split(","))
     done, report = checkout.rows(
-        1, "--model", "reformer", "--transplant", "layer_norm,linear", "--no-report",
+        1, "--model", "reformer", "--transplant", ",".join(sorted(others)), "--no-report",
         "--case", "classification",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -242,10 +243,11 @@ def test_what_cannot_be_is_refused_in_a_sentence(checkout, arguments, said):
 def test_a_users_pair_with_convolutions_has_the_same_bits(checkout):
     """Layers that call Paddle's functions by other ways than their public names.
 
-    Forward and backward; the optimizer steps pass too, but Adam itself is no operator.
+    Forward and backward; the optimizer steps pass too, but Adam itself is no operator.  In eval
+    mode: in train mode BatchNorm stays Paddle's own.
     """
-    pair = str(ROOT / "tests" / "pairs" / "small_cnn")
-    done, report = checkout.rows(4, "--model", pair, "--transplant", "all", "--no-report")
+    run = ("--model", str(ROOT / "tests" / "pairs" / "small_cnn"), "--mode", "eval")
+    done, report = checkout.rows(4, *run, "--transplant", "all", "--no-report")
     assert done.returncode == 0, done.stderr
     step = re.compile(r"(^|/)\w+/\d{3}/")
     once = [row for row in report["rows"] if not step.search(row["key"])]

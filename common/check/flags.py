@@ -169,9 +169,9 @@ _FLAGS = {
         "judge logs that are there, run nothing: --compare-only", action="store_true"
     ),
     "allow": _flag(
-        "let PRECISION pass, or NaN at the same places on both sides: --allow nan",
+        "let PRECISION or UNDECIDED pass, or NaN at the same places on both sides: --allow nan",
         action="append",
-        choices=("precision", "nan"),
+        choices=("precision", "undecided", "nan"),
         default=[],
     ),
     "strict": _flag(

@@ -105,7 +105,7 @@ def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckO
         models=(model,),
         out=out,
         strict=bool(manifest["strict"]),
-        allow=tuple(word for word in ("precision", "nan") if word in manifest["allow"]),
+        allow=tuple(w for w in ("precision", "undecided", "nan") if w in manifest["allow"]),
         report=False,
         keep_seen=True,
     )

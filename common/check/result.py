@@ -95,8 +95,8 @@ class Result:
             self.rows += rows
         for row in self.rows:
             row.step, row.model = step.number, pair.name
-            if row.verdict == "PRECISION" and row.verdict in self.allow:
-                row.note = f"allowed by --allow precision: {row.note}"
+            if row.verdict in self.allow:
+                row.note = f"allowed by --allow {row.verdict.lower()}: {row.note}"
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
         self.notes += _lifted_casts(folder, step)
         self.notes += dict.fromkeys(
@@ -130,6 +130,8 @@ class Result:
         threshold = step.guide_threshold
         self.guide_passed = pair_passed(folder, step.guide_stem, threshold)
         self.guide_all_passed = guide_passed(folder, step.full_stem, threshold, judgements)
+        if step.decides is not None:
+            self.answers["decided"] = step.decides(self, folder)
 
     def take_report(self, passed: bool | None, report: Path) -> None:
         """Take over what reprod_log says of the guide's logs; None: it could not be asked."""

@@ -117,6 +117,13 @@ def _conclude(
         return Result(step, pair.name, error=sentence)
     twins.judging(pair)
     result = judge_model(step, pair, made, options, twins, reports.next())
+    while step.undecided is not None and (seeds := step.undecided(result, made)):
+        failed = twins.more_seeds(pair, seeds)
+        if failed:
+            result.notes.append(f"{seeds} seeds could not be trained: {failed}")
+            break
+        guide = GuideReport() if options.report else None
+        result = judge_model(step, pair, made, options, twins, guide)
     twins.judged()
     result.folder = base / pair.name
     result.elapsed_s += twins.elapsed_s(pair.name)

@@ -47,6 +47,9 @@ class Step:
                  rule fails although our verdict passes
     extra        (folder of one model's logs, pair) -> further rows, such as witnesses, and notes
     answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
+    decides      (result, folder) -> what the result consists of: name -> {verdict, said}
+    spares       (launch, folder, pair, request) -> True where a launch need not run
+    undecided    (result, folder) -> with how many seeds to go on, where that may decide; 0: no
     setups       what its first case runs behind the case itself, each told as `CASE SET-UP`
     several      number of processes -> its launches, where they share each training
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
@@ -69,6 +72,9 @@ class Step:
     optimizers: bool = False  # takes steps of several set-ups
     extra: Callable | None = None
     answer: Callable | None = None
+    decides: Callable | None = None
+    spares: Callable | None = None
+    undecided: Callable | None = None
     setups: tuple[str, ...] = ()
     several: Callable | None = None
     other: str = ""

@@ -53,6 +53,7 @@ class Twins:
         self.on_progress = inputs.on_progress
         self.time_left = TimeLeft()
         self._names: list[str] = []  # of the models that run
+        self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
         self._processes: dict[tuple[str, int | None], TwinProcess] = {}  # (side, threads) -> it
         self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
 
@@ -127,10 +128,11 @@ class Twins:
             self._run_group("paddle", launch, [pair for pair in pairs if pair.name not in errors])
             return []
         threads = 1 if launch.side_by_side else None
-        parts = [(pair, part) for pair in reference for part in launch.parts("torch")]
+        parts = [(pair, part) for pair in reference for part in self._parts("torch", launch, pair)]
         torch = [self._ask("torch", part, pair, threads) for pair, part in parts]
         if launch.side_by_side:
-            return torch + [self._ask("paddle", launch, pair, threads) for pair in pairs]
+            parts = [(pair, p) for pair in pairs for p in self._parts("paddle", launch, pair)]
+            return torch + [self._ask("paddle", part, pair, threads) for pair, part in parts]
         if not self._at_once:
             self._collect(torch)
         paddle = []
@@ -139,6 +141,29 @@ class Twins:
             if pair.name not in errors:
                 paddle += [self._ask("paddle", part, pair) for part in launch.parts("paddle")]
         return paddle
+
+    def _parts(self, side: str, launch: Launch, pair: Pair) -> list[Launch]:
+        """What a side's process runs of a launch for a model."""
+        spares, folder = self.step.spares, self.work / pair.name
+        return [
+            part
+            for part in launch.parts(side)
+            if spares is None or not spares(part, folder, pair, self.options.run)
+        ]
+
+    def more_seeds(self, pair: Pair, seeds: int) -> str:
+        """Have both sides go on with so many seeds; why that could not be done, or empty.
+
+        What they have trained stays: of it only the last scores are computed again.
+        """
+        self._seeds[pair.name] = seeds
+        for launch in self.step.launches:
+            for side in SIDES:
+                path = self._path(side, pair, launch)
+                failed = self._answered(side, path, pair, launch, resume=True)
+                if failed:
+                    return failed
+        return ""
 
     def _collect(self, owed: Iterable[Owed]) -> None:
         """Wait for answers; note which models failed, and why."""
@@ -275,6 +300,7 @@ class Twins:
     def _request(self, side: str, pair: Pair, launch: Launch, **more: object) -> RunRequest:
         inputs, run = self.inputs, self.options.run
         told: dict[str, object] = {"model": pair.model, "progress": True}
+        told["seeds"] = self._seeds.get(pair.name, run.seeds)
         if side == "torch" or run.transplant == SMALLEST:
             told["transplant"] = None
         if inputs.published:

@@ -18,10 +18,10 @@ case.py, NumPy only:
     DATA         {preset: what it reads}: presets whose data come from a file (common/pair/sources)
     metric       (outputs, inputs) -> {name: float} over the whole test set, arrays: outputs by
                  their keys joined by '/', those with the batch axis; inputs are make_data's "test".
-                 By default accuracy and macro-F1 of `logits`, or of the one tensor that a model
-                 returns, against integer `labels`; of language
+                 By default accuracy and macro-F1 of `logits` against integer `labels`; of language
                  models accuracy of the next token and bits per token; of `predictions` against
                  `labels` of their shape, both floats, a forecast's mae, mse, rse, corr and more.
+                 A model's one tensor is logits or predictions, as the labels say.
     optimizer    a dict, or (config) -> dict: epochs, batch_size, optimizer (adam, adamw, sgd), lr,
                  schedule (constant, linear, cosine, type1, type2), warmup_steps, weight_decay,
                  clip_norm, best ("largest" or "smallest", the score that the best epoch has),

@@ -306,11 +306,10 @@ def _largest(found, step: int, kind: str, of: str) -> float:
 # ---- the curves of a training --------------------------------------------------------------------
 
 
-def training_charts(folder: Path) -> Iterator[Chart]:
-    """Step 5: both sides' losses, their difference beside the self-twins', the scores."""
+def training_charts(folder: Path, rows: Sequence[Row]) -> Iterator[Chart]:
+    """Step 5: both sides' losses, their difference beside what is allowed of it, the scores."""
     files = ResultFolder(folder)
     paths = [files.log("train_full", "torch"), files.log("train_full", "paddle")]
-    paths.append(files.log("train_self", "torch"))
     if not all(path.is_file() for path in paths):
         return
     with read_log(paths[0]) as torch_log, read_log(paths[1]) as paddle_log:
@@ -323,14 +322,13 @@ def training_charts(folder: Path) -> Iterator[Chart]:
             for key in torch_log
             if key.startswith("curve/") and key not in known and key in paddle_log
         }
-    with read_log(paths[2]) as log:
-        own = [np.asarray(log[key], np.float64) for key in log if key.startswith("twin_")]
-        own.insert(0, np.asarray(log["curve/loss"], np.float64))
-    steps = min(curve.size for curve in (*losses, *own))
+    steps = min(curve.size for curve in losses)
     if steps:
-        losses, own = [curve[:steps] for curve in losses], [curve[:steps] for curve in own]
+        losses = [curve[:steps] for curve in losses]
         yield _two_curves("Training loss", "step", losses, first=1)
-        yield _drift_of_losses(*losses, own)
+    judged = [row for row in rows if row.key.startswith("train/drift/")]
+    if judged and all(row.size for row in judged):
+        yield _drift_of_losses(judged)
     for name, (a, b) in scores.items():
         epochs = min(a.size, b.size)
         if epochs and a.ndim == 1 and b.ndim == 1:
@@ -358,36 +356,28 @@ def _two_curves(title: str, x_label: str, curves: Sequence[np.ndarray], first: i
     )
 
 
-def _drift_of_losses(torch, paddle, own: Sequence[np.ndarray]) -> Chart:
-    """The sides' difference, and up to where torch's own runs from one ulp away come."""
-    twins = np.max([np.abs(torch - other) for other in own], axis=0)
-    drift = np.abs(torch - paddle)
-    # What a part of the training reaches, so that a curve of many steps can be told.
-    parts = np.array_split(np.arange(torch.size), min(torch.size, 120))
-    middle = [float(part.mean()) for part in parts]
-    most = {
-        name: [_maximum(v[part]) for part in parts]
-        for name, v in (("twins", twins), ("drift", drift))
-    }
-    axes = _Axes(380, 230, (0, max(1, torch.size - 1)), [*most["twins"], *most["drift"]], log=True)
-    outline = axes.line(middle, most["twins"])
-    floor = axes.y(0.0)
-    band = f"{outline}L{axes.x(middle[-1])} {floor}L{axes.x(middle[0])} {floor}z" if outline else ""
-    count = f"{len(own)} self-twins" if len(own) > 1 else "self-twin"
-    name = f"envelope of torch’s {count}, one ulp away"
+def _drift_of_losses(rows: Sequence[Row]) -> Chart:
+    """The sides' difference in each part of the training, and up to where it is allowed."""
+    ends = np.cumsum([row.size for row in rows])
+    edges = [edge for row, end in zip(rows, ends, strict=True) for edge in (end - row.size, end)]
+    limits, drift = ([getattr(row, of) or 0.0 for row in rows] for of in ("allowed", "gap"))
+    axes = _Axes(380, 230, (0, int(ends[-1])), [*limits, *drift], log=True)
+    outline, floor = axes.line(edges, np.repeat(limits, 2)), axes.y(0.0)
+    band = f"{outline}L{axes.x(edges[-1])} {floor}L{axes.x(edges[0])} {floor}z" if outline else ""
+    middle = [float(end - row.size / 2) for row, end in zip(rows, ends, strict=True)]
     return Chart(
         title="Difference of the losses",
-        told=f"The sides’ losses come {_maximum(drift):.1e} apart; torch and its own run from a "
-        f"start one ulp away come {_maximum(twins):.1e} apart.",
+        told=f"The sides’ losses come {_maximum(np.array(drift)):.1e} apart (rms of a part of the "
+        f"training); self-twins allow up to {_maximum(np.array(limits)):.1e}.",
         x_label="step",
-        y_label="|difference| of the losses",
+        y_label="difference of the losses, rms",
         width=axes.width,
         height=axes.height,
         x_ticks=axes.x_ticks(offset=1),
         y_ticks=[*axes.y_ticks(), (floor, "0")],
         series=[
-            Series(name, "band", "torch", band),
-            Series("torch − paddle", "dashed", "paddle", axes.line(middle, most["drift"])),
+            Series("allowed: the self-twins’ envelope", "band", "torch", band),
+            Series("torch − paddle", "dashed", "paddle", axes.line(middle, drift)),
         ],
     )
 

@@ -40,6 +40,7 @@ from common.system.files import whole
 from common.system.frameworks import SIDES
 from common.verdict.row import (
     AGREEING,
+    FAILING,
     SEVERITY,
     Row,
     count_verdicts,
@@ -55,12 +56,14 @@ _PAGE = Path(__file__).parent / "page"
 # What each verdict means, in a few words; the page's key to them.
 MEANINGS = {
     "IDENTICAL": "the same bits",
-    "ROUNDING": "the same function: what differs is float32’s rounding, as the float64 runs show",
+    "ROUNDING": "the same function: what differs is float32’s rounding, as the float64 runs show; "
+    "beyond the steps that ran in float64 no more than a training’s self-twins differ",
     "INSIDE": "other values inside the model that reach no result; does not decide",
     "CLOSE": "only float32 logs: within the guide’s rule, nothing better can be said",
     "FLIP": "a choice between two nearly equal scores fell the other way",
     "CONSTANT": "the same function but for a constant that one side keeps in float32",
     "CARRIED": "wrong only because what it was fed is wrong",
+    "UNDECIDED": "what ran cannot tell: it is neither shown to be alike nor shown to differ",
     "PRECISION": "the same function, but Paddle’s float32 is much less exact",
     "DIVERGED": "not the same function",
     "INVALID": "cannot be compared: missing, another shape, NaN",
@@ -74,6 +77,7 @@ TONES = {
     "FLIP": "mind",
     "CONSTANT": "mind",
     "CARRIED": "carried",
+    "UNDECIDED": "carried",
     "PRECISION": "bad",
     "DIVERGED": "bad",
     "INVALID": "bad",
@@ -123,6 +127,7 @@ class _Result:
     guide_threshold: str
     seconds: str
     notes: list[str]
+    decided: dict[str, dict[str, str]]
     scores: list[Score]
     origins: list[_Origin]
     more_origins: int
@@ -185,6 +190,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         meanings=MEANINGS,
         tones=TONES,
         severity=SEVERITY,
+        failing=FAILING,
         command=shlex.join(map(visible, command)),
         environments=environments(sides),
         written=time.strftime("%Y-%m-%d %H:%M:%S %z"),
@@ -261,7 +267,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
     curves: list[charts.Chart] = []
     if result.step.trains and not result.error:
         try:
-            curves += charts.training_charts(result.folder)
+            curves += charts.training_charts(result.folder, result.rows)
         except UNREADABLE as error:
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows = result.step, result.rows
@@ -292,6 +298,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         else "",
         guide_threshold=f"{step.guide_threshold:g}",
         seconds=f"{result.elapsed_s:.1f}",
+        decided=result.answers.get("decided", {}),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
         notes=[visible(note) for note in result.told],
         origins=_origins(name, off[:SHOWN_ORIGINS], result),
@@ -343,7 +350,8 @@ def _origins(name: str, rows: Sequence[Row], result) -> list[_Origin]:
 
 def _origin(name: str, row: Row, result) -> _Origin:
     told = result.classes.get(row.key, ""), result.cases
-    sentence = what_differs(row, *told, result.settings) or what_is_wrong(row, *told)
+    differs, _ = what_differs(row, *told, result.settings)
+    sentence = differs or what_is_wrong(row, *told)
     places = {side: line_to_look_at(result, side, row) for side in SIDES}
     sources = [_Source(side, visible(place), _shown(place)) for side, place in places.items()]
     return _Origin(

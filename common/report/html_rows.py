@@ -14,7 +14,7 @@ import numpy as np
 from common.report.source_lines import SourceLine, source_context
 from common.report.terminal import describe, place_of
 from common.system.frameworks import SIDES
-from common.verdict.row import AGREEING, SEVERITY, Row, share
+from common.verdict.row import AGREEING, FAILING, SEVERITY, Row, share
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _CODES = np.frombuffer(ALPHABET.encode(), np.uint8)
@@ -167,6 +167,7 @@ class PackedRows:
         return {
             "severity": SEVERITY,
             "agreeing": AGREEING,
+            "failing": [pack_indices([SEVERITY.index(verdict)], 1) for verdict in FAILING],
             "heads": self.heads.packed(),
             "tails": self.tails.packed(),
             "notes": self.notes.packed(),

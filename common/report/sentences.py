@@ -18,10 +18,11 @@ _KINDS = {
 }
 # Of both sides' runs as a whole; any other claim is of one side's numbers alone.
 _CLAIMS = {
-    "train/drift": "the sides' losses drift further apart than rounding drives torch's own runs",
+    "train/drift": "the sides' losses drift further apart than rounding drives runs of one side",
     "train/order": "the sides trained on the samples in another order",
     "train/lr": "the sides trained with other learning rates",
-    "train/final_": "what the trained sides answer differs by more than chance",
+    "train/final_": "the trainings end further apart than rounding drives runs of one side",
+    "train/learnt": "the training shows nothing, since nothing was learnt",
     "init/": "a parameter begins with values that are distributed otherwise",
     "seeds/": "over the seeds the sides' scores differ by more than chance",
     "text": "the sides write other texts",
@@ -34,6 +35,8 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
 
     class_name  of the module that a probed value belongs to, as the torch side names it
     """
+    if row.verdict == "UNDECIDED" and row.key.startswith("seeds/"):
+        return "the guide's rule fails, and these seeds cannot tell that from chance"
     if row.measure == "claim":
         said = (told for begin, told in _CLAIMS.items() if _SEED.sub("", row.key).startswith(begin))
         return next(said, f"{_last_word(row.key)}'s own numbers contradict each other")
@@ -96,26 +99,20 @@ def headline(
     """
     in_case = Key.parse(row.key, cases).case or row.measure == "claim"
     where = row.key if in_case else f"main/{row.key}"
-    wrong = what_differs(row, class_name, cases, settings or {})
+    wrong, _ = what_differs(row, class_name, cases, settings or {})
     return f"{wrong or what_is_wrong(row, class_name, cases)}; it starts at {where}"
 
 
-def what_differs(row: Row, class_name: str, cases: Collection[str], settings: Mapping) -> str:
-    """The setting that a layer has on one side alone, where that layer is what goes wrong.
+def what_differs(
+    row: Row, class_name: str, cases: Collection[str], settings: Mapping
+) -> tuple[str, str]:
+    """The setting that a layer has on one side alone, where that layer is what goes wrong, and it.
 
     Such as `LayerNorm's epsilon is 1e-05 in torch and 1e-06 in Paddle`; empty where none is known.
     """
-    layer, differing = layer_that_differs(row, cases, settings)
-    return f"{class_name or layer}'s {', and its '.join(differing)}" if differing else ""
-
-
-def layer_that_differs(
-    row: Row, cases: Collection[str], settings: Mapping
-) -> tuple[str, list[str]]:
-    """The framework's layer that goes wrong and was built otherwise, and in what; else none."""
     key = Key.parse(row.key, cases)
     if row.verdict != "DIVERGED" or row.measure == "claim" or (key.is_input and not key.kind):
-        return "", []
+        return "", ""
     site = key.site.partition("/")[0]
     for layer in (key.case + site, key.case + parent_of(site)):
         torch, paddle = (settings.get(side, {}).get(layer, {}) for side in ("torch", "paddle"))
@@ -125,8 +122,8 @@ def layer_that_differs(
             if name in paddle and not math.isclose(torch[name], paddle[name], rel_tol=1e-6)
         ]
         if differing:
-            return layer, differing
-    return "", []
+            return f"{class_name or layer}'s {', and its '.join(differing)}", layer
+    return "", ""
 
 
 def _that_differs(name: str, torch: float, paddle: float) -> str:

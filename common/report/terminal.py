@@ -21,7 +21,7 @@ from common.logs.key import BUFFER, Key, parent_of
 from common.logs.sums import shape_of_sums
 from common.report.commands import next_commands, page
 from common.report.scores import allowed, figure, scores_of
-from common.report.sentences import headline, layer_that_differs, what_differs, what_is_wrong
+from common.report.sentences import headline, what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.verdict.half import BY_ITSELF
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
@@ -34,6 +34,7 @@ COLOURS = {
     "FLIP": "yellow",
     "CLOSE": "yellow",
     "CARRIED": "magenta",
+    "UNDECIDED": "magenta",
     "PRECISION": "red",
     "DIVERGED": "red",
     "INVALID": "red",
@@ -162,10 +163,22 @@ def show_step(step, results) -> None:
             f"{guide_word(result.guide_passed)} / {guide_word(result.guide_all_passed)}",
             f"{result.elapsed_s:.1f}",
         )
+    show_decided(judged)
     if judged:
         _console().print(table)
     show_scores(judged)
     show_details(results)
+
+
+def show_decided(results) -> None:
+    """What a result consists of that decides several questions, a line each."""
+    for result in results:
+        decided = result.answers.get("decided", {})
+        for name, of in decided.items():
+            said = f": {of['said']}" if of["said"] else ""
+            word = _coloured(of["verdict"])
+            line = f"{escape(result.model)}, {name}: {word}{escape(visible(said))}"
+            _console().print(line, soft_wrap=True)
 
 
 def show_scores(results) -> None:
@@ -237,6 +250,7 @@ def show_all(steps, results) -> str:
         )
     if not all(result.error for result in results):
         _console().print(table)
+    show_decided([result for result in results if not result.error])
     show_scores([result for result in results if not result.error])
     show_details(results)
     plain = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)
@@ -382,7 +396,7 @@ def _show_origin(console: Console, word: str, row: Row, result, lines: bool) -> 
     class_name = result.classes.get(row.key, "")
     sentence = what_is_wrong(row, class_name, result.cases)
     if not lines:  # the headline has said it of the first
-        differs = what_differs(row, class_name, result.cases, result.settings)
+        differs, _ = what_differs(row, class_name, result.cases, result.settings)
         _prose(console, escape(visible(differs or sentence)))
     facts = describe(row)
     if not lines and row.gap is not None and row.measure != "claim":
@@ -460,7 +474,7 @@ def describe(row: Row) -> list[str]:
 
 def line_to_look_at(result, side: str, row: Row) -> str:
     """Where a layer is built that goes wrong by how it is built; else the line of the row."""
-    layer, _ = layer_that_differs(row, result.cases, result.settings)
+    _, layer = what_differs(row, "", result.cases, result.settings)
     return result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
 
 

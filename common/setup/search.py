@@ -287,18 +287,16 @@ class Search:
     def _other_locals(self, assignment: Assignment, names: list[str]) -> Iterator[Assignment]:
         """Weights of one unit that have equal sizes, exchanged."""
         first = assignment.matches[names[0]]
-        unit = self.models.paddle.units[names[0]]
         for one, other in combinations(first.locals, 2):
-            sizes = [sorted(unit.entries[local].shape) for local in (one, other)]
-            if sizes[0] != sizes[1]:
-                continue
             moves = {}
             for name in names:
-                match = assignment.matches[name]
-                if {one, other} <= set(match.locals):
+                match, entries = assignment.matches[name], self.models.paddle.units[name].entries
+                sizes = [sorted(entries[n].shape) for n in (one, other) if n in match.locals]
+                if len(sizes) == 2 and sizes[0] == sizes[1]:
                     locals_ = {**match.locals, one: match.locals[other], other: match.locals[one]}
                     moves[name] = Match(match.torch, locals_, match.turned)
-            yield assignment.exchanged(moves)
+            if moves:
+                yield assignment.exchanged(moves)
 
     def _other_fusions(self, assignment: Assignment, same: list[Fused]) -> Iterator[Assignment]:
         """Other orders of the parts, and other numbers of turns."""

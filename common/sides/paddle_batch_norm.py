@@ -13,7 +13,6 @@ import paddle
 from paddle import autograd, nn
 
 from common.sides.session import current
-from common.sides.paddle_tensors import array
 
 _OWN_MEANING = True  # twin: the running variance has no n / (n - 1) in Paddle
 MEAN, VARIANCE = "_mean", "_variance"  # twin: names
@@ -28,15 +27,6 @@ def batch_norms(model):
 def by_batch(module):
     """True where a BatchNorm takes each batch's statistics: in training, unless it is frozen."""
     return module.training and not module._use_global_stats  # twin: names
-
-
-def running_statistics(model):
-    """(name, array) of the running means and variances of the model's BatchNorms."""
-    norms = {id(module) for module in batch_norms(model)}
-    for name, module in model.named_sublayers(include_self=True):
-        if id(module) in norms and getattr(module, VARIANCE) is not None:
-            for statistic in (MEAN, VARIANCE):
-                yield f"{name}.{statistic}", array(getattr(module, statistic))
 
 
 def keeps_unbiased(module):
@@ -114,7 +104,7 @@ def _normalized(module, value):
     values = values.reshape([shape[0], -1])  # (channels, n)
     count = paddle.ones_like(values[:1]).sum(axis=-1)
     sums = _Sum.apply(paddle.concat([values.sum(axis=-1), count]))
-    count = float(sums[-1])
+    count = module._of_all_processes = float(sums[-1])
     mean = sums[:-1] / count
     moved = values - mean.unsqueeze(-1)
     variance = _Sum.apply((moved * moved).sum(axis=-1)) / count

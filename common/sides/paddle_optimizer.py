@@ -20,6 +20,7 @@ class Optimizer:
     schedule        step number -> factor on the learning rate
     clip_norm       gradients are scaled down to this global norm first; None: not
     decayed         names of what decays; None: all parameters with more than one axis
+    betas           of Adam: how much of its two moments each step keeps
     Momentum and clipping are written out: Paddle keeps its momentum in float32, and torch adds
     1e-6 to the norm that it clips by, so the frameworks' own do not mean the same.
     """
@@ -34,6 +35,7 @@ class Optimizer:
         momentum=0.9,
         clip_norm=None,
         decayed=None,
+        betas=(0.9, 0.999),
     ):
         self.parameters = parameters
         self.clip_norm = clip_norm
@@ -47,12 +49,12 @@ class Optimizer:
             decayed = {name for name, value in parameters if value.ndim > 1}
         values = [value for _, value in parameters]
         if kind == "adam":
-            self.rule = paddle.optimizer.Adam(lr, parameters=values)  # twin: arguments
+            self.rule = paddle.optimizer.Adam(lr, *betas, parameters=values)  # twin: arguments
         if kind == "adamw":
             decayed = {value.name for n, value in parameters if n in decayed}  # twin: decay
             rule = {"parameters": values, "weight_decay": weight_decay}  # twin: decay
             rule["apply_decay_param_fun"] = decayed.__contains__  # twin: decay
-            self.rule = paddle.optimizer.AdamW(lr, **rule)  # twin: decay
+            self.rule = paddle.optimizer.AdamW(lr, *betas, **rule)  # twin: decay
 
     def lr(self):
         """The learning rate of the next step."""

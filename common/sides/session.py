@@ -198,12 +198,9 @@ class Session:
 
     def note_place(self, key: str, class_name: str = "") -> None:
         """Remember the line of the model that led here: the first frame outside instruments."""
-        if key in self.places:
-            return
-        if self._made_at:
-            self.places[key], self.classes[key] = self._made_at, class_name
-            return
-        self.places[key], self.classes[key] = line_of_model(), class_name
+        if key not in self.places:
+            self.places[key] = self._made_at or line_of_model()
+            self.classes[key] = class_name
 
     def note_computed(self, operator: str, types: Iterable[str]) -> None:
         """Remember on which types of floats an operator computed in the module that runs now."""

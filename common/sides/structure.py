@@ -30,6 +30,7 @@ from common.weights import states as weights
 from common.weights.layers import Owner
 
 SEE, TRY = "see", "try"  # of a request's `structure`
+_ONE = 1e-9  # of the largest: float64's rounding is far below, what differs in earnest far above
 _SAMPLES = 256  # values of a tensor that are kept of its order, and as many of its sizes
 
 
@@ -37,10 +38,14 @@ def fingerprint(values: np.ndarray) -> np.ndarray:
     """Three rows of a few hundred numbers of a tensor.
 
     Values by their places; values in rising order, which a tensor with other axes has too; and so
-    each once, which one that is repeated along an axis has too.
+    each once, which one that is repeated along an axis has too; what rounding alone tells apart, as
+    of sines of x and of pi - x, is there once.
     """
     flat = np.nan_to_num(np.asarray(values, np.float64).reshape(-1))
-    orders = (flat, np.sort(flat), np.unique(flat)) if flat.size else ()
+    rising = np.sort(flat)
+    with np.errstate(over="ignore"):
+        apart = np.diff(rising, prepend=-np.inf) > _ONE * np.abs(rising).max(initial=0.0)
+    orders = (flat, rising, rising[apart]) if flat.size else ()
     rows = [v[np.linspace(0, v.size - 1, _SAMPLES).astype(np.int64)] for v in orders]
     return np.array(rows).reshape(-1, _SAMPLES)
 

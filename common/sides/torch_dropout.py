@@ -10,14 +10,16 @@ tells whether it drew so.
 """
 
 import math
+from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils import checkpoint as recomputing  # twin: where it is
 
 from common.sides.session import current
-from common.sides.torch_side import array, by_batch, keep_mask
+from common.sides.torch_side import array, assign, by_batch, keep_mask
 from common.sides.torch_tensors import NAME
 from common.system.aliases import under_its_names
 
@@ -28,6 +30,7 @@ _CALLED_THROUGH = (*_DROPOUTS, nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.I
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # twin: names
 _MEAN, _VARIANCE = "running_mean", "running_var"  # twin: names
 _BIASED = False  # twin: the running variance is that of the sample, without n / (n - 1)
+STATISTICS = ("running_mean", "running_var")  # under torch's names
 # What attention may be given by position behind its first six arguments.
 _REST = ()  # twin: positions
 _GROUPED = False  # twin: whether heads may share keys without being told
@@ -92,7 +95,8 @@ def _follow_statistics(name, module):
 
     torch keeps the variance with n / (n - 1), Paddle that without, n being the values a channel.
     """
-    kept = {}  # the statistics before a call, and the variance with torch's meaning
+    # Before a call, and behind it: the variance with torch's meaning.
+    kept = module._statistics = {}
 
     def before(module, inputs):
         kept["before"] = array(getattr(module, _VARIANCE)).copy()
@@ -106,19 +110,53 @@ def _follow_statistics(name, module):
         variance = array(getattr(module, _VARIANCE)).copy()
         if _BIASED and not hasattr(module, "_keeps_unbiased_statistics"):
             count = math.prod(inputs[0].shape) / variance.size
+            count = module.__dict__.pop("_of_all_processes", count)
             seen = variance - module._momentum * kept["before"]  # (1 - momentum) * biased variance
             seen = seen * count / max(count - 1, 1)
             variance = module._momentum * kept["running_var"] + seen
         kept["running_var"] = variance
         if session.record is None or not session.probing:
             return
-        for statistic in ("running_mean", "running_var"):
+        for statistic in STATISTICS:
             key = session.prefix + session.label(f"{name}:{statistic}")
             session.record(key, kept[statistic].copy())
             session.note_place(key, type(module).__name__)
 
     module.register_forward_pre_hook(before)
     module.register_forward_hook(after)
+
+
+def running_statistics(model):
+    """(`NORM:running_mean`, array) of what ran in training, the variance in torch's meaning."""
+    for name, module in model.named_modules():
+        kept = getattr(module, "_statistics", {})
+        yield from ((f"{name}:{key}", kept[key]) for key in STATISTICS if "running_mean" in kept)
+
+
+@contextmanager
+def unbiased_variances(model):
+    """Inside, BatchNorms normalise by running variances with n / (n - 1); yields if any do."""
+    own = [
+        (getattr(module, _VARIANCE), array(getattr(module, _VARIANCE)).copy(), kept["running_var"])
+        for module in model.modules()
+        if "running_mean" in (kept := getattr(module, "_statistics", {}))
+    ]
+    own = [each for each in own if not np.array_equal(*each[1:])]
+    for value, _, meant in own:
+        assign(value, meant)
+    try:
+        yield bool(own)
+    finally:
+        for value, before, _ in own:
+            assign(value, before)
+
+
+def recall_statistics(model, arrays):
+    """Go on as the model did whose `running_statistics` these are; its state is the caller's."""
+    for name, module in model.named_modules():
+        found = {key: arrays.get(f"{name}:{key}") for key in STATISTICS}
+        if None not in found.values():
+            module._statistics.update(found)
 
 
 # ---- the functions ------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ class Optimizer:
     schedule        step number -> factor on the learning rate
     clip_norm       gradients are scaled down to this global norm first; None: not
     decayed         names of what decays; None: all parameters with more than one axis
+    betas           of Adam: how much of its two moments each step keeps
     Momentum and clipping are written out: Paddle keeps its momentum in float32, and torch adds
     1e-6 to the norm that it clips by, so the frameworks' own do not mean the same.
     """
@@ -34,6 +35,7 @@ class Optimizer:
         momentum=0.9,
         clip_norm=None,
         decayed=None,
+        betas=(0.9, 0.999),
     ):
         self.parameters = parameters
         self.clip_norm = clip_norm
@@ -47,12 +49,12 @@ class Optimizer:
             decayed = {name for name, value in parameters if value.ndim > 1}
         values = [value for _, value in parameters]
         if kind == "adam":
-            self.rule = torch.optim.Adam(values, lr=lr)  # twin: arguments
+            self.rule = torch.optim.Adam(values, lr=lr, betas=betas)  # twin: arguments
         if kind == "adamw":
             undecayed = [v for n, v in parameters if n not in decayed]  # twin: decay
             values = [v for n, v in parameters if n in decayed]  # twin: decay
             groups = [{"params": values}, {"params": undecayed, "weight_decay": 0.0}]  # twin: decay
-            self.rule = torch.optim.AdamW(groups, lr=lr, weight_decay=weight_decay)  # twin: decay
+            self.rule = torch.optim.AdamW(groups, lr, betas, 1e-8, weight_decay)  # twin: decay
 
     def lr(self):
         """The learning rate of the next step."""

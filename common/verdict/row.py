@@ -15,6 +15,7 @@ SEVERITY = (
     "FLIP",
     "CONSTANT",
     "CARRIED",
+    "UNDECIDED",
     "PRECISION",
     "DIVERGED",
     "INVALID",
@@ -22,7 +23,7 @@ SEVERITY = (
 
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
 HARMLESS = (*AGREEING, "INSIDE", "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
-FAILING = ("PRECISION", "DIVERGED", "INVALID")
+FAILING = ("UNDECIDED", "PRECISION", "DIVERGED", "INVALID")
 
 _EXPLAINING = ("CONSTANT", "PRECISION", "FLIP", "CLOSE")  # what a CARRIED row may have above it
 
@@ -75,12 +76,15 @@ class Row:
         return values
 
 
-def claim(key: str, off: float, allowed: float, note: str = "") -> Row:
-    """The row of a single claim: something is off by no more than was allowed; NaN is INVALID."""
+def claim(key: str, off: float, allowed: float, note: str = "", beyond: str = "DIVERGED") -> Row:
+    """The row of a single claim: something is off by no more than was allowed; NaN is INVALID.
+
+    beyond  the verdict where it is off by more
+    """
     row = Row(key, "INVALID", gap=float(off), allowed=float(allowed), size=1, note=note)
     row.measure, row.origin = "claim", not off <= allowed
     if not np.isnan([off, allowed]).any():
-        row.verdict = "DIVERGED"
+        row.verdict = beyond
         if off <= allowed:
             row.verdict = "ROUNDING" if off else "IDENTICAL"
     return row
@@ -106,7 +110,7 @@ def worst(verdicts: Iterable[str]) -> str:
 
 
 def exit_code(verdicts: Iterable[str], allow: Collection[str] = ()) -> int:
-    """0 aligned, 1 not aligned, 2 nothing to compare.  `allow` may hold "PRECISION"."""
+    """0 aligned, 1 not aligned, 2 nothing to compare.  `allow` may hold verdicts."""
     explained, code = False, 2
     for verdict in verdicts:
         orphan = verdict == "CARRIED" and not explained

@@ -20,11 +20,12 @@ RENAME = {"classifier": "head"}
 
 # How step 5 trains; what is left out is as common/pair/case_hooks.py says.
 optimizer = {
-    "epochs": 3,
-    "batch_size": 16,
+    "epochs": 5,
+    "batch_size": 64,
     "optimizer": "adamw",
-    "lr": 2e-3,
+    "lr": 2e-2,
     "weight_decay": 0.125,
+    "clip_norm": 1.0,
     "schedule": "linear",
     "warmup_steps": 4,
 }
@@ -38,9 +39,12 @@ def make_inputs(config, seed):
 
 
 def make_data(config, seed):
-    """Sentences whose class is that of most of their words: 168 to train on, 48 to test on."""
+    """Sentences whose class is that of most of their words: 1,176 to train on, 800 to test on.
+
+    One of 800 is 0.125 %, less than the 0.15 % that the guide allows of a score.
+    """
     rng = np.random.default_rng(seed)
-    sizes = {"train": 168, "test": 48}
+    sizes = {"train": 1176, "test": 800}
     return {
         part: _sentences(config, rng, rng.integers(2, config["max_length"] + 1, size))
         for part, size in sizes.items()

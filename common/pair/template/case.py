@@ -23,7 +23,7 @@ def make_inputs(config, seed):
 def make_data(config, seed):
     """5. Two small sets of such samples, for steps 2 and 5; the labels are called "labels"."""
     rng = np.random.default_rng(seed)
-    return {"train": _samples(config, rng, 64), "test": _samples(config, rng, 32)}
+    return {"train": _samples(config, rng, 512), "test": _samples(config, rng, 800)}
 
 
 # 5. How step 5 trains; what is left out is Adam at 1e-3, constant, 3 epochs of batches of 32.

@@ -98,10 +98,11 @@
     { id: "gap", label: "Float64 gap", figure: true },
     { id: "share", label: "Share", long: "Share of what is allowed", figure: true },
   ];
-  const red = data.results.some((result) => /[H-J]/.test(result.verdicts)); // PRECISION and beyond
+  const isRed = (result) => data.failing.some((code) => result.verdicts.includes(code));
+  const red = data.results.some(isRed);
   const state = { result: data.results.length === 1 ? 0 : -1, text: "", kind: "", off: new Set(),
     sort: red ? "verdict" : "order", up: !red, first: 0, opened: new Set(), target: null };
-  if (red) state.result = Math.max(0, data.results.findIndex((result) => /[H-J]/.test(result.verdicts)));
+  if (red) state.result = Math.max(0, data.results.findIndex(isRed));
 
   const chosen = $("f-result");
   if (data.results.length > 1) chosen.append(new Option("all results", "-1"));

@@ -1,0 +1,69 @@
+"""How far rounding drives the built-in trainings apart, measured and kept (step5_train/envelopes).
+
+    python -m tools.envelopes                    every built-in model's default preset
+    python -m tools.envelopes --model reformer
+
+Runs step 5 with self-twins of both sides, some minutes a model, and writes what they scatter by
+with all that it depends on.  Step 5 then runs no self-twins of that preset, until that changes.
+"""
+
+import argparse
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from common.pair.pairs import load_pairs
+from common.pair.request import RunRequest
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.json_file import load_json, write_json
+from step5_train.check_step5 import envelope_of
+from step5_train.envelope import depends_on, stored_file
+
+PRESET = RunRequest().preset
+
+
+def measure(pair) -> Path:
+    """Run step 5 of a built-in model anew and write its envelope; returns the file's path.
+
+    Raises UserError where its trainings are not alike.
+    """
+    path = stored_file(pair, PRESET)
+    path.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        more = ["--out", folder, "--json", str(report), "--no-report", "--allow", "undecided"]
+        command = [sys.executable, "step5_train/check_step5.py", "--model", pair.name, *more]
+        if subprocess.run(command, cwd=ROOT).returncode != 0:
+            raise UserError(f"{pair.name}: its trainings are not alike, see above: nothing written")
+        made = Path(folder) / "step5_train" / pair.name
+        envelope, _, _ = envelope_of(made, pair)
+        request = RunRequest.read(made / "request_torch_full.json")
+        told = {"depends_on": depends_on(made, request), "spreads": envelope.as_json()}
+        told["measured"] = f"{time.strftime('%Y-%m-%d')}, {platform.machine()}"
+    path.parent.mkdir(exist_ok=True)
+    write_json(path, told)
+    load_json(path)
+    return path
+
+
+def main() -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--model", action="append", default=[], help="a built-in model's name")
+    given = parser.parse_args()
+    try:
+        for pair in load_pairs(tuple(given.model or ["all"])):
+            print(f"written: {measure(pair).relative_to(ROOT)}", flush=True)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
