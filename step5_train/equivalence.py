@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.report.scores import compared
 from common.verdict.row import FAILING, Row
 
 LEVEL = 0.95
@@ -62,22 +63,23 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
     gap = interval(difference)
     wide = interval(difference, DIFFERENT_LEVEL)
     deviation = float(np.std(torch, ddof=1))
-    margin = max(MARGIN * deviation, GUIDE)
+    limit = compared(name, float(np.mean(torch)), float(np.mean(paddle)), GUIDE).limit
+    margin = max(MARGIN * deviation, limit)
     off = max(abs(gap.low), abs(gap.high))
-    by_guide = abs(gap.mean) <= GUIDE
+    by_guide = abs(gap.mean) <= limit
     row = Row(key, "CLOSE" if by_guide else "UNDECIDED", gap=off, allowed=margin, size=len(torch))
     row.measure = "claim"
     word = f"{len(torch)} seeds do not decide it: take more"
     if off <= margin:
         row.verdict, word = "ROUNDING" if off else "IDENTICAL", "alike"
-    elif not wide.low <= 0.0 <= wide.high and abs(gap.mean) > GUIDE:
+    elif not wide.low <= 0.0 <= wide.high and abs(gap.mean) > limit:
         row.verdict, word = "DIVERGED", "not alike"
     row.origin = row.verdict in FAILING
     row.note = (
         f"{word}; torch {_spread(torch)}, paddle {_spread(paddle)}; "
         f"torch − paddle {gap.mean:+.5f}, 95 % interval {gap.low:+.5f} to {gap.high:+.5f}, "
         f"allowed ±{margin:.5f} "
-        f"({MARGIN:g} standard deviations of torch's seeds, at least the guide's {GUIDE}); the "
+        f"({MARGIN:g} standard deviations of torch's seeds, at least the guide's {limit:.2g}); the "
         f"guide's rule on the means {'passes' if by_guide else 'FAILs'}"
     )
     return row

@@ -155,7 +155,7 @@ def recall_statistics(model, arrays):
     """Go on as the model did whose `running_statistics` these are; its state is the caller's."""
     for name, module in model.named_sublayers(include_self=True):
         found = {key: arrays.get(f"{name}:{key}") for key in STATISTICS}
-        if None not in found.values():
+        if all(values is not None for values in found.values()):
             module._statistics.update(found)
 
 
