@@ -23,7 +23,6 @@ from common.logs.result_folder import FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.system.errors import UserError
 from common.verdict.row import Row, claim, exit_code
-from step4_backward.setups import SETUPS
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr
@@ -124,7 +123,6 @@ STEP = Step(
     guide_stem="bp_align",
     optimizers=True,
     extra=witnesses,
-    setups=tuple(SETUPS),
 )
 
 if __name__ == "__main__":

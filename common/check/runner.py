@@ -126,7 +126,6 @@ def _conclude(
             break
         guide = GuideReport() if options.report else None
         result = judge_model(step, pair, made, options, twins, guide)
-    twins.judged()
     result.folder = base / pair.name
     result.elapsed_s += twins.elapsed_s(pair.name)
     result.notes += twins.inputs.notes[pair.name]

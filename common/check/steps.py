@@ -50,7 +50,6 @@ class Step:
     decides      (result, folder) -> what the result consists of: name -> {verdict, said}
     spares       (launch, folder, pair, request) -> True where a launch need not run
     undecided    (result, folder) -> with how many seeds to go on, where that may decide; 0: no
-    setups       what its first case runs behind the case itself, each told as `CASE SET-UP`
     several      number of processes -> its launches, where they share each training
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
                  the folder of its logs beside the step's own
@@ -75,7 +74,6 @@ class Step:
     decides: Callable | None = None
     spares: Callable | None = None
     undecided: Callable | None = None
-    setups: tuple[str, ...] = ()
     several: Callable | None = None
     other: str = ""
 

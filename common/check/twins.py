@@ -11,11 +11,10 @@ import numpy as np
 from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
-from common.check.time_left import JUDGING, SETUP, Part, TimeLeft
 from common.logs.reference import unlike
 from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
-from common.pair.pairs import Pair, chosen_cases
+from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file, rank_folder
 from common.pair.twin_process import TwinProcess, run_group
 from common.system.frameworks import SIDES
@@ -51,8 +50,6 @@ class Twins:
         self.pythons = inputs.pythons
         self.work = inputs.work
         self.on_progress = inputs.on_progress
-        self.time_left = TimeLeft()
-        self._names: list[str] = []  # of the models that run
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
         self._processes: dict[tuple[str, int | None], TwinProcess] = {}  # (side, threads) -> it
@@ -100,7 +97,6 @@ class Twins:
         """
         errors = self.inputs.errors
         half = self.options.run.dtype in HALF
-        self._plan([pair for pair in pairs if pair.name not in errors])
         owed: list[Owed] = []
         for launch in self.step.launches:
             self._collect(owed)
@@ -173,10 +169,8 @@ class Twins:
                 continue
             one.answered = True
             failure = one.process.failure(one.path)
-            self.time_left.end(one.side, one.pair.name)
             if failure is not None:
                 self.inputs.errors.setdefault(one.pair.name, failure)
-                self.time_left.drop(one.pair.name)
 
     def _feed_alike(self, pair: Pair) -> None:
         """Have torch's modules fed what Paddle's can be fed, where that is less than was fed."""
@@ -262,12 +256,10 @@ class Twins:
 
         Returns why that could not be done; empty where it was.
         """
-        self.time_left.expect_again("paddle", pair.name, "float64")
         for launch in self.step.launches:
             if launch.single_step:
                 more["stepping"] = self.stepping.get(pair.name, ())
                 failed = self._answered("paddle", path, pair, launch, single_step=True, **more)
-                self.time_left.end("paddle", pair.name)
                 if failed:
                     return failed
         return ""
@@ -366,55 +358,12 @@ class Twins:
 
     # ---- how far it is --------------------------------------------------------------------------
 
-    def _plan(self, pairs: Iterable[Pair]) -> None:
-        """Tell what is to be done, where a step runs its cases one after another."""
-        self._names = [pair.name for pair in pairs]
-        if self.step.data or any(each.processes > 1 for each in self.step.launches):
-            return
-        self.time_left.at_once = self._at_once
-        run = self.options.run
-        dtypes = (run.dtype,) if run.only_float32 else ("float64", run.dtype)
-        for side in SIDES:
-            for pair in pairs:
-                if side == "torch" and pair.name in self.inputs.brought:
-                    continue
-                cases = pair.cases(run.preset, run.weights, run.modes, self.step.decodes)
-                names = [case.name or "main" for case in chosen_cases(cases, run.cases)]
-                for dtype in dtypes:
-                    parts = [Part(side, pair.name, dtype, name) for name in names]
-                    if names[0] == (cases[0].name or "main") and not run.offload:
-                        of_first = (f"{names[0]} {setup}" for setup in self.step.setups)
-                        parts[1:1] = [Part(side, pair.name, dtype, n, SETUP) for n in of_first]
-                    self.time_left.expect(parts)
-        self.time_left.expect(Part("check", name, "", "", JUDGING) for name in self._names)
-
     def judging(self, pair: Pair) -> None:
         """Both sides of a model are done, and their logs are judged now."""
-        self.time_left.begin(Part("check", pair.name, "", "", JUDGING))
-        told = f"step {self.step.number}: judging {pair.name}"
-        self.on_progress(told, self.time_left.seconds)
-
-    def judged(self) -> None:
-        """That has ended."""
-        self.time_left.end("check")
+        self.on_progress(f"step {self.step.number}: judging {pair.name}")
 
     def _show(self, side: str):
-        def show(text: str) -> None:
-            part = self._part(side, text)
-            if part is not None:
-                self.time_left.begin(part)
-            self.on_progress(f"step {self.step.number} {side}: {text}", self.time_left.seconds)
-
-        return show
-
-    def _part(self, side: str, text: str) -> Part | None:
-        """The part that a line of progress says has begun: `MODEL DTYPE CASE [SET-UP]`."""
-        model = next((name for name in self._names if text.startswith(f"{name} ")), None)
-        if model is None:
-            return None
-        dtype, _, name = text[len(model) + 1 :].partition(" ")
-        is_setup = name.rpartition(" ")[2] in self.step.setups
-        return Part(side, model, dtype, name, *([SETUP] if is_setup else []))
+        return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")
 
     # ---- what is asked afterwards ---------------------------------------------------------------
 

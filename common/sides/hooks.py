@@ -1,4 +1,4 @@
-"""A hook on all of a module's inputs, also where the framework's own hooks see fewer."""
+"""Hooks on a module's inputs, also where the framework's own see fewer, and on its outputs."""
 
 import functools
 from collections.abc import Callable
@@ -13,6 +13,12 @@ def hook_inputs(module, before: Callable):
         return module.register_forward_pre_hook(before, with_kwargs=True)
     except TypeError:
         return _Wrapped(module, before)
+
+
+def hook_outputs(module, after: Callable):
+    """Call `after(module, inputs, outputs)` behind each call; returns a handle to `remove()`."""
+    register = getattr(module, "register_forward_post_hook", None)  # Paddle's name for it
+    return (register or module.register_forward_hook)(after)
 
 
 class _Wrapped:

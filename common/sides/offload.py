@@ -13,6 +13,7 @@ import functools
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from common.sides.hooks import hook_outputs
 from common.sides.session import current
 from common.system.tree import tree_leaves, tree_map
 
@@ -208,7 +209,7 @@ class Offload:
                 self._release(self._lasting)
                 self._lasting = []
 
-        self.ways.behind_forward(model, end)
+        hook_outputs(model, end)
 
     def asked_for(self, value):
         """A module's attribute that is a parameter: in memory from now on."""

@@ -31,11 +31,6 @@ def forget_gradient(value):
     value.clear_gradient(False)  # twin: an attribute here, a call there
 
 
-def behind_forward(model, hook):
-    """Call a hook behind each forward of a model."""
-    model.register_forward_post_hook(hook)
-
-
 def let_go(value):
     """Leave a parameter its shape and dtype, but no memory."""
     value._clear_data()  # twin: what has no memory

@@ -19,6 +19,7 @@ import numpy as np
 
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, Case
+from common.sides.hooks import hook_inputs, hook_outputs
 from common.sides.lift import lifting
 from common.sides.run import Job, Run
 from common.sides.session import Session, using
@@ -118,19 +119,41 @@ class Fed(Seen):
         return self.side.like(array, value)
 
 
-def answer(job: Job, modules, recording) -> None:
-    """Do what a request's `structure` says.
-
-    modules     of the side: a model's (name, module), the model itself first
-    recording   of the side: a context in which every module's calls are seen
-    """
+def answer(job: Job) -> None:
+    """Do what a request's `structure` says."""
     if job.request.structure == TRY:
-        _try(job, recording)
+        _try(job)
     else:
-        _see(job, modules, recording)
+        _see(job)
 
 
-def _see(job: Job, modules, recording) -> None:
+@contextmanager
+def recording(side, model, seen):
+    """Inside, `seen` is told of every call of a module of the model, but the model's own."""
+    handles, running = [], []
+
+    for name, module in list(side.modules(model)):
+        if name == "":
+            continue
+
+        def before(module, inputs, keywords, name=name):
+            call, given = seen.begin(name, (inputs, keywords))
+            running.append(call)
+            return given
+
+        def after(module, inputs, outputs):
+            return seen.end(running.pop(), outputs)
+
+        handles.append(hook_inputs(module, before))
+        handles.append(hook_outputs(module, after))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _see(job: Job) -> None:
     """Write what a side's model is made of: structure_SIDE.json, .npz and owners_SIDE.json."""
     side, request = job.side, job.request
     case = replace(job.cases[0], name=STIRRED, weights=STIRRED)
@@ -141,7 +164,8 @@ def _see(job: Job, modules, recording) -> None:
     model = Run(job, case, "float32", Session(request.seed)).construct()
     owners = side.owners(model)
     told["modules"] = [
-        [name, type(module).__name__, type(module).__module__] for name, module in modules(model)
+        [name, type(module).__name__, type(module).__module__]
+        for name, module in side.modules(model)
     ]
     weights.save_owners(owners_path(job.folder, side.NAME), owners)
     try:
@@ -154,7 +178,7 @@ def _see(job: Job, modules, recording) -> None:
         whole = {key.rpartition(".")[0] for key in owners} if side.NAME == "torch" else set()
         seen = Seen(side, whole)
         with _built(job, case) as (run, model):
-            _pass(run, model, recording, seen, state)
+            _pass(run, model, seen, state)
         told["calls"], arrays = seen.calls, seen.arrays
         weights.save_state(whole_path(job.folder, side.NAME), seen.kept)
     except Exception as error:  # then names and shapes are all that there is
@@ -187,7 +211,7 @@ def told_apart(
 _kept: dict[str, tuple] = {}  # the model of the last trial: the next is of the same
 
 
-def _try(job: Job, recording) -> None:
+def _try(job: Job) -> None:
     """Make the pass that trial.npz asks for; tried.json and tried.npz say what was seen."""
     asked = read_npz(job.folder / "trial.npz")
     state, given = (
@@ -200,7 +224,7 @@ def _try(job: Job, recording) -> None:
     seen = Fed(job.side, given)
     case = replace(job.cases[0], name=STIRRED, weights=STIRRED)
     with _built(job, case, str(job.folder)) as (run, model):
-        _pass(run, model, recording, seen, state)
+        _pass(run, model, seen, state)
     weights.save_state(job.folder / "tried.npz", seen.arrays)
     write_json(job.folder / "tried.json", {"calls": seen.calls})
 
@@ -224,14 +248,14 @@ def _built(job: Job, case: Case, name: str = "") -> Iterator[tuple]:
         yield run, model
 
 
-def _pass(run: Run, model, recording, seen: Seen, state) -> None:
+def _pass(run: Run, model, seen: Seen, state) -> None:
     """One forward pass; the model itself is the call of the module without a name."""
     run.session.begin()
     with using(run.session), run.no_gradients():
         if state is not None:
             run.side.load_state(model, state)
         tensors = run.tensors()
-        with recording(model, seen):
+        with recording(run.side, model, seen):
             call, _ = seen.begin("", ())
             seen.end(call, run.call(model, tensors))
 

@@ -31,11 +31,6 @@ def forget_gradient(value):
     value.grad = None  # twin: an attribute here, a call there
 
 
-def behind_forward(model, hook):
-    """Call a hook behind each forward of a model."""
-    model.register_forward_hook(hook)
-
-
 def let_go(value):
     """Leave a parameter its shape and dtype, but no memory."""
     nothing = torch.full([], float("nan"), dtype=value.dtype)  # twin: what has no memory

@@ -259,7 +259,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         describe(job)
         return
     if request.structure:
-        importlib.import_module(f"common.sides.{side}_structure").answer(job)
+        importlib.import_module("common.sides.structure").answer(job)
         return
 
     if request.round_trip:
