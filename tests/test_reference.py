@@ -143,7 +143,7 @@ def test_train_mode_draws_a_models_own_dropout_from_the_tape(checkout, pair):
     assert rows["dropout:p"] in ("IDENTICAL", "ROUNDING")
     assert {"features.1:running_mean", "features.1:running_var"} <= set(rows)
     folder = checkout.path("step4_backward/log/small_cnn")
-    assert json.loads((folder / "bp_align_all_torch.json").read_text())["train"] is True
+    assert json.loads((folder / "bp_align_all_torch.json").read_text())["modes"]["main"] == "train"
 
     # Left out, or at another rate: the row of the draw says so.
     change(pair / "paddle_model.py", "nn.Dropout(0.5)", "nn.Dropout(0.25)")
