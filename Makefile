@@ -54,7 +54,7 @@ test: install
 faults: install
 	@$(VENV_PYTHON) -m faults.run
 
-# Those that compare floats: about 4 minutes for each of the 10 settings that has an effect.
+# Those that compare floats: some minutes for each of the 10 settings that has an effect.
 test-elsewhere: install
 	@$(VENV_PYTHON) -m faults.everywhere --tests --only networks --only operators --step 1
 

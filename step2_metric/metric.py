@@ -8,6 +8,7 @@ from common.pair.case_hooks import TEXT
 from common.pair.data import BYTE_OFFSET, count, split_documents
 from common.pair.metrics import classification
 from common.pair.sentencepieces import MODEL
+from common.sides.evaluate import evaluate
 from step2_metric.hard_texts import HARD_TEXTS
 from step2_metric.tokenizers import Bytes, SentencePiece, Words, encode
 
@@ -39,7 +40,7 @@ def metric(run):
     if run.case.config.get("head") == "lm":
         rows = max(1, SCORED_TOKENS // test["input_ids"].shape[1])
         test, size = {name: values[:rows] for name, values in test.items()}, min(rows, size)
-    scores, outputs = run.loader.evaluate(run, run.build(), test, size)
+    scores, outputs = evaluate(run, run.build(), test, size)
     if "labels" in test:
         run.log("test/labels", test["labels"])
     for name, values in outputs.items():

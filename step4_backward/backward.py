@@ -68,6 +68,8 @@ def takes_steps(run):
     """
     if run.case.name != run.first_case and run.case.like is None:
         return False
+    if run.request.stepping and (run.case.name or "main") not in run.request.stepping:
+        return False
     if run.request.feed or run.request.stored_dtype in HALF:
         return False
     if run.request.offload:

@@ -34,7 +34,7 @@ from common.check.steps import Launch, Step
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.pair import sources
-from common.pair.case_hooks import ENTRIES_FILE, SAMPLES
+from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, data_preset
 from common.pair.data import save_arrays
 from common.pair.pairs import WORDS, Pair, load_pairs
 from common.pair.sources import ett
@@ -99,6 +99,7 @@ class Series:
 
     def __init__(self, pair: Pair, preset: str, data: Path | None):
         """Raises UserError for a preset that reads no series, and for a file that is none."""
+        preset = data_preset(pair, preset)
         settings = sources.source_settings(pair, preset)
         if not settings or settings["source"] != "ett":
             raise UserError(

@@ -22,6 +22,7 @@ from common.pair.data import count
 from common.pair.metrics import classification, regression
 from common.pair.provenance import model_sources
 from common.pair.schedules import schedule
+from common.sides.evaluate import evaluate
 from common.sides.twin import DTYPES
 from common.system.errors import UserError
 from common.system.hashes import arrays_sha256
@@ -216,7 +217,7 @@ def one_epoch(run, model, optimizer, samples, settings, progress):
 def scored(run, model, samples, settings):
     """Name -> score of the model on the samples in eval mode, and its outputs."""
     model.eval()
-    scores_and_outputs = run.loader.evaluate(run, model, samples, settings["batch_size"], run.group)
+    scores_and_outputs = evaluate(run, model, samples, settings["batch_size"], run.group)
     model.train()
     return scores_and_outputs
 

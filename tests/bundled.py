@@ -53,7 +53,7 @@ def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
             device="cpu",
             preset="default",
             seed=0,
-            train=False,
+            mode="both",
             dtype=np.dtype(dtype).name,
             inputs_sha256="1" * 64,
             weights_sha256="2" * 64,

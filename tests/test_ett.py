@@ -172,13 +172,13 @@ def test_a_file_that_is_wrong_is_a_sentence(text, sentence, tmp_path):
         built(path, CONFIGS["default"])
 
 
-def test_the_default_preset_reads_its_own_file(tmp_path, monkeypatch):
+def test_the_preset_of_steps_2_and_5_reads_its_own_file(tmp_path, monkeypatch):
     monkeypatch.setenv("ALIGNMENT_DATA", str(tmp_path))
-    made = prepare(load_pair("informer"), "default", None, 0)
+    made = prepare(load_pair("informer"), "seasons", None, 0)
     assert "seasons.csv: 1,440 rows of load_a, load_b, load_c, OT" in made.notes[0]
     with pytest.raises(UserError, match="ETDataset.*fake_data/seasons.csv is a small one"):
         prepare(load_pair("informer"), "etth1_m_24", None, 0)
-    assert set(DATA) == set(CONFIGS)
+    assert {*DATA, "default"} == set(CONFIGS)
 
 
 def test_gaps_and_other_dates_are_read(tmp_path):
@@ -199,7 +199,7 @@ def test_gaps_and_other_dates_are_read(tmp_path):
 def test_a_data_file_is_built_anew_where_its_builders_changed(tmp_path, monkeypatch):
     monkeypatch.setenv("ALIGNMENT_DATA", str(tmp_path))
     pair, again = load_pair("informer"), "made from the same source before"
-    assert again not in prepare(pair, "default", None, 0).notes[-1]
-    assert again in prepare(pair, "default", None, 0).notes[-1]
+    assert again not in prepare(pair, "seasons", None, 0).notes[-1]
+    assert again in prepare(pair, "seasons", None, 0).notes[-1]
     monkeypatch.setattr("common.pair.sources.cache.builders_sha256", lambda: "others")
-    assert again not in prepare(pair, "default", None, 0).notes[-1]
+    assert again not in prepare(pair, "seasons", None, 0).notes[-1]

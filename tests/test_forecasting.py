@@ -16,7 +16,7 @@ from step5_train.training import Training
 
 # The epoch with the largest error is the best one here: every later one is worse.
 EARLY = """
-TRAIN["seasons"] = {**TRAIN["seasons"], "best": ("largest", "mse"), "patience": 2}
+TRAIN["seasons"] |= {"lr": 5e-4, "schedule": "type1", "best": ("largest", "mse"), "patience": 2}
 """
 OPTIONS = ("--model", "informer", "--no-report", "--checkpoint-every", "5")
 
@@ -61,7 +61,7 @@ def test_both_sides_stop_early_and_say_so(whole):
         log = (out / "step5_train" / "informer" / f"train_{side}.log").read_text()
         assert "stops early: 2 epochs brought nothing better" in log and "mse: " in log
         rates = found[f"{side}/curve/lr"].reshape(3, -1)
-        assert np.allclose(rates, 4e-3 * np.array([[1.0], [1.0], [0.5]]), rtol=1e-12)
+        assert np.allclose(rates, 5e-4 * np.array([[1.0], [1.0], [0.5]]), rtol=1e-12)
 
 
 def test_a_training_that_stops_early_is_gone_on_with_bit_for_bit(checkout, whole):

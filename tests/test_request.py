@@ -34,7 +34,7 @@ SINGLE_STEP = "forward_all_paddle_fp64_single_step"
 
 
 def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
-    request = RunRequest("reformer", seed=3, cases=("lm", "qa"), epochs=2, train=True)
+    request = RunRequest("reformer", seed=3, cases=("lm", "qa"), epochs=2, mode="train")
     request.write(tmp_path / "request.json")
     assert RunRequest.read(tmp_path / "request.json") == request
     source = (ROOT / "common" / "pair" / "request.py").read_text()
@@ -53,7 +53,7 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
         ('{"model": "reformer", "seed": "0"}', "seed is '0'; allowed: a whole number from 0"),
         ('{"model": "reformer", "seed": true}', "seed is True; allowed: a whole number from 0"),
         ('{"model": "reformer", "epochs": 0}', "epochs is 0; allowed: a whole number from 1"),
-        ('{"model": "reformer", "train": 1}', "train is 1; allowed: true or false"),
+        ('{"model": "reformer", "resume": 1}', "resume is 1; allowed: true or false"),
         ('{"model": "reformer", "cases": "lm"}', "cases is 'lm'; allowed: a list of texts"),
         ('{"model": "reformer", "phase": "last"}', "phase is 'last'; allowed: first or full or"),
         ('{"model": "reformer", "device": ["cpu"]}', "device is ['cpu']; allowed: cpu or gpu"),

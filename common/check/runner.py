@@ -6,7 +6,7 @@ What one needs of the other is decided here, such as whether a single-step run i
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from common.check.steps import Step
 from common.check.twins import Twins
 from common.check.unfinished import Unfinished
 from common.logs.guide_pair import bring_pair, has_pair
+from common.logs.key import Key
 from common.logs.result_folder import BESIDE, ResultFolder
 from common.pair.case_hooks import data_preset
 from common.pair.pairs import WORDS, Pair, chosen_cases, load_pairs
@@ -34,6 +35,7 @@ from common.system.interpreters import interpreter
 from common.transplant.operators import SMALLEST, chosen
 from common.transplant.search import Search
 from common.verdict.folder import judge_folder
+from common.verdict.judge import Judgement
 
 NO_PAIR = (
     "what ran has none of the values that the guide asks for: there is no {0}_torch.npy, no "
@@ -208,6 +210,7 @@ def judge_model(
         how["progress"] = {} if twins and not options.keep_seen else None
         judgements = judge_folder(*judged, until_off=twins is not None, **how)
         if twins and not all(judgement.harmless for judgement in judgements.values()):
+            twins.stepping[pair.name] = _cases_that_are_off(judgements.values())
             failed = twins.single_step(pair)
             if failed:
                 result.notes.append(
@@ -238,6 +241,17 @@ def judge_model(
             guide.stop()
     result.elapsed_s = time.perf_counter() - start
     return result
+
+
+def _cases_that_are_off(judgements: Iterable[Judgement]) -> tuple[str, ...]:
+    """The cases from the first one on in which a row is off, as far as was judged: `until_off`."""
+    names: list[str] = []
+    for one in judgements:
+        if not one.harmless:
+            prefix = Key.parse(one.rows[-1].key, one.cases).case
+            at = one.cases.index(prefix) if prefix in one.cases else 0
+            names += [name.rstrip("/") or "main" for name in one.cases[at:]]
+    return tuple(dict.fromkeys(names))
 
 
 def _check_transplant(step: Step, options: CheckOptions) -> None:

@@ -53,6 +53,7 @@ class Twins:
         self.on_progress = inputs.on_progress
         self.time_left = TimeLeft()
         self._names: list[str] = []  # of the models that run
+        self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
         self._processes: dict[tuple[str, int | None], TwinProcess] = {}  # (side, threads) -> it
         self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
@@ -274,6 +275,7 @@ class Twins:
         self.time_left.expect_again("paddle", pair.name, "float64")
         for launch in self.step.launches:
             if launch.single_step:
+                more["stepping"] = self.stepping.get(pair.name, ())
                 failed = self._answered("paddle", path, pair, launch, single_step=True, **more)
                 self.time_left.end("paddle", pair.name)
                 if failed:

@@ -96,6 +96,8 @@ class RunRequest:
     single_step: bool = False
     # A file beside the request: the only keys that are fed in such a run, and what they are fed.
     feed: str | None = None
+    # The cases whose optimizer steps such a run takes; none means all that take some.
+    stepping: tuple[str, ...] = ()
     # Whether nothing is fed in such a run.
     free: bool = False
     # Whether Paddle's inexact operators are computed exactly in such a run.

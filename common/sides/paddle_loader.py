@@ -5,9 +5,7 @@ import paddle
 from paddle.io import BatchSampler, DataLoader, Dataset, Sampler
 
 from common.pair.data import count, pad_batch
-from common.pair.metrics import Evaluation
 from common.sides import paddle_side as side
-from common.system.tree import named_leaves
 
 _WIDEST = {"i": np.int64, "u": np.int64, "f": np.float64}
 
@@ -61,30 +59,6 @@ def batches(dataset, order, batch_size, drop_last=False, max_length=None):
     collate = None if max_length is None else lambda texts: _padded(texts, max_length)
     for batch in DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
         yield {name: _array(values) for name, values in batch.items()}
-
-
-def evaluate(run, model, samples, batch_size, group=None):
-    """Name -> score of the model on the samples, and its outputs as arrays (N, ...).
-
-    group   the processes that share the batches; None: this one has all
-
-    Nested outputs have their keys joined by '/'; a bare tensor is called what its labels make of it
-    (common/pair/metrics.py).  What has not the batch axis is left out.  Where scores are sums over
-    batches, only the first one's outputs come.
-    """
-    run.session.probing = False
-    found = Evaluation(run.pair, run.case.config)
-    loaded = batches(Samples(samples), range(count(samples)), batch_size)
-    for i, batch in enumerate(loaded):
-        run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")
-        tensors = {key: run.tensor(values) for key, values in batch.items()}
-        with run.no_gradients():
-            outputs = group.call(run, model, tensors) if group else run.call(model, tensors)
-        named = named_leaves(outputs, side.is_tensor)
-        whole = {k: side.array(v) for k, v in named.items() if list(v.shape[:1]) == [count(batch)]}
-        found.add(whole, batch)
-    run.session.begin(prefix=run.prefix)
-    return found.scores(samples), found.outputs(samples)
 
 
 def _padded(texts, max_length):

@@ -25,6 +25,7 @@ from common.pair.request import RunRequest
 from common.pair.windows import part_of
 from common.sides.library_loader import has_loader, load_loaded
 from common.sides.model_file import load_model_file
+from common.sides.offload import Offload
 from common.sides.places import noting_makers
 from common.sides.session import Session, current
 from common.sides.suited import Suited
@@ -436,8 +437,8 @@ class Run:
                 one_way.append(key)
 
         gc.collect()  # a former model refers to itself, through what surrounds its parts
-        offload = importlib.import_module(f"common.sides.{self.side.NAME}_offload")
-        self.offload = offload.Offload(model, read, check)
+        ways = importlib.import_module(f"common.sides.{self.side.NAME}_offload")
+        self.offload = Offload(model, read, check, self.side, ways)
         self._count_parameters(model)
 
     def learn_probed(self, model) -> None:

@@ -17,7 +17,7 @@ large = partial(
     arguments=("--given-gradients-above", "1"),
 )
 STEP = "            self.rule.step()\n"
-ADAM = "self.rule = paddle.optimizer.Adam(lr, parameters=values)"
+ADAM = "self.rule = paddle.optimizer.Adam(lr, *betas, parameters=values)"
 # Changes a tensor in place by what NumPy makes of its values, behind the rule's step.
 CHANGE = """            {when}:
                 with paddle.no_grad():
@@ -127,21 +127,21 @@ FAULTS = [
         id="large-adam-epsilon",
         what="Adam epsilon 1e-7 for 1e-8",
         old=ADAM,
-        new="self.rule = paddle.optimizer.Adam(lr, parameters=values, epsilon=1e-7)",
+        new="self.rule = paddle.optimizer.Adam(lr, *betas, parameters=values, epsilon=1e-7)",
         origin=f"adam/000/weight/{FIRST}",
     ),
     large(
         id="large-adam-beta2",
         what="Adam beta2 0.99 for 0.999",
         old=ADAM,
-        new="self.rule = paddle.optimizer.Adam(lr, parameters=values, beta2=0.99)",
+        new="self.rule = paddle.optimizer.Adam(lr, betas[0], 0.99, parameters=values)",
         origin=f"adam/000/moment2/{FIRST}",
     ),
     large(
         id="large-amsgrad",
         what="Adam that divides by the largest second moment so far",
         old=ADAM,
-        new="self.rule = paddle.optimizer.Adam(lr, parameters=values, amsgrad=True)",
+        new="self.rule = paddle.optimizer.Adam(lr, *betas, parameters=values, amsgrad=True)",
         origin=f"adam/005/weight/{FIRST}",
     ),
     large(

@@ -15,7 +15,7 @@ METRIC = "step2_metric/metric.py"
 reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="readers")
 words = partial(Fault, model="fastformer", step=2, file=TOKENIZERS, area="words")
 SCORES = "for name, value in scores.items():\n"
-EVALUATED = "return found.scores(samples), found.outputs(samples)"
+EVALUATED = "    scores, outputs = evaluate(run, run.build(), test, size)\n"
 score = partial(Fault, model="fastformer", step=2, file=METRIC, area="scores")
 LOAD = "self.side.load_state(model, values)"
 pipeline = partial(Fault, model="fastformer", step=1, refused=True, area="logs")
@@ -233,21 +233,20 @@ FAULTS = [
     score(
         id="scored-over-samples",
         what="scores of the predictions in another order than the labels",
-        file=LOADER,
         old=EVALUATED,
-        new="samples = {k: np.roll(v, 1, axis=0) for k, v in samples.items()}\n    " + EVALUATED,
+        new=EVALUATED + "    rolled = {k: np.roll(v, 1, axis=0) for k, v in test.items()}\n"
+        "    from common.pair.metrics import score\n\n"
+        "    scores = score(run.pair, outputs, rolled)\n",
         origin="accuracy",
     ),
     score(
         id="one-class-too-many",
         what="scores averaged over one class too many",
-        file=LOADER,
         old=EVALUATED,
-        new="wider = Evaluation(run.pair, run.case.config)\n"
-        '    logits = found.outputs(samples)["logits"]\n'
-        "    logits = np.pad(logits, ((0, 0), (0, 1)), constant_values=-1e9)\n"
-        '    wider.add({"logits": logits}, samples)\n'
-        "    return wider.scores(samples), found.outputs(samples)",
+        new=EVALUATED
+        + '    wide = np.pad(outputs["logits"], ((0, 0), (0, 1)), constant_values=-1e9)\n'
+        "    from common.pair.metrics import score\n\n"
+        '    scores = score(run.pair, {"logits": wide}, test)\n',
         origin="macro_f_seed",
     ),
     # ---- weights and inputs

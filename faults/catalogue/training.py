@@ -79,22 +79,23 @@ FAULTS = [
     optimizer(
         id="adam-epsilon",
         what="Adam epsilon 1e-6 for 1e-8",
-        old="paddle.optimizer.Adam(lr, parameters=values)",
-        new="paddle.optimizer.Adam(lr, parameters=values, epsilon=1e-6)",
+        old="paddle.optimizer.Adam(lr, *betas, parameters=values)",
+        new="paddle.optimizer.Adam(lr, *betas, parameters=values, epsilon=1e-6)",
         origin=f"adam/000/weight/{FIRST}",
     ),
     optimizer(
         id="adam-beta2",
         what="Adam beta2 0.98 for 0.999",
-        old="paddle.optimizer.Adam(lr, parameters=values)",
-        new="paddle.optimizer.Adam(lr, parameters=values, beta2=0.98)",
+        old="paddle.optimizer.Adam(lr, *betas, parameters=values)",
+        new="paddle.optimizer.Adam(lr, betas[0], 0.98, parameters=values)",
         origin=f"adam/000/moment2/{FIRST}",
     ),
     optimizer(
         id="l2-for-decay",
         what="L2 in the gradient for decoupled decay",
-        old="self.rule = paddle.optimizer.AdamW(lr, **rule)",
-        new="self.rule = paddle.optimizer.Adam(lr, parameters=values, weight_decay=weight_decay)",
+        old="self.rule = paddle.optimizer.AdamW(lr, *betas, **rule)",
+        new="self.rule = paddle.optimizer.Adam(\n"
+        "                lr, *betas, parameters=values, weight_decay=weight_decay\n            )",
         origin=f"adamw/000/weight/{FIRST}",
     ),
     optimizer(

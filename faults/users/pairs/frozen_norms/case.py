@@ -4,6 +4,8 @@ import numpy as np
 
 CONFIGS = {"default": {"width": 6, "classes": 3}}
 
+optimizer = {"epochs": 6, "batch_size": 16, "lr": 1e-2, "schedule": "linear"}
+
 
 def make_inputs(config, seed):
     """x (B, 3, H, W) float, labels (B)"""

@@ -1,0 +1,294 @@
+"""Weights that are in memory only while their part of the model runs: --offload.
+
+What a framework has its own way for is in torch_offload.py and paddle_offload.py.
+
+A part is an item of the model's list of blocks, or a layer outside of such a list.  Its weights are
+read when its forward begins and let go when it has ended.  Where a gradient has to go back through
+it, the part keeps its inputs alone and runs once more in the backward pass, with its weights in
+memory until its own gradients are there.  What the model reads of a part that does not run, such as
+the embedding that is also its head, stays till the end of the model's forward.
+"""
+
+import functools
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from common.sides.session import current
+from common.system.tree import tree_leaves, tree_map
+
+
+@dataclass
+class _Weight:
+    """A parameter.
+
+    users   how many running parts it is in memory for
+    seen    whether it ever was
+    wanted  whether its gradient is kept
+    """
+
+    key: str
+    value: object
+    users: int = 0
+    seen: bool = False
+    wanted: bool = True
+
+
+@dataclass
+class _Part:
+    """A module, its weights, and whether it can run again; `kept`: they stay in memory."""
+
+    module: object
+    weights: list
+    again: bool
+    kept: bool = False
+
+
+class Offload:
+    """The weights of a model that lie in files; those of buffers are read at once.
+
+    model   without weights; its parameters are let go here
+    read    key of its state dict -> array with its values; None for what stays as it was built
+    check   is told of each, once: its key, what its parameter holds now, what was read
+    side    torch_side.py or paddle_side.py, and `ways` what is beside this file for it
+    """
+
+    def __init__(self, model, read, check, side, ways):
+        self._read, self._check = read, check
+        self.side, self.ways = side, ways
+        self._weights = {}
+        learned = {id(value) for value in model.parameters() if ways.wants_gradient(value)}
+        for key, value in ways.entries(model):
+            if id(value) in self._weights:
+                continue
+            weight = _Weight(key, value)
+            if id(value) in learned:
+                self._weights[id(value)] = weight
+                ways.let_go(value)
+            elif read(key) is not None:
+                self._fill(weight)
+        self.parts = []
+        self._find_parts(model, set())
+        for part in self.parts:
+            self._surround(part)
+        self._lasting = []  # in memory till the model's forward ends
+        self._watch_access(model)
+
+    @property
+    def absent(self):
+        """The parameters whose values are not in memory now."""
+        return [weight.value for weight in self._weights.values() if not weight.users]
+
+    def keep(self, keys):
+        """Keep the gradients of these weights; the parts that have some stay in memory.
+
+        No layer's weight is frozen for that: Paddle's LayerNorm on a CPU then gives its input a
+        wrong gradient, and its GRU none.
+        """
+        for weight in self._weights.values():
+            weight.wanted = weight.key in keys
+        for part in self.parts:
+            part.kept = any(weight.wanted for weight in part.weights)
+            if part.kept:
+                self._bring(part.weights)
+            elif not part.again:
+                for weight in part.weights:
+                    self.ways.freeze(weight.value)
+        self._bring([w for w in self._weights.values() if w.wanted and not w.users])
+
+    def is_wanted(self, value):
+        """Whether the gradient of a parameter is kept."""
+        weight = self._weights.get(id(value))
+        return weight is None or weight.wanted
+
+    # ---- which parts there are ------------------------------------------------------------------
+
+    def _find_parts(self, module, seen):
+        """Add the parts of a module, each with the weights that are in it."""
+        if id(module) in seen:
+            return
+        seen.add(id(module))
+        children = [child for child in module.children() if child is not None]
+        # A list of parameters does not run: they are those of the module that has it.
+        lists = [
+            child for child in children if self.side.is_container(child) and not [*child.children()]
+        ]
+        children = [child for child in children if child not in lists]
+        layer = self.side.of_framework(module) and not self.side.is_container(module)
+        if layer or not children:
+            self._add_part(module, module.parameters(), True)
+            return
+        own = [value for value in module._parameters.values() if value is not None]
+        own += [value for child in lists for value in child.parameters()]
+        self._add_part(module, [] if self.side.is_container(module) else own, False)
+        blocks = self.side.is_container(module) and len({type(child) for child in children}) == 1
+        for child in children:
+            if blocks and len(children) > 1 and not self.side.is_container(child):
+                seen.add(id(child))
+                self._add_part(child, child.parameters(), True)
+            else:
+                self._find_parts(child, seen)
+
+    def _add_part(self, module, parameters, again):
+        weights = [self._weights[id(v)] for v in parameters if id(v) in self._weights]
+        if weights:
+            self.parts.append(_Part(module, weights, again))
+
+    # ---- in and out -----------------------------------------------------------------------------
+
+    def _fill(self, weight):
+        values = self._read(weight.key)
+        self.ways.fill(weight.value, self.side.like(values, weight.value))
+        if not weight.seen:
+            self._check(weight.key, self.side.array(weight.value), values)
+        weight.seen = True
+
+    def _bring(self, weights):
+        for weight in weights:
+            weight.users += 1
+            if weight.users == 1:
+                self._fill(weight)
+
+    def _release(self, weights):
+        for weight in weights:
+            weight.users -= 1
+            if weight.users == 0:
+                self.ways.let_go(weight.value)
+
+    @contextmanager
+    def present(self, part):
+        """Inside, the weights of a part are in memory."""
+        self._bring(part.weights)
+        try:
+            yield
+        finally:
+            self._release(part.weights)
+
+    def forget_gradients(self, part):
+        """Let those go that have come to a part's weights, and that nobody wants."""
+        for weight in part.weights:
+            if not weight.wanted:
+                self.ways.forget_gradient(weight.value)
+
+    def _surround(self, part):
+        """Let a module's forward begin with reading its weights."""
+        own = part.module.forward
+
+        @functools.wraps(own)
+        def forward(*inputs, **keywords):
+            if part.kept:
+                return own(*inputs, **keywords)
+            if self.ways.follows_gradients() and not part.again:
+                self._last(part.weights)
+                return own(*inputs, **keywords)
+            leaves = tree_leaves((inputs, keywords), self.side.is_tensor)
+            if self.ways.follows_gradients() and any(self.wants_gradient(v) for _, v in leaves):
+                return _Recomputation(self, part, own, inputs, keywords).outputs
+            with self.side.no_grad(), self.present(part):
+                return own(*inputs, **keywords)
+
+        vars(part.module)["forward"] = forward  # past a __setattr__ of the model's own
+
+    def wants_gradient(self, value):
+        """Whether a gradient goes back through a tensor."""
+        return self.side.is_float(value) and self.ways.wants_gradient(value)
+
+    def _last(self, weights):
+        """Bring these in, where they are not, till the model's forward ends."""
+        absent = [weight for weight in weights if not weight.users]
+        self._bring(absent)
+        self._lasting += absent
+
+    def _watch_access(self, model):
+        """Bring in what a module asks for as its attribute, whoever runs."""
+        for _, module in self.side.modules(model):
+            vars(module)["_offload"] = self
+
+        def end(module, inputs, outputs):
+            if not self.ways.follows_gradients():
+                self._release(self._lasting)
+                self._lasting = []
+
+        self.ways.behind_forward(model, end)
+
+    def asked_for(self, value):
+        """A module's attribute that is a parameter: in memory from now on."""
+        weight = self._weights.get(id(value))
+        if weight is not None and not weight.users:
+            self._last([weight])
+
+
+def watched(own):
+    """A module's way to its parameters, which tells its offload of each."""
+
+    @functools.wraps(own)
+    def __getattr__(self, name):
+        value = own(self, name)
+        offload = vars(self).get("_offload")
+        if offload is not None and name in self._parameters:
+            offload.asked_for(value)
+        return value
+
+    return __getattr__
+
+
+# ---- gradients -----------------------------------------------------------------------------------
+
+
+class _Recomputation:
+    """A call of a part whose gradients are computed by calling it again."""
+
+    def __init__(self, offload, part, forward, inputs, keywords):
+        self._offload, self._part, self._forward = offload, part, forward
+        self._side, self._ways = offload.side, offload.ways
+        self._given = inputs, keywords
+        self._session = current()
+        self._names = self._session.snapshot()
+        leaves = [value for _, value in tree_leaves(self._given, self._side.is_tensor)]
+        self._tensors = [value for value in leaves if offload.wants_gradient(value)]
+        made = self._ways.Recomputed.apply(self, *self._tensors)
+        made = iter(made if isinstance(made, tuple | list) else [made])
+        self.outputs = tree_map(
+            self._made,
+            lambda _, value: next(made) if self._side.is_float(value) else value,
+            self._side.is_tensor,
+        )
+        del self._made
+
+    def first(self):
+        """The outputs that are floats; nothing is kept for the gradients."""
+        with self._side.no_grad(), self._offload.present(self._part):
+            inputs, keywords = self._given
+            self._made = self._forward(*inputs, **keywords)
+        floats = (
+            value
+            for _, value in tree_leaves(self._made, self._side.is_tensor)
+            if self._side.is_float(value)
+        )
+        same = {id(value) for value in self._tensors}
+        return tuple(value.clone() if id(value) in same else value for value in floats)
+
+    def again(self, gradients):
+        """The gradients of the inputs that want one, from those of the outputs.
+
+        Raises RuntimeError where the model or its loss asks: it would go on with their gradients.
+        """
+        if not self._session.in_backward:
+            raise RuntimeError("the model or its loss asks for gradients by itself")
+        copies = {id(value): self._side.watch(value.detach()) for value in self._tensors}
+        inputs, keywords = tree_map(
+            self._given, lambda _, value: copies.get(id(value), value), self._side.is_tensor
+        )
+        repeat, present = self._session.repeat(self._names), self._offload.present(self._part)
+        with repeat, present, self._ways.enable_grad():
+            made = self._forward(*inputs, **keywords)
+            floats = (
+                value
+                for _, value in tree_leaves(made, self._side.is_tensor)
+                if self._side.is_float(value)
+            )
+            pairs = zip(floats, gradients, strict=True)
+            pairs = [pair for pair in pairs if self._offload.wants_gradient(pair[0])]
+            self._ways.backward(*map(list, zip(*pairs, strict=True)))
+        self._offload.forget_gradients(self._part)
+        found = (copies[id(value)] for value in self._tensors)
+        return tuple(self._ways.zeros_like(v) if v.grad is None else v.grad for v in found)
