@@ -204,7 +204,7 @@ FAULTS = [
         what="gradients of two micro-batches summed, not averaged",
         old="    loss.backward()\n",
         new="    (2.0 * loss).backward()\n",
-        origin="train/001/loss",
+        origin="train/002/loss",
     ),
     train(
         id="no-decay-in-training",
