@@ -22,7 +22,7 @@ PLANTED = (
     "no-decay-in-training",
     "warm-up-one-longer",
     "dropout-in-training",
-    "not-shuffled",
+    "not-shuffled-in-training",
     "training-drops-last",
     "momentum-in-training",
     "clipped-by-value",

@@ -153,13 +153,23 @@ class Twins:
 
         What they have trained stays: of it only the last scores are computed again.
         """
+        if "torch" not in self.pythons:
+            return "the torch side's logs are somebody else's"
         self._seeds[pair.name] = seeds
+        for path, name in list(ResultFolder(self.work / pair.name).logs()):
+            if name.single_step or name.exact:  # of fewer seeds; made again where they are needed
+                path.unlink()
+                sidecar_path(path).unlink()
         for launch in self.step.launches:
+            threads, owed = 1 if launch.side_by_side else None, []
             for side in SIDES:
-                path = self._path(side, pair, launch)
-                failed = self._answered(side, path, pair, launch, resume=True)
-                if failed:
-                    return failed
+                owed.append(self._ask(side, launch, pair, threads))
+                if not launch.side_by_side:
+                    self._collect(owed)
+            self._collect(owed)
+            failure = self.inputs.errors.pop(pair.name, None)
+            if failure is not None:
+                return failure.sentence
         return ""
 
     def _collect(self, owed: Iterable[Owed]) -> None:
@@ -294,7 +304,8 @@ class Twins:
     def _request(self, side: str, pair: Pair, launch: Launch, **more: object) -> RunRequest:
         inputs, run = self.inputs, self.options.run
         told: dict[str, object] = {"model": pair.model, "progress": True}
-        told["seeds"] = self._seeds.get(pair.name, run.seeds)
+        if pair.name in self._seeds:
+            told |= {"seeds": self._seeds[pair.name], "resume": True}
         if side == "torch" or run.transplant == SMALLEST:
             told["transplant"] = None
         if inputs.published:

@@ -25,7 +25,7 @@ optimizer = {
     "optimizer": "adamw",
     "lr": 2e-2,
     "weight_decay": 0.125,
-    "clip_norm": 1.0,
+    "clip_norm": 0.6,
     "schedule": "linear",
     "warmup_steps": 4,
 }

@@ -169,7 +169,7 @@ FAULTS = [
         origin="train/000/lr",
     ),
     train(
-        id="not-shuffled",
+        id="not-shuffled-in-training",
         what="samples in their own order",
         old='run.session.tape.permutation("shuffle", epoch, count(samples))',
         new="np.arange(count(samples))",
@@ -181,7 +181,7 @@ FAULTS = [
         file=MODEL,
         old="self.dropout = nn.Dropout(dropout)\n        self.blocks",
         new="self.dropout = nn.Dropout(2 * dropout)\n        self.blocks",
-        origin="train/000/loss",
+        origin="train/000/dropout:p",
     ),
     train(
         id="momentum-in-training",
@@ -204,7 +204,7 @@ FAULTS = [
         what="gradients of two micro-batches summed, not averaged",
         old="    loss.backward()\n",
         new="    (2.0 * loss).backward()\n",
-        origin="train/001/loss",
+        origin="train/002/loss",
     ),
     train(
         id="no-decay-in-training",
