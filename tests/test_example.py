@@ -29,11 +29,12 @@ EXPECTED = {
     5: ["train/009/loss", "init/words.weight", "train/drift/epoch_003", "train/final_predictions"],
 }
 SCORES = ["acc", "mean_share_of_right"]
+MODES = ("", "train/")
 HAND_IN = {
-    1: ("forward", ["logits", "stirred/logits"]),
+    1: ("forward", ["logits", "stirred/logits", "train/logits"]),
     2: ("metric", SCORES),
-    3: ("loss", ["loss", "stirred/loss"]),
-    4: ("bp_align", [f"{name}_{i}" for i in range(10) for name in ("loss", "lr")]),
+    3: ("loss", ["loss", "stirred/loss", "train/loss"]),
+    4: ("bp_align", [f"{c}{name}_{i}" for c in MODES for i in range(10) for name in ("loss", "lr")]),
     5: ("train_align", SCORES),
 }
 
