@@ -34,7 +34,7 @@ HAND_IN = {
     1: ("forward", ["logits", "stirred/logits", "train/logits"]),
     2: ("metric", SCORES),
     3: ("loss", ["loss", "stirred/loss", "train/loss"]),
-    4: ("bp_align", [f"{c}{name}_{i}" for c in MODES for i in range(10) for name in ("loss", "lr")]),
+    4: ("bp_align", [f"{c}{k}_{i}" for c in MODES for i in range(10) for k in ("loss", "lr")]),
     5: ("train_align", SCORES),
 }
 
