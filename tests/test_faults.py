@@ -43,7 +43,7 @@ REPRESENTATIVES = (
 def test_catalogue_is_long_and_its_names_are_unique():
     assert len(FAULTS) >= 60
     assert len(BY_ID) == len(FAULTS)
-    planted = [(f.model, f.file, f.old, f.new, f.after, f.other) for f in FAULTS]
+    planted = [(f.step, f.model, f.file, f.old, f.new, f.after, f.other) for f in FAULTS]
     assert len(set(planted)) == len(planted)
 
 

@@ -19,8 +19,10 @@ from common.verdict.measures import rms
 from tools import page_tables
 from tools.readme import fill, main, results_table
 
+GREEN = ("IDENTICAL", "ROUNDING", "FLIP")
 MODELS = ("reformer", "fast_transformer", "fastformer", "informer")
-FEW_STEPS = ("--steps", "12")  # of a training
+# Of a training, which shows nothing then of whether the model learns.
+FEW_STEPS = ("--steps", "12", "--allow", "undecided")
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +45,10 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     assert report["exit_code"] == 0
     # Informer has near ties on purpose, which fall the other way on some processors.
     assert {row["model"] for row in report["rows"] if row["verdict"] == "FLIP"} <= {"informer"}
-    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING", "FLIP"}
+    off = {row["key"] for row in report["rows"] if row["verdict"] not in GREEN}
+    assert all(key.startswith(("train/learnt/", "seeds/")) for key in off), off
     table = (checkout.root / "log" / "report.txt").read_text()
-    assert table.count("ROUNDING") + table.count("FLIP") == 20
+    assert sum(table.count(verdict) for verdict in ("ROUNDING", "FLIP", "UNDECIDED")) == 20
 
 
 def test_make_check_leaves_a_bundle_that_is_verified(checkout):
@@ -55,7 +58,7 @@ def test_make_check_leaves_a_bundle_that_is_verified(checkout):
     assert f"root: {found.root}" in checkout.everything.stdout
     assert path.stat().st_size <= 20_000_000
     assert len(found.verdicts) == 20 and found.rows > 20_000 and found.derived > 1_000
-    assert {part["verdict"] for part in found.verdicts} <= {"ROUNDING", "FLIP"}
+    assert {part["verdict"] for part in found.verdicts} <= {"ROUNDING", "FLIP", "UNDECIDED"}
 
 
 def test_every_log_says_who_wrote_it_and_reprod_log_reads_it(checkout):
