@@ -50,7 +50,7 @@ from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, made_by, read_sidecar
-from common.pair.pairs import WORDS, Pair, load_pairs
+from common.pair.pairs import EVAL, WORDS, Pair, load_pairs
 from common.pair.request import ROUND_TRIP, RunRequest
 from common.pair.twin_process import Failure, TwinProcess
 from common.report import terminal as report
@@ -138,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     run = RunRequest(
         preset=options.preset,
+        mode=EVAL,  # weights are the same in both
         device=options.device,
         seed=options.seed,
         weights=options.weights,
