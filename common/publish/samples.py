@@ -49,7 +49,8 @@ def samples_of(
         return None, "case.py has no make_data"
     if chosen not in pair.case.CONFIGS:
         return None, f"case.py has no preset {chosen}"
-    if not from_file and complete(case.config) != complete(pair.case.CONFIGS[chosen]):
+    is_other = complete(case.config) != complete(pair.case.CONFIGS[chosen])
+    if is_other and not (from_file and chosen == preset):
         return None, f"preset {preset} is not trained: steps 2 and 5 train preset {chosen}"
     if from_file:
         try:

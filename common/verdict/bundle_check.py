@@ -712,7 +712,9 @@ def contradiction(row: Mapping) -> str:
         wanted = claim(row["key"], off, allowed)
         if off != off and row["verdict"] in ("DIVERGED", "INVALID"):
             return ""  # infinity, for which JSON has no word
-        if (wanted.verdict, wanted.origin) != (row["verdict"], row["origin"]):
+        # What shows nothing is off as what differs is.
+        written = "DIVERGED" if row["verdict"] == "UNDECIDED" else row["verdict"]
+        if (wanted.verdict, wanted.origin) != (written, row["origin"]):
             return f"{wanted.verdict} by its own numbers, and {row['verdict']} is written"
         return ""
     if row["verdict"] == "ROUNDING" and not row["excuse"] and row["gap"] is not None:
