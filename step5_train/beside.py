@@ -22,7 +22,7 @@ from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import data_preset, make_data, reads_file, training
-from common.pair.pairs import Pair, load_pairs
+from common.pair.pairs import EVAL, Pair, load_pairs
 from common.pair.provenance import changed_sources, model_sources
 from common.pair.tape import Tape
 from common.report import terminal as report
@@ -180,7 +180,7 @@ def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None
         return [], {}, [f"what the first loss could be was not computed: {error}"]
     with (
         report.progress() as on_progress,
-        asked(pair, options, base, train=False) as one,
+        asked(pair, options, base, mode=EVAL) as one,
         one.sides("step5_train.{}.first_loss", STEM) as sides,
     ):
         on_progress("step 5: what the first loss could be")
