@@ -326,7 +326,7 @@ def test_both_sides_are_asked_what_the_first_loss_could_be(tmp_path_factory):
     assert done.returncode == 1, done.stdout + done.stderr
     result = json.loads((out / "step5_train" / "summed" / TRAINERS_FILE).read_text())
     made = {each["name"]: each["loss"] for each in result["candidates"]}
-    assert made["sum over rows"] == pytest.approx(16 * made["mean over rows"])
+    assert made["sum over rows"] == pytest.approx(64 * made["mean over rows"])
     assert made["case.py's own loss"] == pytest.approx(made["mean over rows"])
     assert "mean over rows, batch 4" in made and result["cause"]["kind"] == "unexplained"
     assert any("the port's own loss of this batch" in note for note in result["notes"])
