@@ -7,13 +7,20 @@ Runs step 5 with self-twins of both sides, some minutes a model, and writes what
 with all that it depends on.  Step 5 then runs no self-twins of that preset, until that changes.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
 import argparse
 import platform
 import subprocess
-import sys
 import tempfile
 import time
-from pathlib import Path
 
 from common.pair.pairs import load_pairs
 from common.pair.request import RunRequest

@@ -6,9 +6,17 @@ Each is a fault of the catalogue, planted on the Paddle side of a copy of exampl
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from common.system.start import begin
+
+    begin("numpy", "rich")
+
+import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.verdict.row import FAILING
@@ -42,6 +50,9 @@ WHOLE = {
 
 def main() -> int:
     """See the module's docstring; returns the exit status: 0 where each was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.parse_args()
     planted = {fault.id: fault for fault in FAULTS if fault.id in PLANTED}
     lines, missed = [], []
     with tempfile.TemporaryDirectory() as folder:
