@@ -155,6 +155,7 @@ def prepared(run, settings, steps, per_epoch, twin=0):
     if run.group.count > 1:
         run.group.learn(run, model, run.samples("train"))
         run.load(model, run.start())
+        run.dropout.recall_statistics(model, {})
         run.side.share_statistics(model, run.group)
     betas = BETAS
     if twin:

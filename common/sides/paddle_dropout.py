@@ -152,11 +152,16 @@ def unbiased_variances(model):
 
 
 def recall_statistics(model, arrays):
-    """Go on as the model did whose `running_statistics` these are; its state is the caller's."""
+    """Go on as the model did whose `running_statistics` these are, anew where there are none.
+
+    Its state is the caller's.
+    """
     for name, module in model.named_sublayers(include_self=True):
+        kept = getattr(module, "_statistics", {})
+        kept.clear()
         found = {key: arrays.get(f"{name}:{key}") for key in STATISTICS}
         if all(values is not None for values in found.values()):
-            module._statistics.update(found)
+            kept.update(found)
 
 
 # ---- the functions ------------------------------------------------------------------------------
