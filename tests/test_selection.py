@@ -128,7 +128,8 @@ def logs(checkout, tmp_path_factory):
     runs = {}
     for options in ((), ("--no-probe",), TWO):
         out = tmp_path_factory.mktemp("out")
-        arguments = ("--model", str(PAIR), "--no-report", "--mode", "eval", "--out", str(out), *options)
+        arguments = ("--model", str(PAIR), "--no-report", "--out", str(out), "--mode", "eval")
+        arguments += options
         done, report = checkout.rows(4, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         runs[options] = out, {row["key"]: row["verdict"] for row in report["rows"]}, done.stdout
