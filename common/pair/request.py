@@ -127,8 +127,9 @@ class RunRequest:
 
     @property
     def modes(self) -> str:
-        """The same; with --offload, which has one case, a further mode has to be asked for."""
-        return EVAL if self.offload and self.mode == BOTH else self.mode
+        """The same; with --offload and in half precision train mode has to be asked for."""
+        one = self.offload or self.dtype in HALF
+        return EVAL if one and self.mode == BOTH else self.mode
 
     @property
     def stored_dtype(self) -> str:
