@@ -113,11 +113,10 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
     told = read_sidecar(files.log("train_full", "torch")) or Sidecar()
     per_epoch = told.steps_per_epoch.get("main")
     twins = [files.log("train_self", side) for side in SIDES]
-    request = folder / "request_torch_full.json"
+    path = folder / "request_torch_full.json"
+    request = RunRequest.read(path) if path.is_file() else RunRequest()
+    envelope, why = stored(folder, pair, request)
     if not all(path.is_file() for path in twins):
-        envelope, why = stored(
-            folder, pair, RunRequest.read(request) if request.is_file() else RunRequest()
-        )
         if envelope is None:
             why = why or "no self-twins ran"
             raise UserError(f"{files.path}: {why}: run this check without --compare-only")
@@ -126,7 +125,7 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
     runs = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     taken = min(runs)  # a run may stop early: what all have counts
     parts = parts_of(taken, per_epoch or math.ceil(losses[0] / epochs))
-    return measured(folder, parts), parts, []
+    return measured(folder, parts), parts, [why] if why else []
 
 
 def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:

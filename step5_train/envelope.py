@@ -88,7 +88,7 @@ class Spread:
 
 def spread(torch: Sequence[np.ndarray], paddle: Sequence[np.ndarray]) -> Spread:
     """The scatter of the runs of each side: arrays of one shape, at least two a side."""
-    variance, square, parts = 0.0, 0.0, []
+    variance, parts = 0.0, []
     for runs in (torch, paddle):
         values = np.stack([np.ravel(run) for run in runs]).astype(np.float64)
         off = values - values.mean(axis=0)
