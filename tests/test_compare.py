@@ -217,10 +217,17 @@ def test_a_constant_excuses_what_carries_it_and_hides_no_bug_behind_it(tmp_path)
     logs["cand64"]["layer2"] = logs["ref64"]["layer2"] * (1 + 1e-6)  # amplified on the way
     sidecar = {"inexact": {"layer0": {"selu": 2e-7}}}
     local = write(tmp_path / "local64.npy", local, sidecar)
-    judgement = judge_logs(*logs.values(), local64=local, exact64=network())
+    exact = dict(local64=local, exact64=network())
+    judgement = judge_logs(*logs.values(), **exact)
     found = verdicts(judgement)
     assert found["layer0"] == "CONSTANT" and found["layer2"] == "CARRIED"
+    assert (judgement.asks_free, judgement.exit_code) == (True, 1), "that it is as large is not shown"
+    judgement = judge_logs(*logs.values(), **exact, free64=network())
+    assert verdicts(judgement)["layer2"] == "CONSTANT"
     assert (judgement.verdict, judgement.exit_code) == ("CONSTANT", 0)
+    more = network() | {"layer2": network()["layer2"] * (1 + 1e-2)}
+    judgement = judge_logs(*logs.values(), **exact, free64=more)
+    assert verdicts(judgement)["layer2"] == "CARRIED" and judgement.exit_code == 1
 
     def both(name, value):
         return off_in("layer2")(name, constant(name, value))

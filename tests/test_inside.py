@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from common.logs.match import Values, likeness
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.verdict import inside
 from common.verdict.judge import judge_logs
-from common.verdict.match import Values, likeness
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.standard_normal((4, 3, 6))
@@ -294,7 +294,6 @@ def test_a_turned_value_that_is_off_is_named(logs):
     rows, judgement = logs.judge()
     assert judgement.first_diverged == "conv" and rows["conv"].origin, rows["conv"]
     assert "shaped otherwise on the paddle side" in rows["conv"].note
-    assert np.array_equal(judgement.arranged["conv"](ref64), ref64.transpose(0, 2, 1))
 
 
 def test_no_order_of_axes_is_told_for_another_value():

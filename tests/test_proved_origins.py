@@ -29,7 +29,7 @@ def test_what_is_wrong_in_every_layer_is_named_though_one_alone_makes_it_worse(m
     """FNet of PaddleNLP 2.8.1: a transform over one axis too many, in each layer."""
     rows, _ = prove(monkeypatch, {LAYERS[:1]: 2.0, LAYERS: 0.0})
     assert [rows[key].verdict for key in LAYERS] == ["DIVERGED", "DIVERGED"]
-    assert "here and at 1 like it 4 of 4 rows agree" in rows[LAYERS[0]].note
+    assert "here and at 1 more 4 of 4 rows agree" in rows[LAYERS[0]].note
     assert rows["a.1.norm:in/0"].verdict == "INSIDE", "it has no part in it"
 
 
@@ -43,12 +43,23 @@ def test_what_makes_it_worse_in_all_layers_is_no_origin(monkeypatch, together):
     assert tried.count(LAYERS) == 1
 
 
-@pytest.mark.parametrize(("together", "verdict"), [(0.0, "DIVERGED"), (2.0, "INSIDE")])
-def test_two_that_hide_each_other_in_part_are_tried_together(monkeypatch, together, verdict):
+@pytest.mark.parametrize("together", [0.0, 2.0])
+def test_two_that_hide_each_other_in_part_are_tried_together(monkeypatch, together):
+    """And where that is worse too, neither is called right: something is off, and starts somewhere."""
     keys = ("a.norm", "b.mix")
     left = {keys[:1]: 2.0, keys[1:]: 2.0, keys: together}
     rows, tried = prove(monkeypatch, left, keys)
-    assert {row.verdict for row in rows.values()} == {verdict} and tried[-1] == keys
+    assert {row.verdict for row in rows.values()} == {"DIVERGED"} and tried[-1] == keys
+    assert ("1 more 4 of 4 rows agree" in rows[keys[0]].note) == (together == 0.0)
+
+
+@pytest.mark.parametrize(("together", "verdict"), [(0.0, "DIVERGED"), (0.6, "INSIDE")])
+def test_two_that_hide_each_other_are_tried_beside_a_third(monkeypatch, together, verdict):
+    """Feeding the third alone leaves half of it, feeding all three nothing."""
+    keys = ("a.norm", "b.mix", "c.mix")
+    left = {keys[:1]: 2.0, keys[1:2]: 2.0, keys[2:]: 0.5, (keys[2], *keys[:2]): together}
+    rows, _ = prove(monkeypatch, left, keys)
+    assert [rows[key].verdict for key in keys] == [verdict, verdict, "DIVERGED"]
 
 
 def test_what_one_place_puts_right_is_tried_alone(monkeypatch):

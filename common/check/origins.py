@@ -14,11 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from common.check.twins import Twins
 from common.logs.key import Key
-from common.logs.reference import reference_values
+from common.logs.reference import fed_values
 from common.logs.result_folder import FREE_EXACT, SINGLE_STEP, ResultFolder
 from common.logs.sidecar import sidecar_path
 from common.pair.pairs import Pair
@@ -37,8 +35,10 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
 
     One that makes it neither better nor worse may be one of several.  What is wrong in every layer
     need not get better by one of them: those are fed together too.  Where feeding one makes all
-    agree, those after it have no part in it.  One case is tried; in the others the same places are
-    none.
+    agree, those after it have no part in it.  Those that make it worse are fed once more together,
+    beside the one that makes it better: faults that hide each other in part do so where one of them
+    is mended.  One case is tried; in the others the same places are none.  The last origin of a
+    case stays one, whatever it does.
     """
     origins: dict[str, list[tuple[Row, Key]]] = {}
     for row in judgement.rows:
@@ -50,6 +50,7 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
         return
     trial = _Trial(twins, pair, folder, stem, case, judgement)
     innocent: set[str] = set()  # places without their case
+    best, found = Effect(1, 1, 1.0), []  # of what makes it better, and which places that is
     places: dict[str, list[Row]] = {}  # a module's calls belong together
     for row, key in origins[case]:
         places.setdefault(_place(key), []).append(row)
@@ -62,24 +63,35 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
             together = trial.effect([row.key for other in layers for row in places[other]])
             if together.left <= BETTER:
                 effect, alike = together, layers
-        if effect.left > WORSE:
+        if effect.left > WORSE and effect.after >= effect.before:
             innocent.add(place)
         if effect.left > BETTER:
             continue
-        agree = effect.before - effect.after
-        here = "here alone" if len(alike) == 1 else f"here and at {len(alike) - 1} like it"
-        rows[0].add_note(f"with torch's values {here} {agree} of {effect.before} rows agree")
+        rows[0].add_note(_said(effect, len(alike)))
         if effect.after == 0:
             innocent |= set(list(places)[number + 1 :]) - set(alike)
+        else:
+            innocent -= set(alike)
+        best, found = effect, alike
         break
-    # Two that are wrong may hide each other in part, so that each without the other is worse.
-    inside = [(row, key) for row, key in origins[case] if row.inside]
-    if all(_place(key) in innocent for _, key in inside):
-        if trial.effect([row.key for row, _ in inside]).left <= BETTER:
-            return
-    for row, key in (each for rows in origins.values() for each in rows):
-        if row.inside and _place(key) in innocent:
+    hidden = [place for place in places if place in innocent]
+    if hidden and best.after:
+        together = trial.effect([row.key for place in found + hidden for row in places[place]])
+        if together.left <= BETTER * best.left:
+            innocent.clear()
+            first = places[(found + hidden)[0]][0]
+            first.add_note(_said(together, len(found + hidden)))
+    for rows in origins.values():
+        none = [row for row, key in rows if row.inside and _place(key) in innocent]
+        for row in none if len(none) < len(rows) else ():
             make_inside(row, VALUES)
+
+
+def _said(effect: Effect, places: int) -> str:
+    """What feeding a place does, and others with it."""
+    here = "here alone" if places == 1 else f"here and at {places - 1} more"
+    agree = effect.before - effect.after
+    return f"with torch's values {here} {agree} of {effect.before} rows agree"
 
 
 def _place(key: Key) -> str:
@@ -106,12 +118,8 @@ class _Trial:
     def effect(self, keys: Sequence[str]) -> Effect:
         """What feeding these keys does; nothing where they cannot be fed."""
         files = ResultFolder(self.folder)
-        fed = {}
-        with reference_values(files, self.stem) as reference:
-            for key in keys:
-                if key in reference:
-                    as_it_is = self.judgement.arranged.get(key, np.asarray)
-                    fed[key] = as_it_is(reference[key])
+        with fed_values(files, self.stem) as values:
+            fed = {key: values[key] for key in keys if values.get(key) is not None}
         if not fed:
             return Effect(0, 0, 1.0)
         cases = [self.case.rstrip("/")] if self.case else []

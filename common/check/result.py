@@ -22,7 +22,15 @@ from common.verdict.folder import guide_passed, pair_passed
 from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement
 from common.verdict.replay import Seen
-from common.verdict.row import Row, claim, exit_code, first_bad_row, worst
+from common.verdict.row import (
+    AGREEING,
+    Row,
+    claim,
+    count_verdicts,
+    exit_code,
+    first_bad_row,
+    worst,
+)
 
 
 @dataclass
@@ -64,6 +72,17 @@ class Result:
         if self.error:
             return 2
         return exit_code([row.verdict for row in self.rows], self.allow)
+
+    @property
+    def guide_failure(self) -> str:
+        """Why a result passes that fails by the guide's rule: what was said of the rows that do."""
+        if self.step.guide_failure and self.guide_passed is False:
+            return self.step.guide_failure
+        failing = count_verdicts(row for row in self.rows if row.guide_passed is False)
+        if set(failing) <= set(AGREEING):
+            return "both sides' float64 runs show that the difference is rounding"
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in failing.items())
+        return f"the rows that fail it are {counts}"
 
     @property
     def told(self) -> list[str]:

@@ -1,6 +1,10 @@
 """The reference's float64 values, that a run of the other side is fed with.
 
 A log may hold sums of a large tensor; the whole tensor is then in another log of the same run.
+
+Two people who write one model may mean other things by a name: one's mask says what is padding, the
+other's what is seen; one has channels last.  So a value is fed only where the other side's run that
+was fed nothing shows no such thing (`Fed`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -8,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from common.logs.key import Key
+from common.logs.match import likeness, same_elements
 from common.logs.reader import Log, read_log
 from common.logs.result_folder import FLOAT64, HALF_STEP, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -34,25 +40,104 @@ class Values(Mapping):
         return sum(1 for _ in self)
 
 
+class Fed(Mapping):
+    """The reference's values as the other side can be fed them, in its own arrangement.
+
+    values    the reference's
+    own       the other side's, of a run that was fed nothing
+    inside    keys of values inside the model; what decides, and what a step starts from, is one
+    left_out  keys that were asked for, whose values mean something else there
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, np.ndarray],
+        own: Mapping[str, np.ndarray],
+        inside: Collection[str],
+    ):
+        self._values, self._own, self._inside = values, own, inside
+        self.left_out: set[str] = set()
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        value = self._values[key]
+        if key not in self._inside or key not in self._own:
+            return value
+        arranged = self._arranged(key, value, self._own[key])
+        if arranged is None:
+            self.left_out.add(key)
+            raise KeyError(key)
+        return arranged
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def _arranged(self, key: str, value: np.ndarray, own: np.ndarray) -> np.ndarray | None:
+        """A value as `own` is arranged; None where it means something else."""
+        if value.dtype.kind != own.dtype.kind:
+            return None
+        alike = likeness(value, own)
+        if alike is not None and alike.turned:
+            # A wrong order of axes is a fault, and is not to be fed back: what comes of it is off.
+            wrong = alike.same and value.shape == own.shape and not self._comes_out_alike(key)
+            return value if wrong else alike.back(value)
+        if value.shape != own.shape or _another_mask(value, own) or same_elements(value, own):
+            return None
+        return value
+
+    def _comes_out_alike(self, key: str) -> bool:
+        """Whether the first output of a module that was given this value is the same numbers."""
+        key = Key.parse(key).output
+        if key not in self._values or key not in self._own:
+            return False
+        alike = likeness(self._values[key], self._own[key])
+        return alike is not None and alike.same
+
+
+def _another_mask(value: np.ndarray, own: np.ndarray) -> bool:
+    """True for masks that are not written alike: other numbers, or most places the other way."""
+    if own.size <= 2:
+        return False
+    ends = []
+    for array in (value, own):
+        low, high = array.min(), array.max()
+        if low == high or not ((array == low) | (array == high)).all():
+            return False
+        ends.append((low, high))
+    return ends[0] != ends[1] or np.mean(value == own) < 0.5
+
+
 @contextmanager
 def reference_values(
     files: ResultFolder,
     stem: str,
     runs: Sequence[str] = (WHOLE, FLOAT64),
     without: Collection[str] = (),
+    side: str = "torch",
 ) -> Iterator[Values]:
-    """Every value that torch's logs of some runs of a stem have whole; the last must be there.
+    """Every value that a side's logs of some runs of a stem have whole; the last must be there.
 
     without   keys to leave out
     """
     with ExitStack() as stack:
         logs = []
         for run in runs:
-            path = files.log(stem, "torch", run)
+            path = files.log(stem, side, run)
             if path.is_file() or run == runs[-1]:
                 sums = (read_sidecar(path) or Sidecar()).sums
                 logs.append((stack.enter_context(read_log(path)), frozenset((*sums, *without))))
         yield Values(logs)
+
+
+@contextmanager
+def fed_values(files: ResultFolder, stem: str) -> Iterator[Fed]:
+    """What a float64 run of the Paddle side can be fed of torch's values."""
+    own = reference_values(files, stem, (FLOAT64,), side="paddle")
+    inside = (read_sidecar(files.log(stem, "paddle", FLOAT64)) or Sidecar()).classes
+    with reference_values(files, stem) as values, own as others:
+        yield Fed(values, others, inside)
 
 
 def unlike(files: ResultFolder, stem: str) -> list[str]:

@@ -7,8 +7,8 @@ out too, so that what a twin writes and what a check reads cannot drift apart.
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from common.logs import entry_kinds as kinds
@@ -186,7 +186,7 @@ class Sidecar:
     # Of a log of the guide's pair: the full log that its values were selected from, that log's
     # hash, and the pair's key -> the full log's (common/logs/guide_pair.py).
     selected: dict[str, object] = _note(kinds.SELECTION)
-    # Keys that the reference's modules were not fed, since the other side has no such tensors.
+    # Keys of values that modules were not fed: the other side has none, or means something else.
     unfed: list[str] = _note(kinds.TEXTS)
     # Why there is no float64 log.
     no_float64: str | None = _note(kinds.TEXT)
@@ -266,6 +266,11 @@ def write_sidecar(log_path: str | os.PathLike, sidecar: Sidecar) -> Path:
     Sidecar.from_json(entries, path)
     write_json(path, entries)
     return path
+
+
+def note_unfed(log_path: str | os.PathLike, keys: Iterable[str]) -> None:
+    """Add to a log's sidecar which of the reference's values its run was not fed."""
+    write_sidecar(log_path, replace(read_sidecar(log_path), unfed=sorted(keys)))
 
 
 def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:

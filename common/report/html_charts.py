@@ -176,7 +176,7 @@ def _worst_first(groups: Mapping) -> list:
 
 
 def _depth(case: str, rows: Sequence[Row]) -> Chart:
-    bad = [i for i, row in enumerate(rows) if row.verdict in FAILING or row.verdict == "CARRIED"]
+    bad = [i for i, row in enumerate(rows) if row.verdict in FAILING]
     kept = _thinned(rows, set(bad))
 
     def relative(name: str) -> list[float]:

@@ -293,7 +293,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         worst_href=_anchor(name, worst.key) if worst else "",
         guide=guide_word(result.guide_passed),
         guide_all=guide_word(result.guide_all_passed),
-        guide_failure=step.guide_failure
+        guide_failure=result.guide_failure
         if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0
         else "",
         guide_threshold=f"{step.guide_threshold:g}",

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
 from common.verdict.half import BY_ITSELF
+from common.verdict.judge import NOT_FED
 from common.verdict.row import Row
 
 _KINDS = {
@@ -70,6 +71,8 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
         around = parent_of(site.partition("/")[0]) or "the model itself"
         return f"{named} is given other values: look at the code of {printable(around)} before it"
     if row.inside:
+        if NOT_FED in row.note:
+            return f"{named} gives another value; what it is given was not compared alone"
         return f"{named} computes something else from the same input"
     if site == "loss" or site.startswith("losses/"):
         return "the loss is off"

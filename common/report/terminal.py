@@ -355,9 +355,9 @@ def _by_the_guide(result) -> str:
     """What the guide's rule says where ours lets a result pass, and why it does."""
     if result.guide_passed is False:
         report = f" ({result.folder / result.guide_report})" if result.guide_report else ""
-        return f"the guide's rule says FAIL: {result.step.guide_failure}{report}"
+        return f"the guide's rule says FAIL: {result.guide_failure}{report}"
     own = "the keys that it asks for pass, and " if result.guide_passed else ""
-    return f"by the guide's rule {own}not every tensor passes: {result.step.guide_failure}"
+    return f"by the guide's rule {own}not every tensor passes: {result.guide_failure}"
 
 
 def _show_red(console: Console, name: str, result) -> None:

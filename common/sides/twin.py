@@ -25,7 +25,7 @@ from types import ModuleType
 
 import numpy as np
 
-from common.logs.reference import reference_values, unlike
+from common.logs.reference import fed_values, reference_values, unlike
 from common.logs.result_folder import (
     EXACT,
     FLOAT32,
@@ -38,7 +38,7 @@ from common.logs.result_folder import (
     WHOLE,
     ResultFolder,
 )
-from common.logs.sidecar import read_sidecar, write_sidecar
+from common.logs.sidecar import note_unfed, read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
 from common.sides import lift
@@ -291,8 +291,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         unfed = unlike(files, job.stem)
         with reference_values(files, job.stem, (FLOAT32,), unfed) as reference:
             write(HALF_STEP64, "float64", _load_choices(files.choices(job.stem)), reference)
-        log = files.log(job.stem, side, HALF_STEP64)
-        write_sidecar(log, replace(read_sidecar(log), unfed=unfed))
+        note_unfed(files.log(job.stem, side, HALF_STEP64), unfed)
         return
     if side == "torch" and aligned:
         if not request.offload:
@@ -303,13 +302,15 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     choices_path = files.choices(job.stem)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.single_step:
-        with reference_values(files, job.stem) as reference:
-            name = EXACT if request.exact else SINGLE_STEP
-            if request.free:
-                name, reference = FREE_EXACT, {}
-            elif request.feed:
-                reference = read_npz(job.folder / request.feed)
-            write(name, "float64", forced, reference)
+        run = EXACT if request.exact else SINGLE_STEP
+        if request.free:
+            write(FREE_EXACT, "float64", forced, {})
+        elif request.feed:
+            write(run, "float64", forced, read_npz(job.folder / request.feed))
+        else:
+            with fed_values(files, job.stem) as fed:
+                write(run, "float64", forced, fed)
+            note_unfed(files.log(job.stem, side, run), fed.left_out)
         return
     no_float64 = ""
     waiting = list(dtypes[-1:] if request.only_float32 else dtypes)

@@ -17,19 +17,20 @@ from functools import cached_property
 import numpy as np
 
 from common.logs.key import BUFFER, Key
+from common.logs.match import Values, likeness, same_elements
 from common.logs.pickle_machine import printable
 from common.logs.sidecar import CHOICE
 from common.verdict.context import Context
 from common.verdict.logs_of_a_run import Logs, kind_scales
-from common.verdict.match import Arrange, Values, likeness, same_elements
 from common.verdict.operators import EXCUSE
-from common.verdict.row import AGREEING, FAILING, Row, exit_code
+from common.verdict.row import AGREEING, FAILING, HARMLESS, ORDER, Row, exit_code
 from common.verdict.rule import judge_tensor
+from common.verdict.tolerances import tolerance
 
 STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 
 # Why a value is INSIDE.
-MISSING, SHAPE, ORDER, VALUES = "missing", "other shape", "other order", "other values"
+MISSING, SHAPE, VALUES = "missing", "other shape", "other values"
 TYPE = "the same integers in another type"
 MASK = "another number for what is masked"
 _FILL = 1e3  # times the largest other value: what a mask puts in is as far below 0
@@ -53,8 +54,6 @@ class Inside:
 
     def __init__(self, logs: Logs, keys: Sequence[Key]):
         """`keys`: those of all rows, in their order."""
-        # Key of a value that is arranged otherwise -> what makes paddle's arrangement of torch's.
-        self.arranged: dict[str, Arrange] = {}
         # Only a run with exact operators can tell whether those explain what is off.
         self.asks_free = False
         self._logs = logs
@@ -72,13 +71,7 @@ class Inside:
         off = [i for i, row in enumerate(rows) if row.inside and _is_off(row)]
         if exit_code(row.verdict for row in rows) == 0 or all(row.inside for row in rows):
             return []
-        # Rows inside that pass are kept, since a CONSTANT explains what it brings.
-        aligned = exit_code(r.verdict for r in rows if not (r.inside and _is_off(r))) == 0
-        # Before any is looked for elsewhere: what starts something may well be found there, such as
-        # a value before its dropout.
-        starts = any(rows[i].origin and not _cannot(rows[i]) for i in off)
-        if aligned and (starts or self._carries_no_number(rows)):
-            aligned = self._explained_by_operators(rows)
+        aligned = exit_code(row.verdict for row in rows if not row.inside) == 0
         self._paired = {row.key for row in rows if not _is_off(row)}
         matched = {
             i: self._matched(self.keys[i], rows[i], anywhere=aligned or _cannot(rows[i]))
@@ -96,8 +89,11 @@ class Inside:
             lacking = _cannot(rows[i]) and why == MISSING and not cut
             unlike = _cannot(rows[i]) and why == SHAPE
             harmless = why == TYPE or why == MASK and self.keys[i].case in started
+            harmless |= self._is_taken_right(i, rows)
             if aligned or lacking or harmless or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
+            elif why == ORDER:
+                rows[i].excuse = ORDER
         return _said(rows, list(matched.values()), aligned)
 
     def _cases_that_start_elsewhere(self, rows: Sequence[Row], reasons: dict[int, str]) -> set[str]:
@@ -115,56 +111,49 @@ class Inside:
     def _scales(self) -> dict[str, float]:
         return kind_scales(self._logs["ref64"], self._logs.cases)
 
-    def settle_carried(self, rows: Sequence[Row]) -> None:
-        """Tell what operators bring though none of them is off enough by itself to be a CONSTANT.
+    def settle_carried(self, rows: Sequence[Row], strict: bool) -> None:
+        """Make CONSTANT what is CARRIED and comes of Paddle's inexact operators alone.
 
-        For rows of which nothing is wrong but what they were fed, and nothing is off before them.
+        For results of which nothing is wrong but what they were fed.  A run that is fed nothing,
+        and has those operators made exact, shows it: what agrees there is theirs, and only that.
         """
-        verdicts = [row.verdict for row in rows]
-        if exit_code(verdicts) == 0 or not set(FAILING).isdisjoint(verdicts):
+        verdicts = {row.verdict for row in rows if strict or not row.inside}
+        if "CARRIED" not in verdicts or not verdicts.isdisjoint({*FAILING} - {"CARRIED"}):
+            return
+        # Where something inside starts what is off, no operator need have a part in it.
+        starts = any(row.origin and _is_off(row) and not _cannot(row) for row in rows)
+        if starts and not any(row.verdict == "CONSTANT" for row in rows):
             return
         self.asks_free = "local64" in self._logs and "free64" not in self._logs
         for row, key in zip(rows, self.keys, strict=True):
             explained = "free64" in self._logs and row.verdict == "CARRIED"
-            if explained and not self.gap_in_free_run(row, key)[0]:
+            if explained and self.in_free_run(row, key).verdict in AGREEING:
                 row.verdict, row.excuse = "CONSTANT", EXCUSE
                 row.add_note("nothing is left of it with Paddle's inexact operators made exact")
 
-    def _explained_by_operators(self, rows: Sequence[Row]) -> bool:
-        """Whether Paddle's inexact operators alone bring what is CARRIED in rows that decide.
-
-        Only a run with exact operators shows that nothing inside has a part in it.
-        """
-        carried = [
-            (row, key)
-            for row, key in zip(rows, self.keys, strict=True)
-            if row.verdict == "CARRIED" and not row.inside
-        ]
-        self.asks_free = bool(carried) and "free64" not in self._logs
-        if self.asks_free:
-            return False
-        return not any(self.gap_in_free_run(row, key)[0] for row, key in carried)
-
-    def _carries_no_number(self, rows: Sequence[Row]) -> bool:
-        """Whether something that decides is CARRIED and is no number on one side alone.
-
-        No operator's rounding makes NaN or infinity.
-        """
-        for row, key in zip(rows, self.keys, strict=True):
-            if row.verdict == "CARRIED" and not row.inside:
-                ref, cand = (self._logs.get(name, key) for name in self._runs)
-                if np.isfinite(ref).all() != np.isfinite(cand).all():
-                    return True
-        return False
-
-    def gap_in_free_run(self, row: Row, key: Key) -> tuple[bool, float]:
-        """Whether a row is off in that float64 run of the candidate, and how far."""
+    def in_free_run(self, row: Row, key: Key) -> Row:
+        """The row of the same tensor in that float64 run of the candidate."""
         arrays = [self._logs.get(name, key) for name in ("ref32", "ref32", "ref64", "free64")]
         if any(array is None for array in arrays):
-            return True, np.inf
+            return Row(row.key, "INVALID")
         context = Context(kind_scale=self._scales.get(key.group), single_step=True)
-        again = judge_tensor(row.key, *arrays, context)
-        return again.verdict not in AGREEING, _relative(again)
+        return judge_tensor(row.key, *arrays, context)
+
+    def _is_taken_right(self, i: int, rows: Sequence[Row]) -> bool:
+        """Whether a module makes the reference's output of an input that it could not be fed.
+
+        So its own means the same to it, such as a mask of what is seen and one of what is not.
+        """
+        key = self.keys[i]
+        if not key.is_input or str(key) not in self._logs.sidecars["local64"].unfed:
+            return False
+        made = self._numbers.get(key.output)
+        return made is not None and rows[made].verdict in (*HARMLESS, "CONSTANT", "CARRIED")
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """Key -> the number of its row."""
+        return {str(key): number for number, key in enumerate(self.keys)}
 
     def _rearranged(self, i: int, rows: list[Row]) -> bool:
         """Judge a value as it is arranged on the other side; False where that cannot be told.
@@ -193,7 +182,7 @@ class Inside:
             return False
         row.origin = self._starts_at(i, rows)
         row.add_note("shaped otherwise on the paddle side")
-        rows[i], self.arranged[str(key)] = row, alike.back
+        rows[i] = row
         return True
 
     def _starts_at(self, i: int, rows: Sequence[Row]) -> bool:
@@ -210,8 +199,10 @@ class Inside:
         key = self.keys[i]
         if key.is_input or key.kind:
             return None
-        given = self._inputs_of.get(key.output)
-        return not any(_is_off(rows[number]) for number in given) if given else None
+        given = [rows[number] for number in self._inputs_of.get(key.output, ())]
+        if not given or any(row.excuse == SHAPE for row in given):
+            return None
+        return not any(map(_is_off, given))
 
     @cached_property
     def _inputs_of(self) -> dict[str, list[int]]:
@@ -314,7 +305,7 @@ class Effect:
 
     before: int  # how many are off
     after: int  # and how many when it is fed
-    left: float  # what part of their gaps is left
+    left: float  # what part of their gaps is left, of values or of gradients: the better one's
 
 
 def effect_of(
@@ -333,14 +324,19 @@ def effect_of(
         for row, key in zip(rows, keys, strict=True):
             if row.inside or not _is_off(row) or key.case != case:
                 continue
-            if opened.get("free64", key) is not None:
-                gaps[bool(key.kind)].append((_relative(row), *inside.gap_in_free_run(row, key)))
-        # A wrong gradient stays where a wrong output is put right: gradients count where they alone
-        # are off.
-        found = gaps[False] or gaps[True]
-        before = sum(gap for gap, _, _ in found)
-        after = sum(gap for _, _, gap in found)
-        return Effect(len(found), sum(o for _, o, _ in found), after / before if before else 1.0)
+            gap = _relative(row)  # what is off by a constant alone is not what is looked for
+            if gap > tolerance("constant") and opened.get("free64", key) is not None:
+                again = inside.in_free_run(row, key)
+                off = again.verdict not in (*AGREEING, "CONSTANT")
+                gaps[bool(key.kind)].append((gap, off, _relative(again)))
+        # A wrong gradient stays where a wrong output is put right: what gets better counts.
+        left = [
+            sum(g for _, _, g in some) / sum(g for g, _, _ in some)
+            for some in gaps.values()
+            if some
+        ]
+        found = [off for some in gaps.values() for _, off, _ in some]
+        return Effect(len(found), sum(found), min(left, default=1.0))
 
 
 def _relative(row: Row) -> float:
@@ -373,7 +369,7 @@ def _masks_alike(ref: np.ndarray, cand: np.ndarray) -> bool:
 
 
 def _is_off(row: Row) -> bool:
-    return row.verdict in FAILING or row.verdict == "CARRIED"
+    return row.verdict in FAILING
 
 
 def make_inside(row: Row, why: str) -> None:

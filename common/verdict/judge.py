@@ -38,7 +38,6 @@ from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import STATISTICS, Inside, is_inside
 from common.verdict.kinks import AFTER_A_KINK, InStep, Kinks, shown_by
 from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
-from common.verdict.match import Arrange
 from common.verdict.measures import largest_scale
 from common.verdict.operators import EXCUSE, Evidence, constant_allowed, made_exact, of_class
 from common.verdict.origins import Streams, parent_code
@@ -49,6 +48,7 @@ from common.verdict.tolerances import tolerance
 
 _FOUR = ("ref32", "cand32", "ref64", "cand64")
 _FED = ("ref32", "ref32", "ref64", "local64")
+NOT_FED = "what it was given means something else on the paddle side, and was not fed"
 RECENT = 4  # forward tensors that count as what the next one may be computed from
 # (key, what was known before its row, the row): see `JudgeOfRows.known`.
 Observer = Callable[[Key, dict[str, object], Row], None]
@@ -62,8 +62,6 @@ class Judgement:
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
-    # Key of a value inside that is arranged otherwise -> what makes paddle's of torch's.
-    arranged: dict[str, Arrange] = field(default_factory=dict)
     # A run in which Paddle's inexact operators are exact would show more: fed, or fed nothing.
     asks_exact: bool = False
     asks_free: bool = False
@@ -199,13 +197,13 @@ def judge_logs(
         if progress is not None:
             progress.end(judgement.rows, len(judgement.rows) == len(keys), judge)
         inside = Inside(logs, keys[: len(judgement.rows)])
+        inside.settle_carried(judgement.rows, strict)
         if not strict:
             judgement.notes += inside.settle(judgement.rows)
-        inside.settle_carried(judgement.rows)
         half = Half(logs)
         if half.on:
             judgement.notes += half.judge(judgement.rows, inside.keys)
-        judgement.arranged, judgement.asks_free = inside.arranged, inside.asks_free
+        judgement.asks_free = inside.asks_free
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
@@ -261,6 +259,9 @@ class JudgeOfRows:
             scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
         self.kind_scales = scales
         self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
+        self.unfed = frozenset(logs.sidecars["local64"].unfed)
+        unfed = [Key.parse(key, logs.cases) for key in self.unfed]
+        self._unfed = {(k.case, k.site.partition("/")[0], k.kind, k.is_input) for k in unfed}
         self.streams = Streams()
         self.evidence = Evidence(logs)
         self._cases: dict[str, _Case] = {}
@@ -334,7 +335,7 @@ class JudgeOfRows:
         if not (clipped or adams):
             case.imprecise |= row.verdict == "PRECISION"
             self.evidence.settle(row, key, self.class_of(key), lambda: self.exact_row(key))
-        if row.origin and row.verdict in FAILING:
+        if row.origin and row.verdict in FAILING and str(key) not in self.unfed:
             case.failing = True
         explain(row, key, self.logs)
         return row
@@ -399,6 +400,8 @@ class JudgeOfRows:
                 return row
         arrays = [self.logs.get(name, key) for name in _FOUR]
         if self.half in HALF:
+            if key.kind == "grad":  # Paddle's BatchNorm keeps its parameters in float32 there
+                arrays[1] = arrays[1].astype(arrays[0].dtype)
             arrays[2:] = map(overflowing, arrays[:2], arrays[2:])
         row = self.judged(key, arrays)
         case = self.case_of(key)
@@ -587,6 +590,11 @@ class JudgeOfRows:
             return row  # what it was fed may mean something else inside this side's model
         if key.is_own_pass and local.verdict != "CONSTANT" and case.failing:
             return row  # the whole model at the reference's weights: what is off above is off here
+        if not self.was_fed(key):
+            if row.verdict in FAILING:
+                row.origin = not case.failing
+                row.add_note(NOT_FED)
+            return row
         # NaN may have been brought; another shape is the module's own.
         shapes = {self.logs.shape(run, key) for run in ("ref32", "cand32")}
         unlike = len(shapes) > 1 and is_inside(key, self.logs) and not self.strict
@@ -600,6 +608,16 @@ class JudgeOfRows:
         notes = dict.fromkeys(filter(None, (local.note, row.note, "on the reference's input")))
         local.note = "; ".join(notes)
         return local
+
+    def was_fed(self, key: Key) -> bool:
+        """Whether the module of a row was fed all that it was given, so that it is seen alone."""
+        if key.is_input and not key.kind:
+            return True  # the code around the module made it
+        site = parent_of(key.site) if key.kind == "grad" else key.site.partition("/")[0]
+        missing = [(key.case, site, "", True)]
+        if key.is_gradient:
+            missing.append((key.case, site, "grad_of", False))
+        return self._unfed.isdisjoint(missing)
 
     def unfed_step(self, key: Key, row: Row) -> Row:
         """A row of a large model's optimizer step, which is not run again on fed values.
@@ -684,6 +702,12 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append(
             f"{len(logs.hidden)} choices among many were judged by the {KEPT} largest scores of "
             "each and by a sum in which every score counts; --keep all keeps all scores"
+        )
+    unfed = logs.sidecars["local64"].unfed
+    if unfed:
+        notes.append(
+            f"{len(unfed)} of torch's values were not fed to Paddle's modules, since they have "
+            f"another type, order or mask there, such as {escaped(unfed[0])}"
         )
     behind = [row for row in rows if row.note.endswith(AFTER_A_KINK)]
     if behind:

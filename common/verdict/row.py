@@ -23,9 +23,10 @@ SEVERITY = (
 
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
 HARMLESS = (*AGREEING, "INSIDE", "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
-FAILING = ("UNDECIDED", "PRECISION", "DIVERGED", "INVALID")
-
-_EXPLAINING = ("CONSTANT", "PRECISION", "FLIP", "CLOSE")  # what a CARRIED row may have above it
+ORDER = "other order"  # of a value inside: the same numbers at other places
+# CARRIED too: what is off is off, whatever was said of what lies before it.  Where that is shown to
+# make all of it, the row is CONSTANT (common/verdict/inside.py: `settle_carried`).
+FAILING = ("CARRIED", "UNDECIDED", "PRECISION", "DIVERGED", "INVALID")
 
 
 @dataclass(slots=True)
@@ -94,38 +95,26 @@ def claim(key: str, off: float, allowed: float, note: str = "", beyond: str = "D
 
 
 def worst(verdicts: Iterable[str]) -> str:
-    """The worst of a run's verdicts, which are given in the log's order; INVALID for none.
-
-    CARRIED never decides, unless nothing above it explains what it carries.
-    """
-    deciding, explained = [], False
-    for verdict in verdicts:
-        if verdict != "CARRIED" or not explained:
-            deciding.append(verdict)
-        explained |= verdict in _EXPLAINING
-    if not deciding:
-        return "INVALID"
-    top = max(deciding, key=SEVERITY.index)
-    return "CARRIED" if "CARRIED" in deciding and top not in FAILING else top
+    """The worst of a run's verdicts; INVALID for none."""
+    return max(verdicts, key=SEVERITY.index, default="INVALID")
 
 
 def exit_code(verdicts: Iterable[str], allow: Collection[str] = ()) -> int:
     """0 aligned, 1 not aligned, 2 nothing to compare.  `allow` may hold verdicts."""
-    explained, code = False, 2
-    for verdict in verdicts:
-        orphan = verdict == "CARRIED" and not explained
-        bad = orphan or verdict in FAILING and verdict not in allow
-        code = 1 if bad or code == 1 else 0
-        explained |= verdict in _EXPLAINING
-    return code
+    bad = [verdict in FAILING and verdict not in allow for verdict in verdicts]
+    return int(any(bad)) if bad else 2
 
 
 def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | None:
-    """The first row that is not aligned, CARRIED only where nothing else is; None where all are."""
-    if exit_code((row.verdict for row in rows), allow) == 0:
-        return None
+    """The first row that is not aligned; None where all are.
+
+    One that is CARRIED only where no other is; before it one whose numbers are right but for their
+    order, which may be how this side's model has them.
+    """
     bad = [row for row in rows if exit_code([row.verdict], allow)]
-    return next((row for row in bad if row.verdict != "CARRIED"), bad[0] if bad else None)
+    if bad and bad[0].excuse == ORDER:
+        bad = [row for row in bad if row.origin and row.excuse != ORDER] or bad
+    return min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
 
 
 def worst_row(rows: Iterable[Row]) -> Row | None:

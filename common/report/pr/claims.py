@@ -132,7 +132,7 @@ def tensors(name: str, rows: Sequence[tuple[Key, dict]], more: bool = False) -> 
 
 def red_rows(run: Run) -> list:
     """Every row that does not pass, the first of them with its lines."""
-    rows = [row for row in run.said["rows"] if row["verdict"] in (*FAILING, "CARRIED")]
+    rows = [row for row in run.said["rows"] if row["verdict"] in FAILING]
     rows.sort(key=lambda row: row["verdict"] == "CARRIED")
     if not rows or not run.red:
         return []

@@ -151,11 +151,20 @@ class Likeness:
 
     own, other  arrangements of the reference's array and of the candidate's, which make them alike
     back        of the reference's array, which makes it one of the candidate's shape
+    turned      whether their axes are in another order
+    off         how far they are apart then, as a part of the reference's root mean square
     """
 
     own: Arrange
     other: Arrange
     back: Arrange
+    turned: bool
+    off: float
+
+    @property
+    def same(self) -> bool:
+        """Whether they are the same numbers."""
+        return self.off <= _NEAR
 
 
 def likeness(ref: np.ndarray, cand: np.ndarray, most: float = 0.5) -> Likeness | None:
@@ -170,7 +179,8 @@ def likeness(ref: np.ndarray, cand: np.ndarray, most: float = 0.5) -> Likeness |
     values, others = _numbers(ref[one]), _numbers(cand[another])
     if sorted(values.shape) != sorted(others.shape) or values.size < 2:
         return None
-    best, size = None, most * float(np.sqrt(np.square(values).mean()))
+    whole = float(np.sqrt(np.square(values).mean()))
+    best, size = None, most * whole
     for order in permutations(range(values.ndim)):
         if tuple(others.shape[axis] for axis in order) == values.shape:
             off = float(np.sqrt(np.square(values - others.transpose(order)).mean()))
@@ -184,7 +194,13 @@ def likeness(ref: np.ndarray, cand: np.ndarray, most: float = 0.5) -> Likeness |
         turned = array[one].transpose(np.argsort(best))
         return np.ascontiguousarray(np.broadcast_to(np.expand_dims(turned, alone), cand.shape))
 
-    return Likeness(lambda array: array[one], lambda array: array[another].transpose(best), back)
+    return Likeness(
+        own=lambda array: array[one],
+        other=lambda array: array[another].transpose(best),
+        back=back,
+        turned=best != tuple(range(values.ndim)) or one != another,
+        off=size / whole,
+    )
 
 
 def _single(array: np.ndarray) -> tuple:
