@@ -221,7 +221,9 @@ def test_a_constant_excuses_what_carries_it_and_hides_no_bug_behind_it(tmp_path)
     judgement = judge_logs(*logs.values(), **exact)
     found = verdicts(judgement)
     assert found["layer0"] == "CONSTANT" and found["layer2"] == "CARRIED"
-    assert (judgement.asks_free, judgement.exit_code) == (True, 1), "that it is as large is not shown"
+    assert (judgement.asks_free, judgement.exit_code) == (True, 1), (
+        "that it is as large is not shown"
+    )
     judgement = judge_logs(*logs.values(), **exact, free64=network())
     assert verdicts(judgement)["layer2"] == "CONSTANT"
     assert (judgement.verdict, judgement.exit_code) == ("CONSTANT", 0)

@@ -76,7 +76,7 @@ class Fed(Mapping):
 
     def _arranged(self, key: str, value: np.ndarray, own: np.ndarray) -> np.ndarray | None:
         """A value as `own` is arranged; None where it means something else."""
-        if value.dtype.kind != own.dtype.kind:
+        if _kind(value) != _kind(own):
             return None
         alike = likeness(value, own)
         if alike is not None and alike.turned:
@@ -94,6 +94,11 @@ class Fed(Mapping):
             return False
         alike = likeness(self._values[key], self._own[key])
         return alike is not None and alike.same
+
+
+def _kind(array: np.ndarray) -> str:
+    """Whether these are floats, integers (booleans are logged as such) or something else."""
+    return array.dtype.kind.translate(str.maketrans("ub", "ii"))
 
 
 def _another_mask(value: np.ndarray, own: np.ndarray) -> bool:

@@ -158,60 +158,42 @@ class Inside:
     def _rearranged(self, i: int, rows: list[Row]) -> bool:
         """Judge a value as it is arranged on the other side; False where that cannot be told.
 
-        In single-step mode it could not be fed: it is an origin where what its module was given
-        agrees, or, if that cannot be told, where there is none before it.
+        Where its module was fed, what it makes then says whether it is an origin; else it is one
+        where there is none before it.
         """
         key = self.keys[i]
         if self._logs.of_sums(key):
             return False  # sums of other neighbours
-        pair = [self._logs.get(name, key) for name in self._runs]
-        alike = likeness(*pair)
-        plain = key.is_input and pair[0].dtype.kind in "iub"  # ids: no size says how far off
-        if alike is None and (plain or self._was_given_the_same(i, rows)):
-            alike = likeness(*pair, most=np.inf)
+        ref, cand = (self._logs.get(name, key) for name in self._runs)
+        alone = self._logs.get("local64", key) if self._logs.was_fed(key) else None
+        plain = key.is_input and ref.dtype.kind in "iub"  # ids: no size says how far off
+        alike = likeness(ref, cand, most=np.inf if plain else 0.5)
+        if alike is None and alone is not None:
+            alike = likeness(ref, alone, most=np.inf)
         if alike is None:
             return False
-        runs = [self._logs.get(name, key) for name in ("ref32", "cand32", "ref64", "cand64")]
-        ways = (alike.own, alike.other) * 2
+
+        def arranged(name: str) -> np.ndarray | None:
+            array = self._logs.get(name, key)
+            way = alike.own if name.startswith("ref") else alike.other
+            return array if array is None else way(array)
+
         try:
-            runs = [a if a is None else way(a) for a, way in zip(runs, ways, strict=True)]
+            runs = [arranged(name) for name in ("ref32", "cand32", "ref64", "cand64")]
+            row = self._told(judge_tensor(str(key), *runs), rows[i])
         except (ValueError, IndexError):  # the float32 run had other shapes
             return False
-        row = self._told(judge_tensor(str(key), *runs), rows[i])
         if row.verdict == "INVALID":  # a mask of 0 and 1 against one of 0 and -inf
             return False
-        row.origin = self._starts_at(i, rows)
         row.add_note("shaped otherwise on the paddle side")
+        if alone is not None:
+            fed = judge_tensor(str(key), runs[0], runs[0], runs[2], arranged("local64"))
+            row.origin = fed.verdict not in AGREEING
+        else:
+            before = zip(rows[:i], self.keys, strict=False)
+            row.origin = not any(other.origin for other, k in before if k.case == key.case)
         rows[i] = row
         return True
-
-    def _starts_at(self, i: int, rows: Sequence[Row]) -> bool:
-        """True where what goes wrong is likely to start at a row that no single step was run of."""
-        key = self.keys[i]
-        same = self._was_given_the_same(i, rows)
-        if same is not None:
-            return same
-        before = zip(rows[:i], self.keys, strict=False)
-        return not any(row.origin for row, k in before if k.case == key.case)
-
-    def _was_given_the_same(self, i: int, rows: Sequence[Row]) -> bool | None:
-        """Whether what a module was given agrees, of whose output this row is; None: not seen."""
-        key = self.keys[i]
-        if key.is_input or key.kind:
-            return None
-        given = [rows[number] for number in self._inputs_of.get(key.output, ())]
-        if not given or any(row.excuse == SHAPE for row in given):
-            return None
-        return not any(map(_is_off, given))
-
-    @cached_property
-    def _inputs_of(self) -> dict[str, list[int]]:
-        """The first output of a module's call -> the numbers of the rows of what it was given."""
-        found: dict[str, list[int]] = {}
-        for number, key in enumerate(self.keys):
-            if key.is_input and not key.kind:
-                found.setdefault(key.output, []).append(number)
-        return found
 
     @staticmethod
     def _told(judged: Row, row: Row) -> Row:

@@ -259,9 +259,6 @@ class JudgeOfRows:
             scales = kind_scales(logs["ref64" if "ref64" in logs else "ref32"], logs.cases)
         self.kind_scales = scales
         self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
-        self.unfed = frozenset(logs.sidecars["local64"].unfed)
-        unfed = [Key.parse(key, logs.cases) for key in self.unfed]
-        self._unfed = {(k.case, k.site.partition("/")[0], k.kind, k.is_input) for k in unfed}
         self.streams = Streams()
         self.evidence = Evidence(logs)
         self._cases: dict[str, _Case] = {}
@@ -335,7 +332,7 @@ class JudgeOfRows:
         if not (clipped or adams):
             case.imprecise |= row.verdict == "PRECISION"
             self.evidence.settle(row, key, self.class_of(key), lambda: self.exact_row(key))
-        if row.origin and row.verdict in FAILING and str(key) not in self.unfed:
+        if row.origin and row.verdict in FAILING and str(key) not in self.logs.unfed:
             case.failing = True
         explain(row, key, self.logs)
         return row
@@ -590,7 +587,7 @@ class JudgeOfRows:
             return row  # what it was fed may mean something else inside this side's model
         if key.is_own_pass and local.verdict != "CONSTANT" and case.failing:
             return row  # the whole model at the reference's weights: what is off above is off here
-        if not self.was_fed(key):
+        if not self.logs.was_fed(key):
             if row.verdict in FAILING:
                 row.origin = not case.failing
                 row.add_note(NOT_FED)
@@ -608,16 +605,6 @@ class JudgeOfRows:
         notes = dict.fromkeys(filter(None, (local.note, row.note, "on the reference's input")))
         local.note = "; ".join(notes)
         return local
-
-    def was_fed(self, key: Key) -> bool:
-        """Whether the module of a row was fed all that it was given, so that it is seen alone."""
-        if key.is_input and not key.kind:
-            return True  # the code around the module made it
-        site = parent_of(key.site) if key.kind == "grad" else key.site.partition("/")[0]
-        missing = [(key.case, site, "", True)]
-        if key.is_gradient:
-            missing.append((key.case, site, "grad_of", False))
-        return self._unfed.isdisjoint(missing)
 
     def unfed_step(self, key: Key, row: Row) -> Row:
         """A row of a large model's optimizer step, which is not run again on fed values.
@@ -703,11 +690,10 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
             f"{len(logs.hidden)} choices among many were judged by the {KEPT} largest scores of "
             "each and by a sum in which every score counts; --keep all keeps all scores"
         )
-    unfed = logs.sidecars["local64"].unfed
-    if unfed:
+    if logs.unfed:
         notes.append(
-            f"{len(unfed)} of torch's values were not fed to Paddle's modules, since they have "
-            f"another type, order or mask there, such as {escaped(unfed[0])}"
+            f"{len(logs.unfed)} of torch's values were not fed to Paddle's modules, since they "
+            f"have another type, order or mask there, such as {escaped(min(logs.unfed))}"
         )
     behind = [row for row in rows if row.note.endswith(AFTER_A_KINK)]
     if behind:

@@ -6,11 +6,12 @@ NumPy only.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 
 import numpy as np
 
 from common.logs.guide_pair import guide_value
-from common.logs.key import Key
+from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.sidecar import (
@@ -132,6 +133,27 @@ class Logs:
         """The class of what a key belongs to, on either side; empty texts where none is known."""
         key = str(key)
         return [self.sidecars[name].classes.get(key, "") for name in _FLOAT32]
+
+    @cached_property
+    def unfed(self) -> frozenset[str]:
+        """Keys of the reference's values that the candidate's modules were not fed."""
+        return frozenset(self.sidecars["local64"].unfed)
+
+    def was_fed(self, key: Key) -> bool:
+        """Whether the module of a row was fed all that it was given, so that it is seen alone.
+
+        Another module's input is made by the code around it.
+        """
+        site = parent_of(key.site) if key.kind == "grad" else key.site.partition("/")[0]
+        missing = {(key.case, site, "", True)} if key.kind or not key.is_input else set()
+        if key.is_gradient:
+            missing.add((key.case, site, "grad_of", False))
+        return self._unfed.isdisjoint(missing)
+
+    @cached_property
+    def _unfed(self) -> set[tuple]:
+        keys = [Key.parse(key, self.cases) for key in self.unfed]
+        return {(k.case, k.site.partition("/")[0], k.kind, k.is_input) for k in keys}
 
     def keys(self) -> list[str]:
         """The reference's keys in their order; those of the candidate alone where it made them.
