@@ -96,3 +96,48 @@ def test_infinities_that_are_the_same(tmp_path):
     assert row["verdict"] == "IDENTICAL" and "the same infinities on every side" in row["note"]
     with read_log(found.files.log("bp_align_all", "paddle")) as log:
         assert np.isinf(log["logits"]).any() and np.isfinite(log["logits"]).any()
+
+
+def meant_otherwise(folder: Path, seed: int) -> Path:
+    """The pair with other sizes, which coincide or not, and other meanings on the Paddle side."""
+    rng = np.random.default_rng(seed)
+    folder = shutil.copytree(ROOT / USERS / "meant_otherwise", folder / "meant_otherwise")
+    width, alike = int(rng.choice([4, 6, 7])), bool(rng.integers(2))
+    config = {
+        "batch": width if alike else int(rng.choice([3, 5])),
+        "length": width if alike else int(rng.choice([8, 9])),
+        "width": width,
+        "classes": width if rng.integers(2) else 5,
+        "mask": str(rng.choice(["padding", "seen", "seen_bool", "added"])),
+        "last": bool(rng.integers(2)),
+        "time_first": bool(rng.integers(2)),
+    }
+    with open(folder / "case.py", "a") as file:
+        file.write(f"\n\nCONFIGS = {{'default': {config!r}}}\n")
+    return folder
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_right_port_is_red_by_what_it_is_fed(tmp_path, seed):
+    """In train mode a BatchNorm's constant has the Paddle side run again, fed with torch's values.
+
+    docs/red-check.md says of how many such pairs that was shown.
+    """
+    pair = meant_otherwise(tmp_path, seed)
+    found = Checked(4 if seed % 2 else 1, pair, tmp_path / "out")
+    assert found.status == 0, found.said
+    stem = "bp_align_all" if seed % 2 else "forward_all"
+    assert found.files.log(stem, "paddle", SINGLE_STEP).is_file()
+
+
+@pytest.mark.parametrize("mask", ["padding", "seen"])
+def test_a_fault_beside_what_means_otherwise_is_named(tmp_path, mask):
+    """Never the other order of rows, nor a convolution whose channels are last."""
+    copy = wrong("meant_otherwise", tmp_path, "F.log_softmax(logits, -1)", "logits")
+    with open(copy / "case.py", "a") as file:
+        file.write(f"\n\nCONFIGS['default']['mask'] = {mask!r}\n")
+    bad = Checked(1, copy, tmp_path / "bad")
+    assert bad.status == 1 and bad.first == "log_probs", bad.said
+    copy = wrong("meant_otherwise", tmp_path / "norm", "GELU()", "Silu()")
+    bad = Checked(1, copy, tmp_path / "norm" / "bad")
+    assert bad.status == 1 and bad.first == "convs.0.act", bad.said

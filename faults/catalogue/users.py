@@ -86,6 +86,8 @@ conformer = in_pair("conformer")
 resnet = in_pair("plain_resnet")
 norms = in_pair("frozen_norms")
 pointer = in_pair("pointer")
+meant = in_pair("meant_otherwise")
+branches = in_pair("twin_branches")
 
 FAULTS = [
     # ---- models that cast to float32
@@ -794,5 +796,40 @@ FAULTS = [
         "-1e9",
         "logits",
         area="masks",
+    ),
+    # ---- the same names for other things, and faults that hide each other
+    meant(
+        "log-softmax",
+        "logits for their log_softmax, beside rows in another order",
+        "F.log_softmax(logits, -1)",
+        "logits",
+        "log_probs",
+        area="losses",
+    ),
+    meant(
+        "norm-epsilon",
+        "LayerNorm epsilon 1e-3 for 1e-5 behind channels that are last on one side",
+        "nn.LayerNorm(width)",
+        "nn.LayerNorm(width, epsilon=1e-3)",
+        "train/norm",
+        area="norms",
+    ),
+    meant(
+        "mask-gradient",
+        "one token more is masked in a mask of what is seen",
+        "[None] >= lengths",
+        "[None] >= lengths - 1",
+        "attend.out:in/0",
+        step=4,
+        area="masks",
+    ),
+    branches(
+        "gelu-tanh",
+        "GELU's tanh form in both of two branches whose errors nearly cancel",
+        "nn.GELU()",
+        "nn.GELU(approximate=True)",
+        "train/predictor_act",
+        step=4,
+        area="activations",
     ),
 ]

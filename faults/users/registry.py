@@ -90,6 +90,8 @@ PAIRS = (
     UserPair("fourier_filter", "odd"),
     UserPair("odd_outputs", "odd"),
     UserPair("pointer", "odd", steps=ALL),
+    UserPair("meant_otherwise", "inside", train=(1, 4)),
+    UserPair("twin_branches", "state", train=(1, 4)),
     UserPair("tiny_linear", "odd"),
     UserPair("tiny_argmax", "odd", steps=(1,)),
     UserPair("empty_rows", "odd", steps=(1, 3), options=("--allow", "nan")),

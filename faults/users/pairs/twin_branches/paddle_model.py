@@ -1,0 +1,29 @@
+import paddle
+from paddle import nn
+
+
+def activation():
+    return nn.GELU()
+
+
+class Branches(nn.Layer):
+    def __init__(self, width, hidden, out):
+        super().__init__()
+        self.stem = nn.Linear(width, hidden)
+        self.stem_norm = nn.BatchNorm1D(hidden)
+        self.predictor_act = activation()
+        self.teacher_act = activation()
+        self.head = nn.Linear(hidden, out)
+
+    def forward(self, x, view):
+        both = self.stem_norm(self.stem(paddle.concat([x, view])))
+        x, view = both.chunk(2)
+        return {"error": self.head(self.predictor_act(x)) - self.head(self.teacher_act(view))}
+
+
+def build(config):
+    return Branches(**config)
+
+
+def loss(outputs, inputs):
+    return (outputs["error"] ** 2).mean()
