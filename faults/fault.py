@@ -4,8 +4,8 @@ A fault is judged strictly: the step that it names must turn red, and the first 
 must be the one that it names (or, where the check must refuse, its sentence must hold the text).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -121,7 +121,10 @@ class Fault:
             end = next((i for i, word in enumerate(options[1:], 1) if word[:2] == "--"), None)
             option, options = options[:end], options[end:] if end else []
             kept += option if option[0] in NEEDED else []
-        return replace(self, arguments=tuple(kept), narrow=False)
+        origin = self.origin
+        if origin.partition("/")[0] in cases_of(self.model):
+            origin = origin.partition("/")[2]  # another case may come first
+        return replace(self, arguments=tuple(kept), narrow=False, origin=origin)
 
     def planted(self, text: str) -> str:
         """The file's text with the fault; raises ValueError unless `old` occurs exactly once."""
@@ -134,6 +137,44 @@ class Fault:
     def named(self, key: str) -> bool:
         """True if a key is the one where this fault starts."""
         return key == self.origin or key.endswith(f"/{self.origin}")
+
+
+@dataclass(frozen=True)
+class Twice(Fault):
+    """Two faults at once, in one file and found by one check: they may hide each other."""
+
+    second: Fault | None = None
+
+    def planted(self, text: str) -> str:
+        """The file's text with both."""
+        return self.second.planted(super().planted(text))
+
+    def named(self, key: str) -> bool:
+        """True if a key is the one where either starts."""
+        return super().named(key) or self.second.named(key)
+
+
+def twice(faults: Sequence[Fault]) -> list[Fault]:
+    """Each fault with the next one that can be planted beside it, if there is one."""
+    found: list[Fault] = []
+    for first, fault in enumerate(faults):
+        for second in (*faults[first + 1 :], *faults[:first]):
+            alike = all(
+                getattr(fault, name) == getattr(second, name)
+                for name in ("model", "file", "step", "arguments", "case", "check")
+            )
+            if not alike or fault.refused or second.refused or fault.after or second.after:
+                continue
+            values = {field.name: getattr(fault, field.name) for field in fields(fault)}
+            both = Twice(**values, second=second)
+            both = replace(both, id=f"{fault.id} + {second.id}", passes=())
+            try:
+                both.planted((ROOT / fault.file).read_text())
+            except ValueError:  # they change the same words
+                continue
+            found.append(both)
+            break
+    return found
 
 
 @cache

@@ -2,7 +2,8 @@
 
     make faults                                the whole catalogue, and the correct hard pairs
     python -m faults.run --only gelu-tanh      one fault (the option may be repeated)
-    python -m faults.run --defaults            each by what a user types, all cases: half an hour
+    python -m faults.run --defaults            each by what a user types, all cases
+    python -m faults.run --twice               each beside another of its file, which it may hide
 
 Each worker has a copy of the checkout.  A correct run of the same check comes first: a fault only
 counts as caught where that was green, and torch's logs of it serve all its faults.  Exit status 0:
@@ -33,7 +34,7 @@ from common.system.errors import UserError
 from common.system.files import write_text
 from faults import hard, show
 from faults.catalogue import FAULTS
-from faults.fault import Fault
+from faults.fault import Fault, twice
 from faults.record import RESULT, sources_sha256
 from faults.users import run as users
 from faults.warm import Interpreters
@@ -60,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
     parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
     parser.add_argument("--defaults", action="store_true", help="by each step's default command")
+    parser.add_argument("--twice", action="store_true", help="two faults at a time")
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -67,12 +69,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    partial = bool(options.only or options.model or options.step or options.defaults)
+    more = options.defaults or options.twice
+    partial = bool(options.only or options.model or options.step or more)
     if options.no_hard and partial:
         raise UserError(
-            "--no-hard: with --only, --model, --step or --defaults no hard pair runs: leave it out"
+            "--no-hard: with --only, --model, --step, --defaults or --twice no hard pair runs: "
+            "leave it out"
         )
     faults = chosen(options)
+    if options.twice:
+        faults = twice(faults)
     if options.defaults:
         faults = [fault.by_default() for fault in faults]
     start = time.perf_counter()

@@ -1,8 +1,10 @@
 """Op transplant: torch's operators in the Paddle twin, and the search for the smallest set."""
 
+import copy
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 from checkout import ROOT, Checkout, change
@@ -114,8 +116,20 @@ def checkout(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def transplanted(checkout):
-    return checkout.rows(1, "--model", "reformer", "--transplant", "all", "--no-report")
+def steady(checkout):
+    """The same where one library adds up in one order, in whichever process it is asked.
+
+    With more threads than cores, or told to be alike on all processors, it looks at where an array
+    lies in memory.
+    """
+    same = copy.copy(checkout)
+    same.interpreter = ("env", "-u", "MKL_CBWR", "OMP_NUM_THREADS=1", sys.executable)
+    return same
+
+
+@pytest.fixture(scope="module")
+def transplanted(steady):
+    return steady.rows(1, "--model", "reformer", "--transplant", "all", "--no-report")
 
 
 def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
@@ -144,9 +158,9 @@ def test_without_those_that_are_needed_a_tensor_differs(transplanted, checkout):
     assert "tensors still differ, the first is " in done.stdout
 
 
-def test_gradients_have_the_same_bits_up_to_the_optimizers(checkout):
+def test_gradients_have_the_same_bits_up_to_the_optimizers(steady):
     """Fastformer's gradients agree to the last bit."""
-    done, report = checkout.rows(
+    done, report = steady.rows(
         4, "--model", "fastformer", "--transplant", "all", "--no-report",
         "--case", "padding", "--case", "masked_rows",
     )  # fmt: skip
@@ -240,14 +254,14 @@ def test_what_cannot_be_is_refused_in_a_sentence(checkout, arguments, said):
     assert done.returncode == 2 and said in done.stderr
 
 
-def test_a_users_pair_with_convolutions_has_the_same_bits(checkout):
+def test_a_users_pair_with_convolutions_has_the_same_bits(steady):
     """Layers that call Paddle's functions by other ways than their public names.
 
     Forward and backward; the optimizer steps pass too, but Adam itself is no operator.  In eval
     mode: in train mode BatchNorm stays Paddle's own.
     """
     run = ("--model", str(ROOT / "tests" / "pairs" / "small_cnn"), "--mode", "eval")
-    done, report = checkout.rows(4, *run, "--transplant", "all", "--no-report")
+    done, report = steady.rows(4, *run, "--transplant", "all", "--no-report")
     assert done.returncode == 0, done.stderr
     step = re.compile(r"(^|/)\w+/\d{3}/")
     once = [row for row in report["rows"] if not step.search(row["key"])]
