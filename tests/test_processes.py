@@ -102,9 +102,9 @@ def test_several_processes_train_as_one(by_one, tmp_path):
     assert (shared.folder / rank_folder(2)).is_dir()
 
 
-GROUP, TRAIN = "common/sides/{}_group.py", "step5_train/train.py"
+GROUP, TRAIN = "common/sides/group.py", "step5_train/train.py"
 # Each process's gradient counts as if its part were the whole batch: their sum, not their mean.
-SUMMED = (GROUP, "for gradient in own])) / copies", "for gradient in own])) * self.count")
+SUMMED = (GROUP, "joined(own)) / copies", "joined(own)) * self.count")
 # Every process shuffles by itself.
 OWN_ORDER = (TRAIN, '"shuffle", epoch,', '"shuffle", epoch + 7 * run.group.rank,')
 # Every process drops the same, the first rows' dropout.
@@ -128,7 +128,7 @@ def test_what_several_processes_get_wrong_shows(by_one, checkout, tmp_path, torc
     """One fault a side; each is held to its own one process."""
     shared = copied(by_one, tmp_path / "several", checkout.root)
     for fault, side in zip((torch, paddle), SIDES, strict=True):
-        file, (old, new) = checkout.path(fault[0].format(side)), fault[1:]
+        file, (old, new) = checkout.path(fault[0]), fault[1:]
         assert old in file.read_text()
         undo = plant(file, file.read_text().replace(old, new), side)
         try:

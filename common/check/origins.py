@@ -22,7 +22,7 @@ from common.logs.sidecar import sidecar_path
 from common.pair.pairs import Pair
 from common.verdict.inside import VALUES, Effect, effect_of, make_inside
 from common.verdict.judge import Judgement
-from common.verdict.row import FAILING, Row
+from common.verdict.row import FAILING, ORDER, Row
 
 MOST = 8  # origins that are tried
 # What is left of the gaps that decide.
@@ -54,9 +54,13 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
     places: dict[str, list[Row]] = {}  # a module's calls belong together
     for row, key in origins[case]:
         places.setdefault(_place(key), []).append(row)
+    former = ""
     for number, (place, rows) in enumerate(list(places.items())[:MOST]):
         if not rows[0].inside:
             break  # it decides: nothing has to be shown
+        turned, former = former == rows[0].excuse == ORDER, rows[0].excuse
+        if turned:
+            continue  # the order is that of the place before
         effect, alike = trial.effect([row.key for row in rows]), [place]
         layers = [other for other in places if _in_any_layer(other) == _in_any_layer(place)]
         if effect.left > BETTER and len(layers) > 1 and place == layers[0]:
@@ -65,8 +69,10 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
                 effect, alike = together, layers
         if effect.left > WORSE and effect.after >= effect.before:
             innocent.add(place)
-        if effect.left > BETTER:
+        if effect.left > BETTER or former == ORDER and effect.after >= effect.before:
             continue
+        for row in (row for other in alike for row in places[other]):
+            row.excuse = ""  # whatever its order may mean: it is wrong here
         rows[0].add_note(_said(effect, len(alike)))
         if effect.after == 0:
             innocent |= set(list(places)[number + 1 :]) - set(alike)
@@ -119,7 +125,8 @@ class _Trial:
         """What feeding these keys does; nothing where they cannot be fed."""
         files = ResultFolder(self.folder)
         with fed_values(files, self.stem) as values:
-            fed = {key: values[key] for key in keys if values.get(key) is not None}
+            tried = {key: values.tried(key) for key in keys}
+        fed = {key: value for key, value in tried.items() if value is not None}
         if not fed:
             return Effect(0, 0, 1.0)
         cases = [self.case.rstrip("/")] if self.case else []

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
 from common.verdict.half import BY_ITSELF
-from common.verdict.judge import NOT_FED
-from common.verdict.row import Row
+from common.verdict.row import NOT_FED, Row
 
 _KINDS = {
     "weight": "the weight",

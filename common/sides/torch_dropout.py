@@ -10,14 +10,13 @@ tells whether it drew so.
 """
 
 import math
-from contextlib import contextmanager
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils import checkpoint as recomputing  # twin: where it is
 
+from common.sides import statistics
 from common.sides.session import current
 from common.sides.torch_side import array, assign, by_batch, keep_mask
 from common.sides.torch_tensors import NAME
@@ -28,9 +27,8 @@ _UPSCALE = "upscale_in_train"  # Paddle's other mode scales in eval mode instead
 _DROPOUTS = tuple(getattr(nn, n) for n in dir(nn) if "Dropout" in n)
 _CALLED_THROUGH = (*_DROPOUTS, nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.Identity)
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # twin: names
-_MEAN, _VARIANCE = "running_mean", "running_var"  # twin: names
-_BIASED = False  # twin: the running variance is that of the sample, without n / (n - 1)
-STATISTICS = ("running_mean", "running_var")  # under torch's names
+_KEPT = "running_mean", "running_var", False  # twin: names, and what the variance is
+_STATISTICS = statistics.Statistics(*_KEPT, array, assign, by_batch)
 # What attention may be given by position behind its first six arguments.
 _REST = ()  # twin: positions
 _GROUPED = False  # twin: whether heads may share keys without being told
@@ -74,8 +72,9 @@ def follow(model):
     for name, module in model.named_modules():
         if not isinstance(module, _CALLED_THROUGH):
             _follow_one(name, module)
-        if isinstance(module, _BATCH_NORMS) and getattr(module, _VARIANCE) is not None:
-            _follow_statistics(name, module)
+        if isinstance(module, _BATCH_NORMS):
+            later = module.register_forward_hook  # twin: names
+            _STATISTICS.follow(name, module, module.register_forward_pre_hook, later)
     return model
 
 
@@ -90,78 +89,19 @@ def _follow_one(name, module):
     module.register_forward_hook(after)
 
 
-def _follow_statistics(name, module):
-    """Log a BatchNorm's running statistics after each call in training, in torch's meaning.
-
-    torch keeps the variance with n / (n - 1), Paddle that without, n being the values a channel.
-    """
-    # Before a call, and behind it: the variance with torch's meaning.
-    kept = module._statistics = {}
-
-    def before(module, inputs):
-        kept["before"] = array(getattr(module, _VARIANCE)).copy()
-        kept.setdefault("running_var", kept["before"])
-
-    def after(module, inputs, outputs):
-        session = current()
-        if not by_batch(module) or session.recomputing:
-            return
-        kept["running_mean"] = array(getattr(module, _MEAN)).copy()
-        variance = array(getattr(module, _VARIANCE)).copy()
-        if _BIASED and not hasattr(module, "_keeps_unbiased_statistics"):
-            count = math.prod(inputs[0].shape) / variance.size
-            count = module.__dict__.pop("_of_all_processes", count)
-            seen = variance - module._momentum * kept["before"]  # (1 - momentum) * biased variance
-            seen = seen * count / max(count - 1, 1)
-            variance = module._momentum * kept["running_var"] + seen
-        kept["running_var"] = variance
-        if session.record is None or not session.probing:
-            return
-        for statistic in STATISTICS:
-            key = session.prefix + session.label(f"{name}:{statistic}")
-            session.record(key, kept[statistic].copy())
-            session.note_place(key, type(module).__name__)
-
-    module.register_forward_pre_hook(before)
-    module.register_forward_hook(after)
-
-
 def running_statistics(model):
     """(`NORM:running_mean`, array) of what ran in training, the variance in torch's meaning."""
-    for name, module in model.named_modules():
-        kept = getattr(module, "_statistics", {})
-        yield from ((f"{name}:{key}", kept[key]) for key in STATISTICS if "running_mean" in kept)
+    return statistics.running(model.named_modules())
 
 
-@contextmanager
 def unbiased_variances(model):
-    """Inside, BatchNorms normalise by running variances with n / (n - 1); yields if any do."""
-    own = [
-        (getattr(module, _VARIANCE), array(getattr(module, _VARIANCE)).copy(), kept["running_var"])
-        for module in model.modules()
-        if "running_mean" in (kept := getattr(module, "_statistics", {}))
-    ]
-    own = [each for each in own if not np.array_equal(*each[1:])]
-    for value, _, meant in own:
-        assign(value, meant)
-    try:
-        yield bool(own)
-    finally:
-        for value, before, _ in own:
-            assign(value, before)
+    """Inside, BatchNorms normalise by running variances with n / (n - 1); gives if any do."""
+    return _STATISTICS.unbiased(model.named_modules())
 
 
 def recall_statistics(model, arrays):
-    """Go on as the model did whose `running_statistics` these are, anew where there are none.
-
-    Its state is the caller's.
-    """
-    for name, module in model.named_modules():
-        kept = getattr(module, "_statistics", {})
-        kept.clear()
-        found = {key: arrays.get(f"{name}:{key}") for key in STATISTICS}
-        if all(values is not None for values in found.values()):
-            kept.update(found)
+    """Go on as the model did whose `running_statistics` these are; its state is the caller's."""
+    statistics.recall(model.named_modules(), arrays)
 
 
 # ---- the functions ------------------------------------------------------------------------------

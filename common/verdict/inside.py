@@ -9,7 +9,7 @@ the same numbers may have another name, shape or order there.
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -92,8 +92,11 @@ class Inside:
             harmless |= self._is_taken_right(i, rows)
             if aligned or lacking or harmless or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
-            elif why == ORDER:
-                rows[i].excuse = ORDER
+            elif (
+                why == ORDER
+                and self._why(Key.parse(self.keys[i].output, self._logs.cases)) == ORDER
+            ):
+                rows[i].excuse = ORDER  # so far: what is made of it has the same numbers too
         return _said(rows, list(matched.values()), aligned)
 
     def _cases_that_start_elsewhere(self, rows: Sequence[Row], reasons: dict[int, str]) -> set[str]:
@@ -111,18 +114,19 @@ class Inside:
     def _scales(self) -> dict[str, float]:
         return kind_scales(self._logs["ref64"], self._logs.cases)
 
-    def settle_carried(self, rows: Sequence[Row], strict: bool) -> None:
+    def settle_carried(
+        self, rows: Sequence[Row], strict: bool, could_be: Callable[[Row, Key], bool]
+    ) -> None:
         """Make CONSTANT what is CARRIED and comes of Paddle's inexact operators alone.
 
         For results of which nothing is wrong but what they were fed.  A run that is fed nothing,
         and has those operators made exact, shows it: what agrees there is theirs, and only that.
+
+        could_be  whether a row is off by as little as they may bring
         """
-        verdicts = {row.verdict for row in rows if strict or not row.inside}
-        if "CARRIED" not in verdicts or not verdicts.isdisjoint({*FAILING} - {"CARRIED"}):
-            return
-        # Where something inside starts what is off, no operator need have a part in it.
-        starts = any(row.origin and _is_off(row) and not _cannot(row) for row in rows)
-        if starts and not any(row.verdict == "CONSTANT" for row in rows):
+        pairs = zip(rows, self.keys, strict=True)
+        off = [(r, k) for r, k in pairs if _is_off(r) and (strict or not r.inside)]
+        if not off or not all(r.verdict == "CARRIED" and could_be(r, k) for r, k in off):
             return
         self.asks_free = "local64" in self._logs and "free64" not in self._logs
         for row, key in zip(rows, self.keys, strict=True):
@@ -219,7 +223,9 @@ class Inside:
             return TYPE
         if not self._logs.of_sums(key) and _masks_alike(ref, cand):
             return MASK
-        return ORDER if same_elements(ref, cand) else VALUES
+        alone = self._logs.get("local64", key)
+        turned = same_elements(ref, cand) or alone is not None and same_elements(ref, alone)
+        return ORDER if turned else VALUES
 
     def _matched(self, key: Key, row: Row, anywhere: bool) -> Row | None:
         """The row of a value that the other side holds otherwise; None where it has none such.

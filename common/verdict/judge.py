@@ -42,13 +42,21 @@ from common.verdict.measures import largest_scale
 from common.verdict.operators import EXCUSE, Evidence, constant_allowed, made_exact, of_class
 from common.verdict.origins import Streams, parent_code
 from common.verdict.progress import Progress
-from common.verdict.row import AGREEING, FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
+from common.verdict.row import (
+    AGREEING,
+    FAILING,
+    HARMLESS,
+    NOT_FED,
+    Row,
+    exit_code,
+    first_bad_row,
+    worst,
+)
 from common.verdict.rule import judge_tensor
 from common.verdict.tolerances import tolerance
 
 _FOUR = ("ref32", "cand32", "ref64", "cand64")
 _FED = ("ref32", "ref32", "ref64", "local64")
-NOT_FED = "what it was given means something else on the paddle side, and was not fed"
 RECENT = 4  # forward tensors that count as what the next one may be computed from
 # (key, what was known before its row, the row): see `JudgeOfRows.known`.
 Observer = Callable[[Key, dict[str, object], Row], None]
@@ -197,7 +205,7 @@ def judge_logs(
         if progress is not None:
             progress.end(judgement.rows, len(judgement.rows) == len(keys), judge)
         inside = Inside(logs, keys[: len(judgement.rows)])
-        inside.settle_carried(judgement.rows, strict)
+        inside.settle_carried(judgement.rows, strict, judge.evidence.could_be)
         if not strict:
             judgement.notes += inside.settle(judgement.rows)
         half = Half(logs)
@@ -587,11 +595,6 @@ class JudgeOfRows:
             return row  # what it was fed may mean something else inside this side's model
         if key.is_own_pass and local.verdict != "CONSTANT" and case.failing:
             return row  # the whole model at the reference's weights: what is off above is off here
-        if not self.logs.was_fed(key):
-            if row.verdict in FAILING:
-                row.origin = not case.failing
-                row.add_note(NOT_FED)
-            return row
         # NaN may have been brought; another shape is the module's own.
         shapes = {self.logs.shape(run, key) for run in ("ref32", "cand32")}
         unlike = len(shapes) > 1 and is_inside(key, self.logs) and not self.strict
@@ -602,7 +605,8 @@ class JudgeOfRows:
             return row
         local.mean_abs, local.max_abs = row.mean_abs, row.max_abs
         local.guide_passed, local.noise_cand, local.origin = row.guide_passed, row.noise_cand, True
-        notes = dict.fromkeys(filter(None, (local.note, row.note, "on the reference's input")))
+        fed = "on the reference's input" if self.logs.was_fed(key) else NOT_FED
+        notes = dict.fromkeys(filter(None, (local.note, row.note, fed)))
         local.note = "; ".join(notes)
         return local
 

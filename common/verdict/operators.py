@@ -128,7 +128,7 @@ class Evidence:
         if not found:
             return False, ""
         if "exact64" not in self.logs:
-            self.asked |= self._could_be(row, found)
+            self.asked |= self.could_be(row, key)
             return False, ""
         exact = exact_row()
         if exact is None:
@@ -150,11 +150,12 @@ class Evidence:
         }
         return {site: operators for site, operators in found.items() if operators}
 
-    def _could_be(self, row: Row, found: Mapping[str, Mapping[str, float]]) -> bool:
+    def could_be(self, row: Row, key: Key) -> bool:
         """True where an operator is far enough off to be worth a run that shows it."""
-        sizes = [off for operators in found.values() for off in operators.values()]
+        sizes = [off for operators in self.of_case(key).values() for off in operators.values()]
         reach = tolerance("operator_reach") * max(sizes, default=0.0)
-        return row.verdict == "CONSTANT" or row.gap <= reach * (row.scale or 0.0)
+        near = row.gap is not None and row.gap <= reach * (row.scale or 0.0)
+        return row.verdict == "CONSTANT" or near
 
     def nearest(self, key: Key, found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         """The inexact operators of the row's module, or of the nearest one around it that has any.

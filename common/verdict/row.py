@@ -24,6 +24,8 @@ SEVERITY = (
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
 HARMLESS = (*AGREEING, "INSIDE", "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
 ORDER = "other order"  # of a value inside: the same numbers at other places
+# In the note of a row whose module was not seen alone.
+NOT_FED = "what it was given means something else on the paddle side, and was not fed"
 # CARRIED too: what is off is off, whatever was said of what lies before it.  Where that is shown to
 # make all of it, the row is CONSTANT (common/verdict/inside.py: `settle_carried`).
 FAILING = ("CARRIED", "UNDECIDED", "PRECISION", "DIVERGED", "INVALID")
@@ -113,7 +115,8 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
     """
     bad = [row for row in rows if exit_code([row.verdict], allow)]
     if bad and bad[0].excuse == ORDER:
-        bad = [row for row in bad if row.origin and row.excuse != ORDER] or bad
+        seen = [row for row in bad if row.origin and NOT_FED not in row.note]
+        bad = [row for row in seen if row.excuse != ORDER] or bad
     return min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
 
 

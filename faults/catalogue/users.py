@@ -817,8 +817,8 @@ FAULTS = [
     meant(
         "mask-gradient",
         "one token more is masked in a mask of what is seen",
-        "[None] >= lengths",
-        "[None] >= lengths - 1",
+        ">= lengths[:, None]",
+        ">= lengths[:, None] - 1",
         "attend.out:in/0",
         step=4,
         area="masks",
