@@ -514,6 +514,11 @@ EPSILON = {"argument": ", eps=1e-5", "keeps": "; self.eps = eps"}
             [SCALED.format(**EPSILON), SCALED.format(argument="", keeps="")],
             "otherwise, such as with another epsilon",
         ),
+        (
+            ["Scaled(1.0)", "Scaled(1.5)"],
+            [SCALED.format(**EPSILON), SCALED.format(argument="", keeps="")],
+            "it is another layer, or its weights are others",
+        ),
         (["Scaled(1.0)", "Scaled(1.01)"], [SCALED.format(**EPSILON)] * 2, ""),
         (["Scaled(1.0)", "Scaled(1.01)"], [SCALED.format(argument="", keeps="")] * 2, ""),
     ],

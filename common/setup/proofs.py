@@ -118,7 +118,8 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
             continue
         built = _by_settings(name, found, models)
         why = f"computes otherwise{built}"
-        why = why if built else "is another layer, or its weights are others"
+        if not built.startswith(":"):  # an epsilon by itself makes no such gap
+            why = "is another layer, or its weights are others"
         yield (
             f"{name}{_more(same)}: given what torch's {matches[name].torch} is given, it gives "
             f"another result, off by {gap:.0e} of its size, whichever way its weights lie: it {why}"
