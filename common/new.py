@@ -11,9 +11,10 @@ status is this command's.
     python -m common.new resnet18 --torch torchvision.models:resnet18 \\
         --paddle paddle.vision.models:resnet18 --input x=float32:2,3,64,64 --set num_classes=10
 
-KIND is float32, float64, int64 (below LIMIT), bool, mask (1 = keep, rows of unequal length) or
-labels (below LIMIT, for the loss).  Without --torch and --paddle the three files are a pair that
-runs at once, and five edits make it yours.  What is there already is never touched.
+KIND is float32, float64, positive (from 0 to 1), sorted (the same, rising), int64 (below LIMIT),
+bool, mask (1 = keep, rows of unequal length) or labels (below LIMIT, for the loss).  Without
+--torch and --paddle the three files are a pair that runs at once, and five edits make it yours.
+What is there already is never touched.
 """
 
 import sys
@@ -30,20 +31,18 @@ import importlib
 import os
 import shlex
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from common.check.command_line import check
+from common.check.command_line import check_main
 from common.check.flags import Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
 from common.pair.pairs import built_in_models
-from common.pair.request import RunRequest
 from common.report import terminal as report
+from common.setup.described import Asked
 from common.setup.inputs import parse_inputs
 from common.setup.own_files import replace_links
-from common.setup.pair import PACONVERT, Asked, make_pair
+from common.setup.pair import PACONVERT, make_pair
 from common.setup.record import RECORD, read_record, words_of, write_pair
 from common.setup.spec import Spec, parse_spec, read_arguments
 from common.system.checkout import ROOT
@@ -98,7 +97,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             help=f"of that side alone: --{side}-set dropout=0.0",
             **several,
         )
-    for side in SIDES:
         parser.add_argument(
             f"--{side}-config",
             metavar="SPEC",
@@ -164,30 +162,33 @@ def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespac
 def _of_two(given: argparse.Namespace) -> int:
     """Set up a pair of two models; returns the exit status of its check."""
     asked = _asked(given)
-    words = words_of(given)
+    recorded = words_of(given)
     target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
     former = read_record(target)["texts"] if given.update else None
     with _work_beside(target) as work, report.progress() as on_progress:
         made = make_pair(asked, work, target, given.update, on_progress)
         if given.update:
             replace_links(work, target)
-        kept = write_pair(target if given.update else work, made.texts, words, former)
+        kept = write_pair(target if given.update else work, made.texts, recorded, former)
         if not given.update:
             _put(work, target)
     report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(made.texts)}")
     for line in [*(f"{target / name}: kept as you have edited it" for name in kept), *made.lines]:
         report.say("  " + line.replace(str(work), str(target)))
-    options = "".join(f" --{s}-python {shlex.quote(p)}" for s, p in asked.chosen.items() if p)
-    model = shlex.quote(str(target))
+    words = ["--model", str(target)]
+    words += [word for s, p in asked.chosen.items() if p for word in (f"--{s}-python", p)]
     if made.problem:
+        folder = "" if given.folder == Path() else f" --folder {shlex.quote(str(given.folder))}"
         raise UserError(
             f"{made.problem.replace(str(work), str(target))}: python -m common.new {given.name} "
-            f"--update{_in(given.folder)}"
+            f"--update{folder}"
         )
     if given.no_check:
-        report.say(f"  python step1_forward/check_step1.py --model {model}{options}")
+        report.say(f"  python step1_forward/check_step1.py {shlex.join(words)}")
         return 0
-    return _check(target, given, asked.chosen)
+    words += ["--seed", str(given.seed)] if given.seed else []
+    words += ["--debug"] if given.debug else []
+    return check_main(importlib.import_module("step1_forward.check_step1").STEP, words)
 
 
 def _asked(given: argparse.Namespace) -> Asked:
@@ -204,10 +205,8 @@ def _asked(given: argparse.Namespace) -> Asked:
         raise UserError(
             "--paddle-config: PaConvert's translation has none of its own; leave it out"
         )
-    configs = {}
-    for side in SIDES:
-        text = getattr(given, f"{side}_config")
-        configs[side] = parse_spec(f"--{side}-config", text) if text else None
+    texts = {side: getattr(given, f"{side}_config") for side in SIDES}
+    configs = {s: parse_spec(f"--{s}-config", text) if text else None for s, text in texts.items()}
     inputs = parse_inputs(given.input)
     if not inputs:
         raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
@@ -224,26 +223,6 @@ def _asked(given: argparse.Namespace) -> Asked:
         given.loader,
         given.paconvert_python,
     )
-
-
-def _in(folder: Path) -> str:
-    return "" if folder == Path() else f" --folder {shlex.quote(str(folder))}"
-
-
-def _check(target: Path, given: argparse.Namespace, chosen: Mapping[str, str | None]) -> int:
-    """Run step 1 of the pair; returns its exit status."""
-    step = importlib.import_module("step1_forward.check_step1").STEP
-    typed = [("model", ("--model", str(target)))]
-    typed += [(f"{s}-python", (f"--{s}-python", p)) for s, p in chosen.items() if p]
-    if given.seed:
-        typed.append(("seed", ("--seed", str(given.seed))))
-    options = CheckOptions(
-        run=RunRequest(seed=given.seed, debug=given.debug),
-        models=(str(target),),
-        pythons=dict(chosen),
-        typed=tuple(typed),
-    )
-    return check(step, options, None, [word for _, words in typed for word in words])
 
 
 def lay_out(name: str, folder: Path) -> Path:
@@ -277,33 +256,23 @@ def _free_place(name: str, folder: Path) -> Path:
 @contextmanager
 def _work_beside(target: Path) -> Iterator[Path]:
     """A folder beside the target to write to, removed at the end; it may be renamed before."""
-    work = None
+    work = target.with_name(f".{target.name}-{os.getpid()}")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        work.mkdir(parents=True)
         yield work
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from None
     except UserError as error:  # nobody knows the folder that it happened in
         raise UserError(str(error).replace(str(work), str(target))) from None
     finally:
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _put(work: Path, target: Path) -> None:
-    """Give a finished folder its name, and the permissions of any new one."""
-    work.chmod(0o777 & ~_umask())
+    """Give a finished folder its name."""
     for cache in work.rglob("__pycache__"):
         shutil.rmtree(cache, ignore_errors=True)
     os.rename(work, target)
-
-
-def _umask() -> int:
-    """The permissions that new files go without; mkdtemp's own folder is closed to everybody."""
-    value = os.umask(0)
-    os.umask(value)
-    return value
 
 
 if __name__ == "__main__":

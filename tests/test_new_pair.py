@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
-from common.setup.described import Described, Outputs, request_for
-from common.setup.inputs import parse_inputs
+from common.setup.described import Asked, Described, Outputs, request_for
+from common.setup.inputs import parse_inputs, proposals
 from common.setup.loss import choose_loss
 from common.setup.outputs import match_outputs
 from common.setup.own_files import linked, make_links, places_of
@@ -98,10 +98,11 @@ def test_an_input_given_twice_is_refused():
         parse_inputs(["x=float32:2", "x=bool:2"])
 
 
-def drawn(words, config=(), seed=0):
-    """What the text of make_inputs draws."""
+def drawn(inputs, config=(), seed=0):
+    """What the text of make_inputs draws for inputs, or for words of the command line."""
     names = {"np": np}
-    exec(inputs_text(None, parse_inputs(words), dict(config)), names)
+    words = [one for one in inputs if isinstance(one, str)]
+    exec(inputs_text(None, parse_inputs(words) or inputs, dict(config)), names)
     return names["make_inputs"](dict(config), seed)
 
 
@@ -122,6 +123,23 @@ def test_inputs_are_drawn_as_they_are_asked_for():
     assert not np.array_equal(values["x"], other["x"])
 
 
+def test_rising_numbers_and_lengths():
+    words = [
+        "t=sorted:3,5,1",
+        "p=positive:4,6",
+        "x_len=int64:4:13",
+        "lens=int64:1:13",
+        "n=int64:4:3",
+    ]
+    values = drawn(words)
+    assert (np.diff(values["t"], axis=1) > 0).all() and values["t"].shape == (3, 5, 1)
+    assert values["p"].min() >= 0 and values["p"].max() < 1
+    assert values["x_len"].tolist() == [12, 9, 5, 1], "the longest is as long as it may be"
+    assert values["lens"].tolist() == [12] and values["n"].max() < 3
+    text = inputs_text(None, parse_inputs(words), {})
+    assert "t (3, 5, 1) float from 0 to 1, rising;" in text
+
+
 def test_a_limit_takes_the_configuration_s_name():
     config = {"vocab_size": 50, "num_labels": 3}
     inputs = parse_inputs(["ids=int64:2,12:50", "labels=labels:2:3", "types=int64:2,12:2"])
@@ -137,7 +155,7 @@ def described(side, kind, leaves, **other):
     """A class as its side's process might have found it."""
     outputs = Outputs(kind, True, [(tuple(path), tuple(shape), True) for path, shape in leaves])
     told = {
-        **{"is_class": True, "config": None, "set_for_cpu": {}, "settings": {}, "stand_in": None},
+        **{"config": None, "set_for_cpu": {}, "settings": {}, "stand_in": None},
         "unknown": [],
         **{"call": {"x": "x"}, "takes": ["x"], "call_options": {}},
     }
@@ -299,12 +317,22 @@ def test_a_class_of_a_name_that_the_file_uses_is_not_hidden():
     assert torch.spec.name == "Net"
 
 
+def test_inputs_that_are_not_drawn_as_they_were_asked_for_are_told():
+    sides = [described(side, *TENSOR) for side in SIDES]
+    plan = plan_of(*sides, ["x=sorted:2,3"], {})
+    assert list(remarks(plan, parse_inputs(["x=float32:2,3"]))) == [
+        "x is drawn from 0 to 1, in rising order: on normal numbers torch fails, gives NaN, or "
+        "searches in what does not rise"
+    ]
+
+
 def test_defaults_that_differ_are_told():
     sides = [
         described(side, *TENSOR, settings={"eps": eps, "width": 4, "dtype": side})
         for side, eps in zip(SIDES, (1e-5, 1e-6), strict=True)
     ]
-    told = list(remarks(plan_of(*sides, ["x=float32:2,3"], {})))
+    plan = plan_of(*sides, ["x=float32:2,3"], {})
+    told = list(remarks(plan, plan.inputs))
     assert told == [
         "differs by default (torch / paddle): eps 1e-05 / 1e-06; --set KEY=VALUE makes it alike"
     ]
@@ -376,9 +404,11 @@ def ask(tmp_path, monkeypatch):
         spec = parse_spec("--torch", f"{file}:{name}")
         config = config and parse_spec("--torch-config", f"{file}:{config}")
         inputs = parse_inputs(words)
-        np.savez(tmp_path / "inputs.npz", **drawn(words))
-        asked = Arguments(dict(shared), {side: dict(own)})
-        request = request_for(side, spec, config, asked, inputs, tmp_path, 0)
+        for number, tried in enumerate(proposals(inputs)):
+            np.savez(tmp_path / f"inputs_{number:03}.npz", **drawn(tried))
+        arguments = Arguments(dict(shared), {side: dict(own)})
+        asked = Asked({}, {side: config}, arguments, inputs, {}, {})
+        request = request_for(side, spec, asked, tmp_path)
         module = importlib.import_module(f"common.sides.{side}_side")
         try:
             return library.describe(module, request)
@@ -405,6 +435,40 @@ def test_a_class_is_looked_at(ask, side):
         "return self.inner(inputs)", "y = self.inner(inputs); return (y, y) if self.training else y"
     )
     assert not ask(side, "Plain", words=["inputs=float32:2,4"], text=other)["alike_in_training"]
+
+
+SEVERAL = """
+import {0}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 3)
+    def forward(self, x, t):
+        return self.inner(x) + {1}
+"""
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
+    ("term", "kinds"),
+    [
+        ("t.mean()", ["float32", "float32"]),
+        ("t.log().mean()", ["float32", "positive"]),
+        ("(x.sqrt().mean() + t.log().mean())", ["positive", "positive"]),
+        ("(t[1:] - t[:-1]).log().mean()", ["float32", "sorted"]),
+        ("1 / ((t[1:] > t[:-1]).all().item() and 1)", ["float32", "sorted"]),
+        ("{0}.searchsorted(t, x[:, :3]).mean(dtype='float32')", ["float32", "sorted"]),
+        ("{0}.bucketize(x[:, :3], t).mean(dtype='float32')", ["float32", "sorted"]),
+        ("(t / 0 * 0).mean()", ["float32", "float32"]),
+    ],
+)
+def test_inputs_are_drawn_as_the_model_can_take_them(ask, side, term, kinds):
+    """Positive or rising where it fails on normal numbers, gives NaN, or searches in them."""
+    words = ["x=float32:2,4", "t=float32:7"]
+    term = term.format(side).replace("'float32'", f"{side}.float32")
+    told = ask(side, "Net", words=words, text=SEVERAL.format(side, term))
+    tried = list(proposals(parse_inputs(words)))
+    assert [one.kind for one in tried[told["drawn"]]] == kinds
 
 
 def test_paddle_s_other_name_of_an_input_is_found(ask):
@@ -451,7 +515,7 @@ def test_a_package_that_is_not_there_names_the_python(tmp_path):
 def test_a_file_whose_name_is_taken_is_refused(ask, tmp_path):
     (tmp_path / "json.py").write_text("Net = 1\n")
     spec = parse_spec("--torch", f"{tmp_path}/json.py:Net")
-    request = request_for("torch", spec, None, Arguments(), [], tmp_path, 0)
+    request = request_for("torch", spec, Asked({}, {}, Arguments(), [], {}, {}), tmp_path)
     with pytest.raises(UserError, match="rename the file"):
         library.describe(importlib.import_module("common.sides.torch_side"), request)
 
@@ -522,6 +586,41 @@ def test_two_names_end_in_a_verdict(checkout, folder):
     assert "torch_model.py: kept as you have edited it" in done.stdout
     assert "My own words" in (folder / "mine" / "torch_model.py").read_text()
     assert '"classes": 4' in (folder / "mine" / "case.py").read_text()
+
+
+RISING = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 3)
+
+    def forward(self, x, times, lengths):
+        steps = (times[:, 1:] - times[:, :-1]).log().mean()
+        return self.inner(x)[:, : int(lengths.max())] + steps
+"""
+
+
+def test_times_rise_and_the_longest_row_is_whole(checkout, folder):
+    text = RISING
+    (folder / "mine.py").write_text(text)
+    for torch, paddle in PORT.items():
+        text = text.replace(torch, paddle)
+    (folder / "port.py").write_text(text)
+    place = str(folder)
+    done = checkout.python(
+        *(str(checkout.path("common/new.py")), "rising", "--folder", place),
+        *("--torch", f"{place}/mine.py:Net", "--paddle", f"{place}/port.py:Net", "--input"),
+        *("x=float32:4,12,8", "times=float32:4,12", "lengths=int64:4:13", "labels=labels:4,12:3"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "times is drawn from 0 to 1, in rising order: on normal numbers" in done.stdout
+    assert "x is drawn" not in done.stdout and "ROUNDING" in done.stdout
+    text = (folder / "rising" / "case.py").read_text()
+    assert '"times": np.sort(rng.random((4, 12)), 1)' in text
+    assert '"lengths": np.array([12, 9, 5, 1])' in text
 
 
 def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):

@@ -106,9 +106,9 @@ def pair(tmp_path):
 def propose(pair, request):
     """The proposal for two sources."""
 
-    def of(torch, paddle) -> Proposal:
+    def of(torch, paddle, case=CASE) -> Proposal:
         python = request.config.warm_python
-        return of_pair(pair(torch, paddle), python, python)
+        return of_pair(pair(torch, paddle, case), python, python)
 
     return of
 
@@ -439,6 +439,143 @@ def test_a_container_of_several_kinds_of_layers_in_which_one_differs(propose):
     assert [line for line in said.proofs if line.startswith("DIFFERS: body.0")] and not said.open
 
 
+def test_layers_of_one_kind_whose_numbers_of_rows_differ(propose):
+    """Orders of rows are tried, since something differs, and each layer has its own."""
+    body = "self.mlp = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))"
+    said = propose(net(body, "return self.mlp(x)"), net(body, "return self.mlp(x + 0.1)"))
+    assert any("DIFFERS: what arrives at mlp.0" in line for line in said.proofs)
+    assert not said.open and not said.rename
+
+
+SQUARE = CASE.replace("(2, 5, 8)", "(2, 8, 8)")  # as many places as channels
+
+
+@pytest.mark.parametrize(("width", "case"), [(6, CASE), (8, SQUARE)], ids=["oblong", "square"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("torch_has_it", [True, False])
+def test_a_kernel_of_1_is_a_linear_layer(propose, torch_has_it, axes, width, case):
+    kernel = f"self.one = nn.Conv{axes}{'d' if torch_has_it else 'D'}(8, {width}, 1)"
+    last = ", ".join(["..."] + ["None"] * (axes - 1))
+    first = ", ".join(["..."] + ["0"] * (axes - 1))
+    both = (
+        net(kernel, f"return swapped(self.one(swapped(x)[{last}])[{first}])"),
+        net(f"self.one = nn.Linear(8, {width})", "return self.one(x)"),
+    )
+    said = propose(*(both if torch_has_it else both[::-1]), case)
+    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
+    ones = (1,) * axes
+    state = numbered(one__weight=(width, 8, *ones) if torch_has_it else (width, 8))
+    weight = state["one.weight"].reshape(width, 8)
+    right = weight.T if torch_has_it else weight.reshape(width, 8, *ones)
+    assert np.array_equal(converted(said, state)["one.weight"], right)
+
+
+def test_channels_last_are_no_difference(propose):
+    """Nor where there are as many places as channels, so that no shape tells."""
+    init = """
+        self.one = nn.Conv1{0}(8, 8, 3, padding=1{1})
+        self.norm = nn.BatchNorm1{0}(8{1})
+    """
+    said = propose(
+        net(init.format("d", ""), "return swapped(self.norm(self.one(swapped(x))))"),
+        net(init.format("D", ", data_format='NLC'"), "return self.norm(self.one(x))"),
+        SQUARE,
+    )
+    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
+
+
+SCALED = """
+class Scaled(Base):
+    def __init__(self, factor{argument}):
+        super().__init__()
+        self.weight = parameter(self, 8)
+        self.factor = factor{keeps}
+    def forward(self, x):
+        return x * self.weight * self.factor
+"""
+EPSILON = {"argument": ", eps=1e-5", "keeps": "; self.eps = eps"}
+
+
+@pytest.mark.parametrize(
+    ("layers", "more", "told"),
+    [
+        (
+            ["nn.LayerNorm(8, 1e-5)", "nn.LayerNorm(8, 1e-3)"],
+            ["", ""],
+            "its epsilon is 0.001, and 1e-05 in torch",
+        ),
+        (
+            ["nn.GroupNorm(2, 8)", "nn.GroupNorm(4, 8)"],
+            ["", ""],
+            "its number of groups is 4, and 2 in torch",
+        ),
+        (
+            ["Scaled(1.0)", "Scaled(1.01)"],
+            [SCALED.format(**EPSILON), SCALED.format(argument="", keeps="")],
+            "otherwise, such as with another epsilon",
+        ),
+        (
+            ["Scaled(1.0)", "Scaled(1.5)"],
+            [SCALED.format(**EPSILON), SCALED.format(argument="", keeps="")],
+            "it is another layer, or its weights are others",
+        ),
+        (["Scaled(1.0)", "Scaled(1.01)"], [SCALED.format(**EPSILON)] * 2, ""),
+        (["Scaled(1.0)", "Scaled(1.01)"], [SCALED.format(argument="", keeps="")] * 2, ""),
+    ],
+)
+def test_what_a_layer_was_built_with_is_told_where_it_differs(propose, layers, more, told):
+    """An epsilon is spoken of where there is one, and not where both have the same."""
+    forward = (
+        "return swapped(self.one(swapped(x)))" if "Group" in layers[0] else "return self.one(x)"
+    )
+    sides = zip(layers, more, strict=True)
+    said = propose(*(net(f"self.one = {layer}", forward, own) for layer, own in sides))
+    lines = [line for line in said.proofs + said.open if "gives another result" in line]
+    assert len(lines) == 1 and lines[0].endswith(told or "it computes otherwise"), lines
+    assert ("epsilon" in lines[0]) == ("epsilon" in told)
+
+
+FOURIER = """
+class Fourier(Base):
+    def __init__(self):
+        super().__init__()
+        {init}
+        self.bias = parameter(self, {width})
+    def forward(self, x):
+        return 2 * (x @ {re}) + x**2 @ {im} + self.bias
+"""
+IN_ONE = {
+    "init": "self.w = parameter(self, 8, {0}, 2)",
+    "re": "self.w[..., 0]",
+    "im": "self.w[..., 1]",
+}
+IN_TWO = "self.a = parameter(self, 8, {0}); self.b = parameter(self, 8, {0})"
+
+
+@pytest.mark.parametrize("width", [6, 2])
+@pytest.mark.parametrize(("re", "im"), ["ab", "ba"])
+@pytest.mark.parametrize("torch_has_one", [True, False])
+def test_a_complex_weight_in_one_and_in_two(propose, torch_has_one, re, im, width):
+    init = f"self.layer = Fourier(); self.last = nn.Linear({width}, 4)"
+    in_two = {"init": IN_TWO.format(width), "re": f"self.{re}", "im": f"self.{im}"}
+    in_one = IN_ONE | {"init": IN_ONE["init"].format(width)}
+    both = [
+        net(init, "return self.last(self.layer(x))", FOURIER.format(**how, width=width))
+        for how in (in_one, in_two)
+    ]
+    said = propose(*(both if torch_has_one else both[::-1]))
+    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
+    if torch_has_one:
+        state = numbered(layer__w=(8, width, 2))
+        made = converted(said, state)
+        assert np.array_equal(made[f"layer.{re}"], state["layer.w"][..., 0])
+        assert np.array_equal(made[f"layer.{im}"], state["layer.w"][..., 1])
+    else:
+        state = numbered(layer__a=(8, width), layer__b=(8, width))
+        right = np.stack([state[f"layer.{name}"] for name in (re, im)], -1)
+        assert np.array_equal(converted(said, state)["layer.w"], right)
+
+
 EXPERTS = """
 class Expert(Base):
     def __init__(self):
@@ -661,7 +798,7 @@ FORCED = {
         "down",
     ),
     "expert 0 for expert 1": ("for e in range(2)", "for e in (1, 0)", "norm"),
-    "an expert as it is": (".swapaxes(1, 2)", "", "norm"),
+    "an expert as it is": (".swapaxes(-1, -2)", "", "norm"),
     "a square weight as it is": (
         "    return made\n",
         '    made["out.weight"] = state["out.weight"]\n    return made\n',

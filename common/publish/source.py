@@ -229,12 +229,13 @@ def _definitions(tree: ast.Module) -> dict[str, list[ast.stmt]]:
     """Name -> the top-level statements that bind it, or change it in place."""
     found: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
-        for name in _bound(statement):
+        for name in bound_names(statement):
             found.setdefault(name, []).append(statement)
     return found
 
 
-def _bound(statement: ast.stmt) -> set[str]:
+def bound_names(statement: ast.stmt) -> set[str]:
+    """The names that a top-level statement binds or changes in place."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -362,8 +363,3 @@ def _without_twin_comments(text: str) -> str:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
     return "".join(lines)
-
-
-def bound_names(statement: ast.stmt) -> set[str]:
-    """The names that a top-level statement binds, by a definition, an import or an assignment."""
-    return _bound(statement)

@@ -108,7 +108,7 @@ def align(torch: Structure, paddle: Structure) -> tuple[dict[str, str], list[Fus
     fused: list[Fused] = []
     paddle_groups, torch_groups = (_groups(structure) for structure in (paddle, torch))
     for i, j in _matched(paddle_groups, torch_groups, _group_fits):
-        within, cuts = _within(paddle_groups[i], torch_groups[j], paddle, torch)
+        within, cuts = _within(paddle_groups[i], torch_groups[j])
         pairs |= within
         fused += cuts
     done = set(pairs) | {name for each in fused for name in each.paddle}
@@ -200,9 +200,7 @@ def _group_fits(paddle: Sequence[Unit], torch: Sequence[Unit]) -> bool:
     return sizes[0] == sizes[1]
 
 
-def _within(
-    ps: Sequence[Unit], ts: Sequence[Unit], paddle: Structure, torch: Structure
-) -> tuple[dict[str, str], list[Fused]]:
+def _within(ps: Sequence[Unit], ts: Sequence[Unit]) -> tuple[dict[str, str], list[Fused]]:
     """Pair the units of two groups: those of equal sizes, else what is fused or split."""
     if len(ps) == len(ts) == 1:
         return {ps[0].name: ts[0].name}, []
@@ -259,8 +257,8 @@ def fits(unit: Unit, other: Unit) -> bool:
     """Whether one may hold the other's weights, whichever way they lie."""
     if unit.shape != other.shape:
         return False
-    kinds = {next(iter(u.entries.values())).kind for u in (unit, other)}
-    return "" in kinds or len({kind_of(kind) for kind in kinds}) == 1
+    kinds = {kind_of(next(iter(u.entries.values())).kind) for u in (unit, other)}
+    return "" in kinds or len(kinds) == 1 or kinds == {"conv", "linear"}  # with a kernel of 1
 
 
 def _in_order(scores: np.ndarray) -> list[tuple[int, int]]:

@@ -4,13 +4,14 @@ NumPy only.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from common.setup.align import Fused, Stack, kind_of, similarity, words
-from common.setup.recipes import Cut, Joined, Key, Recipe, Stacked, turned
-from common.setup.structure import Structure, Unit
-from common.weights.layers import PROJECTIONS, TRANSPOSED, Owner, torch_locals
+from common.setup.recipes import Cut, Joined, Recipe, Text, key, shaped, stacked, turned
+from common.setup.structure import HALVES, Structure, Unit, halved, sizes_of, whole_of
+from common.weights.layers import PROJECTIONS, TRANSPOSED, Owner, is_reshaped, torch_locals
 
 
 @dataclass(frozen=True)
@@ -72,34 +73,53 @@ class Models:
     def _is_turned(self, unit: Unit, mine: str, partner: Unit, its: str) -> bool:
         """Whether a weight lies the other way, as its shape says; of a square one, its class."""
         owner, other = unit.entries[mine], partner.entries[its]
-        if len(owner.shape) < 2 or len(owner.shape) != len(other.shape):
+        shape, source = matrices(owner.shape, other.shape)
+        if len(shape) < 2:
             return False
-        swapped = (*other.shape[:-2], other.shape[-1], other.shape[-2])
-        if owner.shape == other.shape and swapped == owner.shape:
-            return is_turned_by_class(owner) and kind_of(other.kind) == "linear"
-        return owner.shape != other.shape and swapped == owner.shape
+        swapped = (*source[:-2], source[-1], source[-2])
+        if shape == source == swapped:
+            return is_turned_by_class(owner) and kind_of(other.kind) in ("linear", "conv")
+        return shape != source and swapped == shape
 
     def turnable(self, name: str, match: Match) -> list[str]:
         """The weights of a unit whose shape does not say which way they lie."""
         found = []
-        for mine in match.locals:
-            shape = self.paddle.units[name].entries[mine].shape
-            kind = kind_of(self.paddle.units[name].entries[mine].kind)
-            if len(shape) in (2, 3) and shape[-1] == shape[-2] and "conv" not in kind:
+        for mine, its in match.locals.items():
+            owner = self.paddle.units[name].entries[mine]
+            other = self.torch.units[match.torch].entries[its]
+            shape, _ = matrices(owner.shape, other.shape)
+            kernels = "conv" in kind_of(owner.kind) and len(owner.shape) == len(other.shape)
+            if len(shape) in (2, 3) and shape[-1] == shape[-2] and not kernels:
                 found.append(mine)
         return found
+
+    def channels(self, name: str, match: Match) -> tuple[int, int] | None:
+        """Where Paddle's unit has its channels and where torch's has them, if one is a Linear
+        layer, which reads them last, and the other a convolution."""
+        units = self.paddle.units[name], self.torch.units[match.torch]
+        axes = {("linear", "conv"): (-1, 1), ("conv", "linear"): (1, -1)}
+        return axes.get(tuple(kind_of(unit.kind) for unit in units))
 
     def recipes(self, assignment: Assignment) -> dict[str, Recipe]:
         """Paddle key -> how its values are made of torch's."""
         made: dict[str, Recipe] = {}
+        halves: dict[str, dict[str, str]] = {}
         for name, match in assignment.matches.items():
             unit = self.paddle.units[name]
             for mine, its in match.locals.items():
                 recipe = self.source(match.torch, its)
                 if match.regrouped:
                     recipe = self._regrouped(recipe, match, its)
-                deep = len(unit.entries[mine].shape) == 3
-                made[unit.key(mine)] = turned(recipe, deep) if mine in match.turned else recipe
+                shapes = self.torch.units[match.torch].entries[its].shape, unit.entries[mine].shape
+                recipe = arranged(recipe, *shapes, mine in match.turned)
+                whole, half = whole_of(unit.key(mine))
+                if half:
+                    halves.setdefault(whole, {})[half] = recipe.code
+                else:
+                    made[whole] = recipe
+        for whole, codes in halves.items():
+            if len(codes) == len(HALVES):
+                made[whole] = Text(f"np.stack([{', '.join(codes[half] for half in HALVES)}], -1)")
         for each in assignment.fused:
             made |= self._fused(each)
         for stack in assignment.stacks:
@@ -114,39 +134,38 @@ class Models:
         count, before, after = match.regrouped
         if shape[axis] != count * max(before, after):
             return recipe  # another weight of that layer
-        sizes = (shape[axis] // count,) * count
-        parts = (Cut(recipe, sizes, i, before, axis) for i in range(count))
-        return Joined(tuple(parts), after, axis)
+        sizes = [shape[axis] // count] * count
+        return Text(f"join(cut({recipe.code}, {sizes}, {before}, {axis}), {after}, {axis})")
 
     def _stacked(self, stack: Stack) -> dict[str, Recipe]:
         """A stack of all experts, or each expert's part of one."""
         if stack.joined:
-            parts = [Stacked(tuple(map(Key, keys))) for keys in stack.many]
+            parts = [stacked(keys) for keys in stack.many]
             recipe = parts[0] if len(parts) == 1 else Joined(tuple(parts), stack.groups, 1)
             return {stack.one: turned(recipe, True) if stack.turned else recipe}
         made: dict[str, Recipe] = {}
         for i, keys in enumerate(stack.many):
-            for e, key in enumerate(keys):
-                recipe: Recipe = Key(stack.one, e)
+            for e, name in enumerate(keys):
+                recipe: Recipe = key(stack.one, f"[{e}]")
                 recipe = turned(recipe) if stack.turned else recipe
                 if len(stack.many) > 1:
                     recipe = Cut(recipe, stack.sizes, i, stack.groups)
-                owner = self.paddle.owners[key]
-                made[key] = turned(recipe) if is_turned_by_class(owner) else recipe
+                owner = self.paddle.owners[name]
+                made[name] = turned(recipe) if is_turned_by_class(owner) else recipe
         return made
 
     def source(self, name: str, local: str) -> Recipe:
         """A torch unit's weight; of attention's projections the rows of the one they are in."""
         unit = self.torch.units[name]
         if not unit.virtual:
-            return Key(unit.key(local))
+            return key(*whole_of(unit.key(local)))
         parent, _, part = name.rpartition(".")
         prefix = f"{parent}." if parent else ""
         alone = f"{prefix}{part}_{local}"
         if alone in self.torch.owners:
-            return Key(alone)
+            return key(alone)
         size = unit.entries[local].shape[0]
-        fused = Key(f"{prefix}in_proj_{local}")
+        fused = key(f"{prefix}in_proj_{local}")
         return Cut(fused, (size,) * len(PROJECTIONS), PROJECTIONS.index(part))
 
     def _fused(self, each: Fused) -> dict[str, Recipe]:
@@ -173,9 +192,10 @@ class Models:
     def to_convert(self, assignment: Assignment) -> dict[str, Recipe]:
         """The recipes that RENAME alone does not follow."""
         keys = {
-            self.paddle.units[name].key(local)
+            whole_of(self.paddle.units[name].key(local))[0]
             for name, match in assignment.matches.items()
-            for local in self._lies_otherwise(name, match)
+            for local in match.locals
+            if self._lies_otherwise(name, match, local)
         }
         keys |= {
             self.paddle.units[name].key(local)
@@ -186,20 +206,40 @@ class Models:
         keys |= {key for stack in assignment.stacks for key in self._stacked(stack)}
         return {key: r for key, r in self.recipes(assignment).items() if key in keys}
 
-    def _lies_otherwise(self, name: str, match: Match) -> list[str]:
-        """The weights of a unit that do not lie as its class says."""
-        found = []
-        for mine in match.locals:
-            owner = self.paddle.units[name].entries[mine]
-            otherwise = is_turned_by_class(owner) != (mine in match.turned)
-            if match.regrouped or (len(owner.shape) >= 2 and otherwise):
-                found.append(mine)
-        return found
+    def _lies_otherwise(self, name: str, match: Match, mine: str) -> bool:
+        """Whether a weight of a unit is not what RENAME and its class make of torch's."""
+        owner, its = self.paddle.units[name].entries[mine], match.locals[mine]
+        shape, by_class = (
+            self.torch.units[match.torch].entries[its].shape,
+            is_turned_by_class(owner),
+        )
+        fits = (shape[::-1] if by_class else shape) == owner.shape or is_reshaped(owner)
+        otherwise = len(owner.shape) >= 2 and by_class != (mine in match.turned)
+        return bool(match.regrouped) or otherwise or not fits or halved(mine, its)
+
+
+def arranged(
+    recipe: Recipe, source: tuple[int, ...], shape: tuple[int, ...], is_turned: bool
+) -> Recipe:
+    """A weight of shape `source` as one of another shape, whose matrix may lie the other way."""
+    if is_turned:
+        _, matrix = matrices(shape, source)
+        recipe = turned(shaped(recipe, source, matrix), len(matrix) > 2)
+        source = (*matrix[:-2], matrix[-1], matrix[-2])
+    return shaped(recipe, source, shape)
+
+
+def matrices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Two shapes, without axes of length 1 where there are not as many axes: what a convolution
+    with a kernel of 1 and a Linear layer have alike."""
+    if len(one) == len(other):
+        return one, other
+    return tuple(tuple(n for n in shape if n != 1) for shape in (one, other))
 
 
 def same_sizes(owner: Owner, other: Owner) -> bool:
     """Whether one may hold the other's values."""
-    return sorted(n for n in owner.shape if n != 1) == sorted(n for n in other.shape if n != 1)
+    return sizes_of(owner.shape) == sizes_of(other.shape)
 
 
 def is_turned_by_class(owner: Owner) -> bool:
@@ -238,9 +278,9 @@ def alike(name: str) -> str:
     return re.sub(r"\d+", "#", name)
 
 
-def grouped(names: Iterable[str], kind: Callable[[str], str] = template) -> dict[str, list[str]]:
-    """Kind of name -> the names that it stands for."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(kind(name), []).append(name)
+def grouped(things: Iterable, kind: Callable[[Any], Hashable] = template) -> dict[Any, list]:
+    """Kind -> the things, by default names, that are of it, in their order."""
+    found: dict[Any, list] = {}
+    for thing in things:
+        found.setdefault(kind(thing), []).append(thing)
     return found

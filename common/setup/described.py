@@ -17,6 +17,21 @@ from common.system.processes import Process, how_it_ended
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    specs: Mapping[str, Spec | None]  # None: PaConvert's translation of the other
+    configs: Mapping[str, Spec | None]
+    arguments: Arguments
+    inputs: Sequence[Input]
+    chosen: Mapping[str, str | None]  # side -> the Python that was named for it
+    pythons: Mapping[str, str]  # side -> the one that runs it
+    seed: int = 0
+    loader: bool = False
+    paconvert_python: str | None = None
+
+
+@dataclass(frozen=True)
 class Outputs:
     """What a model returns."""
 
@@ -31,8 +46,6 @@ class Described:
 
     side: str
     spec: Spec
-    # Whether it is a class, not a function.
-    is_class: bool
     # Module and name of the class of its configuration, None where it takes keywords.
     config: tuple[str, str] | None
     # What was set since it runs on a CPU.
@@ -50,35 +63,41 @@ class Described:
     # Further keywords of the call, such as return_dict=True.
     call_options: dict
     outputs: Outputs
+    # Which of the inputs that were to be tried it runs on: the number.
+    drawn: int = 0
     # Whether it returns the same tensors in train mode.
     alike_in_training: bool = True
 
 
 def describe(
     specs: Mapping[str, Spec],
-    configs: Mapping[str, Spec | None],
-    arguments: Arguments,
-    inputs: Sequence[Input],
-    arrays: Mapping[str, np.ndarray],
-    pythons: Mapping[str, str],
+    asked: Asked,
+    arrays: Sequence[Mapping[str, np.ndarray]],
     work: Path,
-    seed: int,
     on_progress: Callable[[str], None],
 ) -> dict[str, Described]:
     """Side -> what its process says of its class; raises UserError with what is wrong.
 
-    arrays   the inputs' values
+    arrays   the inputs' values, and others to try where it does not run on these
     work     a folder for the requests and answers
     """
-    np.savez(work / "inputs.npz", **arrays)
+    for number, values in enumerate(arrays):
+        np.savez(work / f"inputs_{number:03}.npz", **values)
     running = {}
     on_progress(" and ".join(map(str, specs.values())))
     try:
         for side, spec in specs.items():
-            request = request_for(side, spec, configs[side], arguments, inputs, work, seed)
             path = work / f"{side}.json"
-            write_json(path, request)
-            command = [pythons[side], "-W", "ignore", "-m", "common.sides.library", side, str(path)]
+            write_json(path, request_for(side, spec, asked, work))
+            command = [
+                asked.pythons[side],
+                "-W",
+                "ignore",
+                "-m",
+                "common.sides.library",
+                side,
+                str(path),
+            ]
             running[side] = Process(command, on_progress)
         for side, process in running.items():
             status = process.wait()
@@ -91,19 +110,12 @@ def describe(
     return {side: _described(side, spec, work) for side, spec in specs.items()}
 
 
-def request_for(
-    side: str,
-    spec: Spec,
-    config: Spec | None,
-    arguments: Arguments,
-    inputs: Sequence[Input],
-    work: Path,
-    seed: int,
-) -> dict:
+def request_for(side: str, spec: Spec, asked: Asked, work: Path) -> dict:
     """What a side's process is asked; it finds the inputs in `work`, and answers there."""
+    config = asked.configs.get(side)
     roots = [str(one.root) for one in (spec, config) if one and one.root]
     other = "paddle_name" if side == "paddle" else "name"
-    names = {one.name: getattr(one, other) or one.name for one in inputs if one.kind != LABELS}
+    taken = [one for one in asked.inputs if one.kind != LABELS]
     return {
         "side": side,
         "spec": f"--{side} {spec}",
@@ -115,11 +127,11 @@ def request_for(
         "file": spec.file and str(spec.file),
         "path": list(dict.fromkeys(roots)),
         "first": [str(spec.root)] if spec.first else [],
-        "shared": arguments.shared,
-        "own": arguments.own.get(side, {}),
-        "names": names,
-        "inputs": str(work / "inputs.npz"),
-        "seed": seed,
+        "shared": asked.arguments.shared,
+        "own": asked.arguments.own.get(side, {}),
+        "names": {one.name: getattr(one, other) or one.name for one in taken},
+        "inputs": sorted(map(str, work.glob("inputs_*.npz"))),
+        "seed": asked.seed,
         "answer": str(work / f"{side}_answer.json"),
     }
 

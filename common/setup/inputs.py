@@ -1,7 +1,10 @@
 """What `--input NAME=KIND:SHAPE[:LIMIT]` says, and the lines of make_inputs that draw it.
 
     x=float32:2,3,64,64         normal numbers
+    x=positive:2,3,64,64        numbers from 0 to 1, as of a model that takes their logarithm
+    times=sorted:2,12           the same, rising along the last axis that has several
     input_ids=int64:2,12:50     integers from 0 to below 50
+    lengths=int64:2:13          falling from 12, since its name says what it is
     flags=bool:2,12             True and False
     attention_mask=mask:2,12    1 = keep; rows of unequal length, the first of them full
     labels=labels:2:10          integers below 10, for the loss alone
@@ -9,14 +12,16 @@
 NAME is what torch's forward calls it; NAME/OTHER, what Paddle's calls it too.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from common.system.errors import UserError
 
-FLOATS = ("float32", "float64")
+NORMAL = ("float32", "float64")
+POSITIVE, SORTED = "positive", "sorted"
 MASK, LABELS = "mask", "labels"
-KINDS = (*FLOATS, "int64", "bool", MASK, LABELS)
+KINDS = (*NORMAL, POSITIVE, SORTED, "int64", "bool", MASK, LABELS)
 _LIMITED = ("int64", LABELS)
 
 
@@ -33,7 +38,7 @@ class Input:
     @property
     def is_float(self) -> bool:
         """Whether it follows the run's precision."""
-        return self.kind in FLOATS
+        return self.kind in (*NORMAL, POSITIVE, SORTED)
 
     def draw(self, limit: str = "", mask: str | None = None) -> str:
         """The expression that draws it with `rng`.
@@ -42,13 +47,22 @@ class Input:
         mask    the name of the mask of its shape, where there is one
         """
         shape = repr(self.shape if len(self.shape) > 1 else self.shape[0])
-        if self.is_float:
+        if self.kind in NORMAL:
             return f"rng.standard_normal({shape})"
+        if self.kind == POSITIVE:
+            return f"rng.random({shape})"
+        if self.kind == SORTED:
+            axis = max((i for i, size in enumerate(self.shape) if size > 1), default=0)
+            return f"np.sort(rng.random({shape}), {axis})"
         if self.kind == "bool":
             return f"rng.random({shape}) < 0.5"
         if self.kind == MASK:
-            rows = f"np.array({_lengths(self.shape)})[:, None]"
-            return f"(np.arange({self.shape[1]}) < {rows}).astype(np.int64)"
+            rows, tokens = self.shape
+            kept = _lengths(rows, tokens) if rows > 1 else [tokens - tokens // 3]
+            return f"(np.arange({tokens}) < np.array({kept})[:, None]).astype(np.int64)"
+        says_how_long = re.search(r"len(gth)?s?(_|$)", self.name.lower())
+        if self.kind == "int64" and len(self.shape) == 1 and says_how_long:
+            return f"np.array({_lengths(self.shape[0], self.limit - 1)})"
         drawn = f"rng.integers(0, {limit}, {shape})"
         if mask is None:
             return drawn
@@ -57,12 +71,19 @@ class Input:
         )
 
 
-def _lengths(shape: tuple[int, ...]) -> list[int]:
-    """How many tokens each row keeps: the first all of them, the last one."""
-    rows, tokens = shape
-    if rows == 1:
-        return [tokens - tokens // 3]
-    return [tokens - i * (tokens - 1) // (rows - 1) for i in range(rows)]
+def _lengths(rows: int, tokens: int) -> list[int]:
+    """How many tokens each row keeps: the first all of them, the last of several one."""
+    return [tokens - i * (tokens - 1) // max(rows - 1, 1) for i in range(rows)]
+
+
+def proposals(inputs: Sequence[Input]) -> Iterator[list[Input]]:
+    """What is tried: the inputs as they are asked for; then normal numbers from 0 to 1 instead, and
+    then rising ones, of each input by itself and of all."""
+    yield list(inputs)
+    normal = [one.name for one in inputs if one.kind in NORMAL]
+    for kind in (POSITIVE, SORTED):
+        for names in [*([name] for name in normal), *([normal] if len(normal) > 1 else [])]:
+            yield [replace(one, kind=kind) if one.name in names else one for one in inputs]
 
 
 def parse_inputs(words: Sequence[str]) -> list[Input]:

@@ -94,15 +94,12 @@ def _three_way(before: str, mine: str, after: str) -> tuple[str, list[int]]:
     if git is None:
         raise UserError("--update merges your edits with git, which is not installed")
     with tempfile.TemporaryDirectory() as name:
-        names = []
-        for version, text in (("yours", mine), ("former", before), ("new", after)):
-            names.append(Path(name, version))
+        versions = {"yours": mine, "former translation": before, "new translation": after}
+        labels, names = [], []
+        for label, text in versions.items():
+            labels += ["-L", label]
+            names.append(Path(name, label))
             names[-1].write_text(text, encoding="utf-8")
-        labels = [
-            part
-            for label in ("yours", "former translation", "new translation")
-            for part in ("-L", label)
-        ]
         finished = subprocess.run(
             [git, "merge-file", "-p", "--diff3", *labels, *map(str, names)],
             capture_output=True,

@@ -30,13 +30,10 @@ def linked(spec: Spec) -> dict[str, Path]:
             continue
         found[path.name] = path
         if path.is_file():
-            waiting += [p for name in _imported(path) for p in _beside(spec.root, name)]
+            for name in _imported(path):
+                beside = spec.root / f"{name}.py", spec.root / name
+                waiting += [path for path in beside if path.exists()][:1]
     return found
-
-
-def _beside(folder: Path, name: str) -> list[Path]:
-    """The file or package of that name in a folder."""
-    return [path for path in (folder / f"{name}.py", folder / name) if path.exists()][:1]
 
 
 def _imported(path: Path) -> set[str]:

@@ -193,7 +193,8 @@ def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str
     finished = _run([*command, "--log_dir", str(log)], "translates")
     if finished.returncode:
         said = [line for line in finished.stderr.splitlines() if line.strip()] or ["no message"]
-        started = re.findall(r"Start convert file: (.*) -->", _text(log))
+        told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        started = re.findall(r"Start convert file: (.*) -->", told)
         inside = {str(before / m.place): str(m.path) for m in sources.modules.values()}
         file = inside.get(started[-1].strip(), "") if started else ""
         file = file or sources.entry.path
@@ -267,13 +268,10 @@ def _line_of(text: str, number: int, torch_text: str) -> int:
     """The line of the torch file that a line of its translation was made of; 0 where none is."""
     known, here = _Places(torch_text), _Places(text)
     line, scope = text.splitlines()[number - 1].strip(), here.scope(number)
-    best, where = 0.5, 0  # less alike is no translation
-    for i, other in enumerate(known.lines, 1):
-        if known.scope(i) == scope:
-            likeness = _likeness(other, line)
-            if likeness > best:
-                best, where = likeness, i
-    return where
+    found = [
+        (_likeness(o, line), -i) for i, o in enumerate(known.lines, 1) if known.scope(i) == scope
+    ]
+    return -max([(0.5, 0), *found])[1]  # less alike is no translation
 
 
 def _likeness(one: str, other: str) -> float:
@@ -374,7 +372,3 @@ def _run(
         raise UserError(f"{command[0]} cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise UserError(f"{command[0]} {what}: no end after {_PATIENCE_S:g} s") from None
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""

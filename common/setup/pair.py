@@ -5,14 +5,14 @@ folder `translated`.
 """
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from common.setup.described import Described, describe
-from common.setup.inputs import Input
+from common.setup.described import Asked, describe
+from common.setup.inputs import Input, proposals
 from common.setup.loader import loader_lines
 from common.setup.loss import choose_loss
 from common.setup.outputs import match_outputs
@@ -21,27 +21,12 @@ from common.setup.paconvert import Translation, find_paconvert, search_path, tra
 from common.setup.propose import Proposal, of_pair
 from common.setup.record import write_pair
 from common.setup.remarks import remarks, remarks_on_translation
-from common.setup.spec import Arguments, Spec
+from common.setup.spec import Spec
 from common.setup.thin import TRANSLATED, Plan, case_text, inputs_text, model_text
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 
 PACONVERT = "paconvert"  # in place of a SPEC
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the command line asks for."""
-
-    specs: Mapping[str, Spec | None]  # None: PaConvert's translation of the other
-    configs: Mapping[str, Spec | None]
-    arguments: Arguments
-    inputs: Sequence[Input]
-    chosen: Mapping[str, str | None]  # side -> the Python that was named for it
-    pythons: Mapping[str, str]  # side -> the one that runs it
-    seed: int = 0
-    loader: bool = False
-    paconvert_python: str | None = None
 
 
 @dataclass
@@ -62,59 +47,49 @@ def make_pair(
     Raises UserError for what cannot be imported, built, run or matched.
     """
     translation, problem = None, ""
+    tried = list(proposals(asked.inputs))
     with tempfile.TemporaryDirectory(prefix="new-") as answers:
-
-        def look(specs: Mapping[str, Spec]) -> dict[str, Described]:
-            return describe(
-                specs,
-                asked.configs,
-                asked.arguments,
-                asked.inputs,
-                _drawn(asked),
-                asked.pythons,
-                Path(answers),
-                asked.seed,
-                on_progress,
-            )
-
+        drawn = [_drawn(inputs, asked) for inputs in tried]
         specs = {side: spec for side, spec in asked.specs.items() if spec}
-        sides = look(specs)
+        sides = describe(specs, asked, drawn, Path(answers), on_progress)
         if len(specs) == 1:
             on_progress(f"PaConvert translates {specs['torch']}")
             translation = _translated(asked, specs["torch"], work, target, update)
             specs["paddle"] = translation.spec
             try:
-                sides |= look({"paddle": specs["paddle"]})
+                translated = {"paddle": specs["paddle"]}
+                sides |= describe(translated, asked, drawn, Path(answers), on_progress)
             except UserError as error:  # the user mends the translation, and goes on from there
                 problem = translation.explained(str(error))
                 sides["paddle"] = replace(
                     sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None
                 )
+    inputs = tried[sides["torch"].drawn]
     matched = match_outputs(sides["torch"], sides["paddle"])
-    loss = choose_loss(specs["torch"].name, asked.inputs, matched.outputs)
+    loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
     places = places_of({side: spec for side, spec in asked.specs.items() if spec})
     for side, place in places.items():
         make_links(linked(specs[side]), work / place, target / place)
     if translation:
         places["paddle"] = TRANSLATED
     arguments = asked.arguments
-    plan = Plan(arguments.shared, arguments.own, asked.inputs, sides, matched, loss, places)
+    plan = Plan(arguments.shared, arguments.own, inputs, sides, matched, loss, places)
     proposal = Proposal()
     write_pair(work, _texts(plan, proposal, False), [])
     if not problem:
         on_progress("which weights are which")
         proposal = of_pair(work, asked.chosen["torch"], asked.chosen["paddle"], asked.seed)
-    lines = [*remarks(plan), *proposal.proofs, *proposal.open]
+    lines = [*remarks(plan, asked.inputs), *proposal.proofs, *proposal.open]
     if translation:
         lines += remarks_on_translation(translation)
     return Made(_texts(plan, proposal, asked.loader), lines, problem)
 
 
-def _drawn(asked: Asked) -> dict[str, np.ndarray]:
+def _drawn(inputs: Sequence[Input], asked: Asked) -> dict[str, np.ndarray]:
     """The inputs' values, drawn by the very text that case.py gets."""
     names: dict[str, object] = {"np": np}
     config = asked.arguments.shared
-    exec(inputs_text(None, asked.inputs, config), names)
+    exec(inputs_text(None, inputs, config), names)
     return names["make_inputs"](config, asked.seed)
 
 

@@ -9,30 +9,24 @@ from collections.abc import Iterator
 from common.setup.align import Fused, Stack
 from common.setup.assignment import Models, alike, grouped, is_turned_by_class
 from common.setup.search import Found
+from common.setup.structure import halved
 from common.setup.trials import CLOSE, Event
 
 # A layer's result that is off by less of its size has the right weights, but another setting.
 _COMPUTES_OTHERWISE = 0.1
 _ALONE = "nothing in this pass tells them apart"
+_IN_TRAINING = ("momentum", "rate")  # settings that no pass in eval mode depends on
 
 
 def proofs(found: Found, models: Models) -> Iterator[str]:
     """One sentence for all layers of a kind."""
     matches = found.assignment.matches
-    by_partner: dict[tuple[str, str], list[str]] = {}
-    for name, match in matches.items():
-        by_partner.setdefault((alike(name), alike(match.torch)), []).append(name)
+    by_partner = grouped(matches, lambda name: (alike(name), alike(matches[name].torch)))
     for names in by_partner.values():
         yield f"{_named(names, [matches[n].torch for n in names])}: {_why(names, found, models)}"
-    for same in _kinds(found):
-        event = _behind(same[0].paddle, found)
+    for said, event in _joined_or_cut(found):
         if event is not None and event.agrees:
-            what = f"{_place(event)} is torch's ({_within(event.gap)})"
-            yield f"{_as_one(same)}; so what {what}"
-    for stack in found.assignment.stacks:
-        event = _behind(_modules_of(stack), found)
-        if event is not None and event.agrees:
-            yield f"{_as_stack(stack)}; so what {_place(event)} is torch's ({_within(event.gap)})"
+            yield f"{said}; so what {_place(event)} is torch's ({_within(event.gap)})"
     seen = set()
     for pair, event in found.told_apart.items():
         kind = tuple(map(alike, pair))
@@ -42,10 +36,10 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
                 f"{pair[0]} and {pair[1]}: not the other way round, for then what "
                 f"{_place(event)} is off by {event.gap:.0e} of its size"
             )
-    yield from _differences(found)
+    yield from _differences(found, models)
 
 
-def _differences(found: Found) -> Iterator[str]:
+def _differences(found: Found, models: Models) -> Iterator[str]:
     """Where the sides compute otherwise, whatever the weights."""
     arrived = [e for e in found.tried.failing if e.what == "in" or not e.unit]
     for events in _by_kind(arrived):
@@ -63,15 +57,25 @@ def _differences(found: Found) -> Iterator[str]:
         yield (
             f"DIFFERS: {events[0].unit}{_more([e.unit for e in events])}: given what torch's is "
             f"given, it gives another result, off by {events[0].gap:.0e} of its size: it computes "
-            "otherwise, such as with another epsilon"
+            f"otherwise{_by_settings(events[0].unit, found, models)}"
         )
 
 
+def _by_settings(name: str, found: Found, models: Models) -> str:
+    """What a unit and its partner were built with that differs; an epsilon that one alone keeps."""
+    mine = models.paddle.settings.get(name, {})
+    its = models.torch.settings.get(found.assignment.matches[name].torch, {})
+    told = [
+        f"its {what} is {value:g}, and {its[what]:g} in torch"
+        for what, value in mine.items()
+        if what not in _IN_TRAINING and its.get(what, value) != value
+    ]
+    alone = ("epsilon" in mine) != ("epsilon" in its)
+    return f": {', '.join(told)}" if told else ", such as with another epsilon" if alone else ""
+
+
 def _by_kind(events: list[Event]) -> list[list[Event]]:
-    kinds: dict[str, list[Event]] = {}
-    for event in events:
-        kinds.setdefault(alike(event.unit), []).append(event)
-    return list(kinds.values())
+    return list(grouped(events, lambda event: alike(event.unit)).values())
 
 
 def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
@@ -97,10 +101,7 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
             f"{_joined(pair)}: {_ALONE}; they are taken for {_joined(others)}. If it is the other "
             f"way round, write RENAME = {{{pair[0]!r}: {others[1]!r}, {pair[1]!r}: {others[0]!r}}}"
         )
-    several = [(_as_one(same), same[0].paddle) for same in _kinds(found)]
-    several += [(_as_stack(stack), _modules_of(stack)) for stack in found.assignment.stacks]
-    for said, names in several:
-        event = _behind(names, found)
+    for said, event in _joined_or_cut(found):
         if event is None or not event.agrees:
             shown = (
                 f"what {_place(event)} is off by {event.gap:.0e}" if event else "nothing is seen"
@@ -115,11 +116,25 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
         name, gap = same[0], found.tried.gap(same[0], "out")
         if any(models.paddle.units[name].key(local) in told for local in matches[name].locals):
             continue
+        built = _by_settings(name, found, models)
+        why = f"computes otherwise{built}"
+        if not built.startswith(":"):  # an epsilon by itself makes no such gap
+            why = "is another layer, or its weights are others"
         yield (
             f"{name}{_more(same)}: given what torch's {matches[name].torch} is given, it gives "
-            f"another result, off by {gap:.0e} of its size, whichever way its weights lie: it is "
-            "another layer, or its weights are others"
+            f"another result, off by {gap:.0e} of its size, whichever way its weights lie: it {why}"
         )
+
+
+def _joined_or_cut(found: Found) -> Iterator[tuple[str, Event | None]]:
+    """What is fused, split or stacked, and the first event behind it."""
+    kinds = grouped(
+        found.assignment.fused, lambda f: (*map(alike, (*f.paddle, *f.torch)), f.groups)
+    )
+    for same in kinds.values():
+        yield _as_one(same), _behind(same[0].paddle, found)
+    for stack in found.assignment.stacks:
+        yield _as_stack(stack), _behind(_modules_of(stack), found)
 
 
 def _more(same: list[str]) -> str:
@@ -156,16 +171,13 @@ def _why(names: list[str], found: Found, models: Models) -> str:
         elif local in models.turnable(name, match) and gave is not None and gave <= CLOSE:
             how = "transposed" if local in match.turned else "as it is"
             reasons.append(f"its square {local} {how}")
+        its = match.locals[local]
+        shape = partner.entries[its].shape
+        if halved(local, its):
+            reasons.append(f"its {local} is {its}")
+        elif len(shape) != len(owner.shape):
+            reasons.append(f"its {local} is {list(shape)} in torch, {list(owner.shape)} in Paddle")
     return "; ".join(reasons)
-
-
-def _kinds(found: Found) -> list[list[Fused]]:
-    """What is fused or split, all layers of a kind together."""
-    kinds: dict[tuple, list[Fused]] = {}
-    for each in found.assignment.fused:
-        kind = (*map(alike, (*each.paddle, *each.torch)), each.groups)
-        kinds.setdefault(kind, []).append(each)
-    return list(kinds.values())
 
 
 def _as_one(same: list[Fused]) -> str:

@@ -23,7 +23,7 @@ from common.setup.proofs import open_questions, proofs
 from common.setup.rename import shortest
 from common.setup.search import Found, Search
 from common.setup.source import convert_source
-from common.setup.structure import MULTIHEAD, Structure, Unit, read_structure
+from common.setup.structure import MULTIHEAD, Structure, Unit, halved, in_halves, read_structure
 from common.setup.trials import CLOSE, Trials, Tried, distance
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -140,7 +140,7 @@ def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:
     names = {paddle.name: torch.name} if paddle.name and torch.name else {}
     for mine, its in match.locals.items():
         known = next((n for n in torch_locals(paddle.entries[mine]) if n in torch.entries), None)
-        if known != its or not names:
+        if not halved(mine, its) and (known != its or not names):
             names[paddle.key(mine)] = torch.key(its)
     return names
 
@@ -170,7 +170,8 @@ def of_pair(
         torch, paddle = (read_structure(work, side) for side in SIDES)
         # paddle.compat's keeps torch's one weight.
         kept = any(owner.kind == COMPAT + MULTIHEAD for owner in paddle.owners.values())
-        torch = replace(torch, splits=not kept)
+        torch = replace(in_halves(torch, paddle), splits=not kept)
+        paddle = in_halves(paddle, torch)
         if torch.error or paddle.error:
             return propose(torch, paddle)
         request = replace(see, structure="try")

@@ -16,17 +16,16 @@ RECORD = ".new.json"
 _LISTS = ("input", "set", "torch_set", "paddle_set")
 _PATHS = ("config", "torch_python", "paddle_python", "paconvert_python")
 _SPECS = ("torch", "paddle", "torch_config", "paddle_config")
-_FLAGS = ("loader",)
 
 
 def words_of(given: argparse.Namespace) -> list[str]:
     """The command's options as words that mean the same in any folder."""
     words = []
-    for name in (*_SPECS, *_PATHS, *_LISTS, *_FLAGS, "seed"):
+    for name in (*_SPECS, *_PATHS, *_LISTS, "loader", "seed"):
         value, option = getattr(given, name), f"--{name.replace('_', '-')}"
         if not value:
             continue
-        if name in _FLAGS:
+        if value is True:
             words.append(option)
         elif name in _LISTS:
             words += [option, *value]

@@ -1,7 +1,8 @@
 """What is to be said of a new pair beside its files, a line each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from common.setup.inputs import SORTED, Input
 from common.setup.paconvert import Translation
 from common.setup.thin import Plan
 from common.system.frameworks import SIDES
@@ -16,9 +17,16 @@ _MOST = 8  # settings in one line
 _MOST_PLACES = 20  # that PaConvert left, a line each
 
 
-def remarks(plan: Plan) -> Iterator[str]:
+def remarks(plan: Plan, asked: Sequence[Input]) -> Iterator[str]:
     """Lines on what was decided, and on what may make a check red."""
     torch, paddle = (plan.sides[side] for side in SIDES)
+    for one in plan.inputs:
+        if one not in asked:
+            rising = ", in rising order" if one.kind == SORTED else ""
+            yield (
+                f"{one.name} is drawn from 0 to 1{rising}: on normal numbers torch fails, gives "
+                "NaN, or searches in what does not rise"
+            )
     for one in (torch, paddle):
         for name, place in one.call.items():
             if name != place:

@@ -1,6 +1,7 @@
 """The shortest RENAME that maps a model's modules, and how it is written.  NumPy only."""
 
 from collections.abc import Mapping
+from functools import cache
 
 
 def shortest(names: Mapping[str, str]) -> dict[str, str]:
@@ -26,24 +27,23 @@ def shortest(names: Mapping[str, str]) -> dict[str, str]:
             mine.pop(), its.pop()
             if not mine or not its:
                 break
-    known: dict[tuple[str, str], tuple[int, dict[str, str]]] = {}
 
+    @cache
     def cost(node: str, called: str) -> tuple[int, dict[str, str]]:
         """The fewest entries for what is in a node, the node itself being called so."""
-        if (node, called) not in known:
-            wrong = node in names and names[node] != called
-            total, entries = (10**9, {}) if wrong else (0, {})
-            for child in tree[node] if not wrong else ():
-                local = child[len(node) :].lstrip(".")
-                inherited = f"{called}.{local}" if called else local
-                count, chosen = cost(child, inherited)
-                for other in below.get(child, {}):
-                    if other != inherited:
-                        more, below_it = cost(child, other)
-                        if more + 1 < count:
-                            count, chosen = more + 1, {child: other, **below_it}
-                total, entries = total + count, entries | chosen
-            known[node, called] = total, entries
-        return known[node, called]
+        if node in names and names[node] != called:
+            return 10**9, {}
+        total, entries = 0, {}
+        for child in tree[node]:
+            local = child[len(node) :].lstrip(".")
+            inherited = f"{called}.{local}" if called else local
+            count, chosen = cost(child, inherited)
+            for other in below.get(child, {}):
+                if other != inherited:
+                    more, below_it = cost(child, other)
+                    if more + 1 < count:
+                        count, chosen = more + 1, {child: other, **below_it}
+            total, entries = total + count, entries | chosen
+        return total, entries
 
     return cost("", "")[1]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from common.setup.trials import CLOSE, Event, Trials, Tried, distance
 
 # Where the sides compute otherwise nothing agrees, but what is right is by far the nearest.
 _NEARER = 0.3
-_NEAR = 8  # units between a choice and the event that fails because of it
 _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 
 
@@ -72,13 +71,9 @@ class Search:
         moved = self._by_arrival(assignment, tried)
         if moved != assignment:
             yield moved
-        places = [
-            (self._distance(names, tried), i)
-            for i, (names, _) in enumerate(self._choices(assignment))
-        ]
-        choices = [others for _, others in self._choices(assignment)]
-        for _, i in sorted(places):
-            yield from choices[i]
+        choices = self._choices(assignment)
+        for _, others in sorted(choices, key=lambda choice: self._distance(choice[0], tried)):
+            yield from others
 
     def _distance(self, names: list[str], tried: Tried) -> float:
         """How many units are called between a choice's and the next failing event, at the least.
@@ -88,17 +83,11 @@ class Search:
         units = self.models.paddle.units
         if not names or not all(units[n].leaf and units[n].calls for n in names):
             return 0
-        places: dict[str, list[int]] = {}
-        order = []  # of events, one a call
-        for event in tried.events:
-            if not order or order[-1][:2] != (event.unit, event.number):
-                order.append((event.unit, event.number))
-        place = {which: i for i, which in enumerate(order)}
-        for unit, number in order:
-            places.setdefault(unit, []).append(place[unit, number])
-        failing = {place[e.unit, e.number] for e in tried.failing}
-        gaps = [f - at for f in failing for n in names for at in places.get(n, ()) if f >= at]
-        return min(gaps, default=np.inf)
+        calls = dict.fromkeys((event.unit, event.number) for event in tried.events)
+        place = {call: i for i, call in enumerate(calls)}
+        failing = {place[event.unit, event.number] for event in tried.failing}
+        own = [at for (unit, _), at in place.items() if unit in names]
+        return min((f - at for f in failing for at in own if f >= at), default=np.inf)
 
     def _by_arrival(self, assignment: Assignment, tried: Tried) -> Assignment:
         """Units that got what another torch unit was given become that one."""
@@ -157,9 +146,7 @@ class Search:
             others = list(self._other_locals(assignment, names))
             if others:
                 choices.append((names, others))
-        by_template: dict[tuple, list[Fused]] = {}
-        for each in assignment.fused:
-            by_template.setdefault((*map(template, each.paddle), each.sizes), []).append(each)
+        by_template = grouped(assignment.fused, lambda f: (*map(template, f.paddle), f.sizes))
         for same in by_template.values():
             names = [name for each in same for name in each.paddle]
             choices.append((names, list(self._other_fusions(assignment, same))))
@@ -169,29 +156,26 @@ class Search:
 
     def _other_stacks(self, assignment: Assignment) -> Iterator[Assignment]:
         """Experts' parts in another order, in other numbers of turns, or the other way."""
-        kinds: dict[tuple, list[Stack]] = {}  # a bias goes with its weight
-        for stack in assignment.stacks:
-            kind = template(stack.one.rpartition(".")[0]), stack.sizes
-            kinds.setdefault(kind, []).append(stack)
+        kinds = grouped(  # a bias goes with its weight
+            assignment.stacks, lambda stack: (template(stack.one.rpartition(".")[0]), stack.sizes)
+        )
         for (_, rows), same in kinds.items():
             square = {stack for stack in same if self._is_square(stack)}
-            most = int(np.gcd.reduce(rows)) if len(rows) > 1 else 1
-            for groups in [n for n in range(1, most + 1) if most % n == 0]:
-                for order in permutations(range(len(rows))):
-                    for flipped in (set(), square) if square else (set(),):
-                        others = {
-                            stack: replace(
-                                stack,
-                                many=tuple(stack.many[i] for i in order),
-                                sizes=tuple(stack.sizes[i] for i in order),
-                                turned=stack.turned ^ (stack in flipped),
-                                groups=groups,
-                            )
-                            for stack in same
-                        }
-                        if list(others.values()) != same:
-                            stacks = tuple(others.get(each, each) for each in assignment.stacks)
-                            yield replace(assignment, stacks=stacks)
+            for groups, order in _turns(rows):
+                for flipped in (set(), square) if square else (set(),):
+                    others = {
+                        stack: replace(
+                            stack,
+                            many=tuple(stack.many[i] for i in order),
+                            sizes=tuple(stack.sizes[i] for i in order),
+                            turned=stack.turned ^ (stack in flipped),
+                            groups=groups,
+                        )
+                        for stack in same
+                    }
+                    if list(others.values()) != same:
+                        stacks = tuple(others.get(each, each) for each in assignment.stacks)
+                        yield replace(assignment, stacks=stacks)
 
     def _is_square(self, stack: Stack) -> bool:
         """Whether a stack may lie the other way."""
@@ -210,36 +194,31 @@ class Search:
                 unit.is_linear or any(len(o.shape) == 3 for o in unit.entries.values())
             ):
                 together.setdefault(torch.given(unit) or name, []).append(name)
-        kinds: dict[tuple, list[tuple[str, ...]]] = {}
-        for names in together.values():
-            sets = [(name,) for name in names] + list(combinations(names, 2))
-            for each in sets:
-                kinds.setdefault(tuple(map(template, each)), []).append(each)
+        both = [
+            each for names in together.values() for n in (1, 2) for each in combinations(names, n)
+        ]
+        # Layers of one kind need not have as many rows, and then no order in common.
+        rows = {name: self._rows(assignment.matches[name]) for names in both for name in names}
+        kinds = grouped(both, lambda names: tuple((template(name), rows[name]) for name in names))
         for sets in sorted(kinds.values(), key=lambda sets: -len(sets[0])):
+            matches = {name: assignment.matches[name] for names in sets for name in names}
             others = [
-                assignment.exchanged(
-                    {
-                        n: self._regrouped(assignment.matches[n], *how)
-                        for names in sets
-                        for n in names
-                    }
-                )
+                assignment.exchanged({n: self._regrouped(m, *how) for n, m in matches.items()})
                 for how in self._orders(assignment, sets[0])
             ]
-            yield [name for names in sets for name in names], others
+            yield list(matches), others
 
     def _orders(self, assignment: Assignment, names) -> list[tuple[int, int, bool]]:
         """(parts, rows that belong together, the other way round) for layers of these sizes."""
         rows = [self._rows(assignment.matches[name]) for name in names]
         most = int(np.gcd.reduce(rows))
-        found = [
+        return [
             (parts, size, back)
             for parts in (2, 3)
             for size in range(most, 2 * parts - 1, -1)
             if most % size == 0 and size % parts == 0 and (parts == 2 or size == most)
             for back in (False, True)
         ]
-        return found
 
     def _rows(self, match: Match) -> int:
         unit = self.models.torch.units[match.torch]
@@ -256,32 +235,27 @@ class Search:
 
         They have the same sizes and are given the same tensor, or are never called.
         """
-        groups: dict[tuple, list[str]] = {}
-        for name, match in assignment.matches.items():
-            unit = self.models.torch.units[match.torch]
-            given = self.models.torch.given(unit)
-            if given is not None:
-                groups.setdefault((given, unit.shape), []).append(name)
-        found: dict[tuple, list[tuple[str, ...]]] = {}
-        for names in groups.values():
-            if len(names) > 1:
-                found.setdefault(tuple(map(template, names)), []).append(tuple(names))
-        return found
+        torch, matches = self.models.torch, assignment.matches
+        partners = {name: torch.units[match.torch] for name, match in matches.items()}
+        equal = grouped(partners, lambda name: (torch.given(partners[name]), partners[name].shape))
+        ties = [tuple(n) for (given, _), n in equal.items() if given is not None and len(n) > 1]
+        return grouped(ties, lambda names: tuple(map(template, names)))
 
     def _permuted(self, assignment: Assignment, ties, order) -> Assignment:
-        moves = {}
-        for tie in ties:
-            partners = [assignment.matches[name].torch for name in tie]
-            for name, i in zip(tie, order, strict=True):
-                moves[name] = self.models.match(name, partners[i])
+        moves = {
+            name: self.models.match(name, assignment.matches[tie[i]].torch)
+            for tie in ties
+            for name, i in zip(tie, order, strict=True)
+        }
         return assignment.exchanged(moves)
 
     def _turned(self, assignment: Assignment, names: list[str], local: str) -> Assignment:
-        moves = {}
-        for name in names:
-            match = assignment.matches[name]
-            if local in match.locals:
-                moves[name] = replace(match, turned=match.turned ^ {local})
+        matches = {name: assignment.matches[name] for name in names}
+        moves = {
+            name: replace(match, turned=match.turned ^ {local})
+            for name, match in matches.items()
+            if local in match.locals
+        }
         return assignment.exchanged(moves)
 
     def _other_locals(self, assignment: Assignment, names: list[str]) -> Iterator[Assignment]:
@@ -300,20 +274,17 @@ class Search:
 
     def _other_fusions(self, assignment: Assignment, same: list[Fused]) -> Iterator[Assignment]:
         """Other orders of the parts, and other numbers of turns."""
-        most = int(np.gcd.reduce(same[0].sizes))
-        counts = [n for n in range(1, most + 1) if most % n == 0]
-        for groups in counts:
-            for order in permutations(range(len(same[0].sizes))):
-                others = {}
-                for each in same:
-                    finer = each.torch if each.joined else each.paddle
-                    names = tuple(finer[i] for i in order)
-                    sizes = tuple(each.sizes[i] for i in order)
-                    sides = (each.paddle, names) if each.joined else (names, each.torch)
-                    others[each] = Fused(*sides, sizes, groups)
-                if list(others.values()) != same:
-                    fused = tuple(others.get(each, each) for each in assignment.fused)
-                    yield replace(assignment, fused=fused)
+        for groups, order in _turns(same[0].sizes):
+            others = {}
+            for each in same:
+                finer = each.torch if each.joined else each.paddle
+                names = tuple(finer[i] for i in order)
+                sizes = tuple(each.sizes[i] for i in order)
+                sides = (each.paddle, names) if each.joined else (names, each.torch)
+                others[each] = Fused(*sides, sizes, groups)
+            if list(others.values()) != same:
+                fused = tuple(others.get(each, each) for each in assignment.fused)
+                yield replace(assignment, fused=fused)
 
     # ---- proofs ---------------------------------------------------------------------------------
 
@@ -351,6 +322,13 @@ class Search:
             )
             shown.append(next(failing, None))
         return shown
+
+
+def _turns(rows: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+    """(turns, order) that parts of so many rows may stand in."""
+    most = int(np.gcd.reduce(rows)) if len(rows) > 1 else 1
+    counts = [n for n in range(1, most + 1) if most % n == 0]
+    return list(product(counts, permutations(range(len(rows)))))
 
 
 def _exchanged(numbers, one: int, other: int) -> list[int]:

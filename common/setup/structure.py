@@ -1,5 +1,6 @@
 """What a side's process wrote of its model (common/sides/structure.py), read back.  NumPy only."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from common.weights.layers import PROJECTIONS, Owner, why_no_partner
 from common.weights.states import load_owners
 
 MULTIHEAD = "MultiheadAttention"
+HALVES = ("[..., 0]", "[..., 1]")  # of a weight that is two on the other side, after its name
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,7 @@ class Unit:
     @cached_property
     def shape(self) -> tuple:
         """What a partner has too: each entry's sizes, whichever way it lies."""
-        sizes = (tuple(sorted(n for n in o.shape if n != 1)) for o in self.entries.values())
-        return tuple(sorted(sizes))
+        return tuple(sorted(sizes_of(owner.shape) for owner in self.entries.values()))
 
 
 @dataclass
@@ -64,6 +65,8 @@ class Structure:
     calls: list[Call] = field(default_factory=list)
     values: Mapping[str, np.ndarray] = field(default_factory=dict)  # "CALL/in/NUMBER" and so on
     error: str = ""  # why there was no pass
+    settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of each module
+    apart: frozenset[str] = frozenset()  # weights that end in (re, im): two on the other side
     splits: bool = True  # a MultiheadAttention of torch's is three projections in Paddle
 
     @cached_property
@@ -88,7 +91,9 @@ class Structure:
                     unit.entries[local] = owner._replace(kind="Linear", local=local, shape=shape)
                 continue
             unit = found.setdefault(name, Unit(name, kinds[name], {}, side=self.side))
-            unit.entries[owner.local] = owner
+            for half in HALVES if key in self.apart else ("",):
+                local, shape = owner.local + half, owner.shape[:-1] if half else owner.shape
+                unit.entries[local] = owner._replace(local=local, shape=shape)
         for call in self.calls:
             if call.module in found:
                 found[call.module].calls.append(call)
@@ -100,11 +105,9 @@ class Structure:
 
     def in_order(self) -> list[Unit]:
         """The units as they are called first; those that never are stand last, as built."""
-        units = list(self.units.values())
-        first = {unit.name: self.first_call(unit) for unit in units}
-        called = [unit for unit in units if first[unit.name] is not None]
-        called.sort(key=lambda unit: first[unit.name])
-        return called + [unit for unit in units if first[unit.name] is None]
+        first = {name: self.first_call(unit) for name, unit in self.units.items()}
+        places = {n: len(self.calls) if call is None else call for n, call in first.items()}
+        return [self.units[name] for name in sorted(places, key=places.get)]
 
     def first_call(self, unit: Unit) -> int | None:
         """The number of a unit's first call; None where it has none."""
@@ -144,13 +147,44 @@ class Structure:
         return None if values is None or np.ptp(values) == 0 else np.round(values, 12).tobytes()
 
 
+def in_halves(ones: Structure, others: Structure) -> Structure:
+    """The first, with weights taken apart whose (re, im) are two weights of the others.
+
+    That are the models' own, as of a Fourier layer, whose sizes no weight of the others has.
+    """
+    sizes = Counter(sizes_of(owner.shape) for owner in others.owners.values() if not owner.kind)
+    keys = (
+        key
+        for key, owner in ones.owners.items()
+        if not owner.kind and owner.shape[-1:] == (2,) and not sizes[sizes_of(owner.shape)]
+        if sizes[sizes_of(owner.shape[:-1])] > 1
+    )
+    return replace(ones, apart=frozenset(keys))
+
+
+def whole_of(name: str) -> tuple[str, str]:
+    """The weight that an entry is a half of, and which of HALVES; itself and "" for any other."""
+    whole, bracket, rest = name.partition("[")
+    return whole, bracket + rest
+
+
+def halved(mine: str, its: str) -> bool:
+    """Whether of two entries one is half of a weight."""
+    return any(whole_of(name)[1] for name in (mine, its))
+
+
+def sizes_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """What a weight's partner has too, whichever way it lies: a kernel of 1 may have no axis."""
+    return tuple(sorted(n for n in shape if n != 1))
+
+
 def read_structure(folder: Path, side: str) -> Structure:
     """What the side's process has left in a folder."""
     path = folder / f"structure_{side}.json"
     told = load_json(path)
     modules = [tuple(row) for row in told["modules"]]
     structure = Structure(side, modules, load_owners(folder / f"owners_{side}.json"))
-    return replace(read_calls(path, structure), error=told["error"])
+    return replace(read_calls(path, structure), error=told["error"], settings=told["settings"])
 
 
 def read_calls(path: Path, structure: Structure) -> Structure:

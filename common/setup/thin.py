@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from common.setup.described import Described
-from common.setup.inputs import LABELS, MASK, Input, mask_of
+from common.setup.inputs import LABELS, MASK, POSITIVE, SORTED, Input, mask_of
 from common.setup.loss import Loss
 from common.setup.outputs import Matched
 from common.setup.source import rename_source
@@ -43,9 +43,7 @@ class Plan:
     @property
     def wrapped(self) -> bool:
         """Whether a module of the pair's own calls the libraries' models."""
-        names = [one.name for one in self.inputs if one.kind != LABELS]
-        names += [name for name, _ in self.loss.targets]
-        names += [self.loss.labels.name] if self.loss.labels else []
+        names = [one.name for one in self.inputs] + [name for name, _ in self.loss.targets]
         return not self.matched.alike or any(
             one.call_options
             or any(key != place for key, place in one.call.items())
@@ -68,10 +66,10 @@ def inputs_text(plan: Plan | None, inputs: Sequence[Input], config: Mapping[str,
         mask = mask_of(one, inputs)
         drawn = one.draw(_limit(one, config), mask and local[mask.name])
         entries.append(f'"{one.name}": {local.get(one.name, drawn)}')
-        told.append(f"{one.name} {_shape(one.shape)} {_kind(one)}")
+        told.append(f"{one.name} {one.shape} {_kind(one)}")
     for name, output in plan.loss.targets if plan else ():
-        entries.append(f'"{name}": rng.standard_normal({_shape(output.shape)})')
-        told.append(f"{name} {_shape(output.shape)} float, for the loss")
+        entries.append(f'"{name}": rng.standard_normal({output.shape})')
+        told.append(f"{name} {output.shape} float, for the loss")
     if any("rng." in entry for entry in entries):
         lines.insert(0, "    rng = np.random.default_rng(seed)")
     doc = _doc("; ".join(told), "    ")
@@ -109,9 +107,9 @@ def _limit(one: Input, config: Mapping[str, object]) -> str:
 
 
 def _kind(one: Input) -> str:
-    return {MASK: "int64, 1 = keep", LABELS: "int64, for the loss"}.get(
-        one.kind, "float" if one.is_float else one.kind
-    )
+    told = {MASK: "int64, 1 = keep", LABELS: "int64, for the loss"}
+    told |= {POSITIVE: "float from 0 to 1", SORTED: "float from 0 to 1, rising"}
+    return told.get(one.kind, "float" if one.is_float else one.kind)
 
 
 # ---- torch_model.py and paddle_model.py ---------------------------------------------------------
@@ -175,8 +173,9 @@ def _imports(plan: Plan, side: str) -> str:
     if plan.loss.class_axis != -1:
         plain.add(f"import {side}")
     lines = sorted(plain)
-    for module in sorted(names):
-        lines.append(laid_out(f"from {module} import ", sorted(names[module]), "", brackets=True))
+    lines += [
+        laid_out(f"from {m} import ", sorted(names[m]), "", brackets=True) for m in sorted(names)
+    ]
     standard, before = [], []
     if plan.places[side] or described.stand_in:
         standard.append("import sys")
@@ -213,7 +212,7 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
     else:
         lines = [laid_out("        outputs = self.network(", arguments, ")")]
         entries = [f'"{one.name}": {_part(described, one.parts[side])}' for one in outputs]
-    shapes = ", ".join(_shape(one.shape) for one in outputs)
+    shapes = ", ".join(str(one.shape) for one in outputs)
     back = laid_out("        return {", entries, "}")
     if "\n" not in back and len(back) + len(shapes) + 4 <= WIDTH:
         back += f"  # {shapes}"
@@ -301,10 +300,6 @@ def _doc(text: str, indent: str, more: str = "") -> str:
 
 def _of(spec) -> str:
     return f"{spec.name} of {spec.file.name if spec.file else spec.module}"
-
-
-def _shape(shape: Sequence[int]) -> str:
-    return repr(tuple(shape))
 
 
 def _literal(value: object) -> str:

@@ -90,9 +90,10 @@ def gather(spec: Spec, path: Sequence[str | Path]) -> TorchSources:
     kept = {n: m for n, m in found.modules.items() if n.partition(".")[0] in by_torch}
     found.modules = dict(sorted(kept.items()))
     for name in found.modules:
-        for parent in _parents(name):
-            if parent not in found.modules:
-                found.empty.add(Path(*parent.split("."), "__init__.py"))
+        parts = name.split(".")
+        for i in range(1, len(parts)):
+            if ".".join(parts[:i]) not in found.modules:
+                found.empty.add(Path(*parts[:i], "__init__.py"))
     return found
 
 
@@ -114,11 +115,6 @@ def locate(name: str, folders: Iterable[Path]) -> Module | None:
             if file.is_file():
                 return Module(name, file, is_package)
     return None
-
-
-def _parents(name: str) -> Iterator[str]:
-    parts = name.split(".")
-    return (".".join(parts[:i]) for i in range(1, len(parts)))
 
 
 def _definition(module: Module, name: str, folders: Sequence[Path]) -> Module:

@@ -17,7 +17,7 @@ from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
 from common.setup.align import Fused
 from common.setup.assignment import Assignment, Models
-from common.setup.recipes import Recipe, cut, join
+from common.setup.recipes import Recipe, cut, join, value_of
 from common.setup.structure import Structure, read_calls
 from common.system.json_file import write_json
 from common.weights.states import save_state
@@ -112,7 +112,7 @@ class Trials:
         for key, recipe in recipes.items():
             if self._loaded.get(key) == recipe:
                 continue  # the process has it from the last trial
-            values = recipe.value(self.state)
+            values = value_of(recipe, self.state)
             shape = paddle.owners[key].shape
             if values.size == int(np.prod(shape)):
                 arrays[f"state:{key}"] = np.ascontiguousarray(values).reshape(shape)
@@ -136,7 +136,8 @@ class Trials:
                     made = join(cut(out, sizes, before, axis), after, axis)
                     arrays[f"given:{name}/{i}/out/0"] = made
         save_state(self.folder / "trial.npz", arrays)
-        write_json(self.folder / "trial.json", {"same": same})
+        axes = {n: self.models.channels(n, match) for n, match in assignment.matches.items()}
+        write_json(self.folder / "trial.json", {"same": same, "channels": axes})
         self.process.ask(self.request, self.folder / "request_try.json")
         failure = self.process.failure()
         self._loaded = recipes if failure is None else {}

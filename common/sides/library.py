@@ -20,8 +20,10 @@ import gc
 import importlib
 import inspect
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import ModuleType
+from unittest.mock import patch
 
 import numpy as np
 
@@ -68,12 +70,9 @@ def describe(side: ModuleType, request: Mapping) -> dict:
     model.eval()
     settings = _settings(found, config, request["shared"] | request["own"] | set_for_cpu)
     call, takes = _call(model, request)
-    with np.load(request["inputs"], allow_pickle=False) as file:
-        given = {name: side.tensor(file[name]) for name in call}
-    words = {place: given[name] for name, place in call.items()}
     return_dict = {}
     with side.no_grad():
-        outputs = _run(model, words, request)
+        drawn, words, outputs = _first_run(side, model, call, request)
         if _kind(side, outputs) != "named" and "return_dict" in takes:
             named = model(**words, return_dict=True)
             if _kind(side, named) == "named":
@@ -81,7 +80,6 @@ def describe(side: ModuleType, request: Mapping) -> dict:
         shapes = _shapes(side, outputs)
         in_training = _shapes_in_training(side, model, words | return_dict)
     return {
-        "is_class": inspect.isclass(found),
         "config": config and _importable(config, request["module"]),
         "set_for_cpu": set_for_cpu,
         "settings": settings,
@@ -90,6 +88,7 @@ def describe(side: ModuleType, request: Mapping) -> dict:
         "call": call,
         "takes": takes,
         "call_options": return_dict,
+        "drawn": drawn,
         "outputs": {
             "kind": _kind(side, outputs),
             "attributes": not isinstance(outputs, dict) or hasattr(outputs, "to_tuple"),
@@ -99,14 +98,55 @@ def describe(side: ModuleType, request: Mapping) -> dict:
     }
 
 
-def _run(model, words: Mapping, request: Mapping):
-    try:
-        return model(**words)
-    except Exception as error:
-        shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in words.items())
-        raise UserError(
-            f"{request['spec']}: running it on {shapes} fails: {error_sentence(error)}"
-        ) from error
+def _first_run(
+    side: ModuleType, model, call: Mapping[str, str], request: Mapping
+) -> tuple[int, dict, object]:
+    """The first inputs that it makes sense of: their number, what it is called with, its outputs.
+
+    Where it fails on all, gives NaN, or searches in what does not rise, the first that it runs on;
+    raises UserError with what is wrong with the first where it runs on none.
+    """
+    runs, failures = [], []
+    for number, path in enumerate(request["inputs"]):
+        with np.load(path, allow_pickle=False) as file:
+            words = {place: side.tensor(file[name]) for name, place in call.items()}
+        try:
+            with _searches(side) as falling:
+                outputs = model(**words)
+        except Exception as error:
+            shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in words.items())
+            said = f"running it on {shapes} fails: {error_sentence(error)}"
+            failures.append(UserError(f"{request['spec']}: {said}"))
+            continue
+        runs.append((number, words, outputs))
+        leaves = [leaf for _, leaf in tree_leaves(outputs, side.is_tensor) if side.is_float(leaf)]
+        if not falling and not any(np.isnan(side.array(leaf)).any() for leaf in leaves):
+            return runs[-1]
+    if not runs:
+        raise failures[0]
+    return runs[0]
+
+
+@contextmanager
+def _searches(side: ModuleType) -> Iterator[list[str]]:
+    """The framework's searches, inside, that were given what does not rise: nobody knows what they
+    find there, and it need not be the same on both sides."""
+    framework, falling = sys.modules[side.NAME], []
+
+    def watched(name, place):
+        function = getattr(framework, name)
+
+        def search(*arguments, **keywords):
+            among = side.array([*arguments, *keywords.values()][place])
+            if keywords.get("sorter") is None and (np.diff(among) < 0).any():
+                falling.append(name)
+            return function(*arguments, **keywords)
+
+        return search
+
+    places = {"searchsorted": 0, "bucketize": 1}
+    with patch.multiple(framework, **{name: watched(name, at) for name, at in places.items()}):
+        yield falling
 
 
 def _shapes(side: ModuleType, outputs) -> list[list]:

@@ -10,10 +10,9 @@ every parameter and statistic, as the case `stirred` does, and leaves these weig
 and outputs of every module that has weights.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from common.sides.hooks import hook_inputs, hook_outputs
 from common.sides.lift import lifting
 from common.sides.run import Job, Run
 from common.sides.session import Session, using
+from common.sides.settings import settings_of
 from common.sides.shared_weights import make_weights
 from common.system.json_file import load_json, write_json
 from common.system.npz import read_npz
@@ -31,6 +31,8 @@ from common.weights import states as weights
 from common.weights.layers import Owner
 
 SEE, TRY = "see", "try"  # of a request's `structure`
+_ORDERS = ("_data_format", "data_format", "_data_layout")  # where layers keep the order of axes
+_CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
 _ONE = 1e-9  # of the largest: float64's rounding is far below, what differs in earnest far above
 _SAMPLES = 256  # values of a tensor that are kept of its order, and as many of its sizes
 
@@ -55,17 +57,29 @@ class Seen:
     """The calls of a model's modules in one pass, as files hold them.
 
     whole   the modules whose inputs and outputs are kept whole beside their fingerprints
+    given   "MODULE/CALL OF IT/in/NUMBER" -> what is used in that tensor's place, if of its shape
+
+    Tensors of a module that reads channels last are kept with channels first, as torch has them:
+    where an image has as many rows as channels, no shape would tell the two apart.
+
+    channels   modules -> where their tensors have channels, and where they are kept with them
     """
 
-    def __init__(self, side, whole: set[str]):
+    def __init__(self, side, whole: Iterable[str] = (), given: Mapping | None = None):
         self.side = side
         self.whole = whole
+        self.given = given or {}
+        self.channels: dict[str, Sequence[int] | None] = {}
         self.calls: list[dict] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.kept: dict[str, np.ndarray] = {}
+        self._counts: dict[str, int] = {}
+        self._names: list[str] = []
 
     def begin(self, name: str, values: object) -> tuple[int, object]:
         """A module is called with these inputs: the number of the call, and what to give it."""
+        self._counts[name] = self._counts.get(name, -1) + 1
+        self._names.append(f"{name}/{self._counts[name]}")
         self.calls.append({"module": name, "in": [], "out": []})
         return len(self.calls) - 1, self._take(len(self.calls) - 1, "in", values)
 
@@ -78,45 +92,24 @@ class Seen:
 
         def change(path, value):
             shapes = self.calls[call][what]
-            array = self.side.array(value)
+            array = self.moved(call, self.side.array(value))
             key = f"{call}/{what}/{len(shapes)}"
             self.arrays[key] = fingerprint(array)
             if self.calls[call]["module"] in self.whole:
                 self.kept[key] = np.array(array)  # a copy: what comes later may write into it
+            given = self.given.get(f"{self._names[call]}/{what}/{len(shapes)}")
             shapes.append(list(array.shape))
-            return self.instead(call, what, len(shapes) - 1, value)
+            if given is None or not self.side.is_float(value):
+                return value
+            given = self.moved(call, given, back=True)
+            return self.side.like(given, value) if given.shape == self.side.shape(value) else value
 
         return tree_map(values, change, self.side.is_tensor)
 
-    def instead(self, call: int, what: str, number: int, value: object) -> object:
-        """What is used in a tensor's place: the tensor itself."""
-        return value
-
-
-class Fed(Seen):
-    """The same of a pass whose modules are fed.
-
-    given   "MODULE/CALL OF IT/in/NUMBER" -> the array that is used in that tensor's place
-    """
-
-    def __init__(self, side, given: Mapping[str, np.ndarray]):
-        super().__init__(side, set())
-        self.given = given
-        self._counts: dict[str, int] = {}
-        self._names: dict[int, str] = {}
-
-    def begin(self, name: str, values: object) -> tuple[int, object]:
-        """See Seen."""
-        self._counts[name] = self._counts.get(name, -1) + 1
-        self._names[len(self.calls)] = f"{name}/{self._counts[name]}"
-        return super().begin(name, values)
-
-    def instead(self, call: int, what: str, number: int, value: object) -> object:
-        """The array that is given, where it has the tensor's shape."""
-        array = self.given.get(f"{self._names[call]}/{what}/{number}")
-        if array is None or array.shape != self.side.shape(value) or not self.side.is_float(value):
-            return value
-        return self.side.like(array, value)
+    def moved(self, call: int, array: np.ndarray, back: bool = False) -> np.ndarray:
+        """A tensor of a call with its channels where they are kept; `back`: where it has them."""
+        axes = self.channels.get(self.calls[call]["module"])
+        return np.moveaxis(array, *axes[:: -1 if back else 1]) if axes and array.ndim > 2 else array
 
 
 def answer(job: Job) -> None:
@@ -135,6 +128,9 @@ def recording(side, model, seen):
     for name, module in list(side.modules(model)):
         if name == "":
             continue
+        if any(vars(module).get(place) in _CHANNELS_LAST for place in _ORDERS):
+            # A Linear layer that is its partner reads them last too.
+            seen.channels[name] = None if seen.channels.get(name) else (-1, 1)
 
         def before(module, inputs, keywords, name=name):
             call, given = seen.begin(name, (inputs, keywords))
@@ -167,7 +163,8 @@ def _see(job: Job) -> None:
         [name, type(module).__name__, type(module).__module__]
         for name, module in side.modules(model)
     ]
-    weights.save_owners(owners_path(job.folder, side.NAME), owners)
+    told["settings"] = {n: _settings(module, side.NAME) for n, module in side.modules(model)}
+    weights.save_owners(job.folder / f"owners_{side.NAME}.json", owners)
     try:
         state = None
         if side.NAME == "torch":
@@ -180,12 +177,19 @@ def _see(job: Job) -> None:
         with _built(job, case) as (run, model):
             _pass(run, model, seen, state)
         told["calls"], arrays = seen.calls, seen.arrays
-        weights.save_state(whole_path(job.folder, side.NAME), seen.kept)
+        weights.save_state(job.folder / f"whole_{side.NAME}.npz", seen.kept)
     except Exception as error:  # then names and shapes are all that there is
         told["error"] = f"{type(error).__name__}: {str(error).strip()[:300]}"
-    path = structure_path(job.folder, side.NAME)
+    path = job.folder / f"structure_{side.NAME}.json"
     weights.save_state(path.with_suffix(".npz"), arrays)
     write_json(path, told)
+
+
+def _settings(module: object, side: str) -> dict[str, float]:
+    """The settings of a framework's layer, and the epsilon of one of the model's own."""
+    floats = {name: value for name, value in vars(module).items() if isinstance(value, float)}
+    found = [v for name, v in floats.items() if {"eps", "epsilon"} & {*name.split("_")}]
+    return settings_of(module, side) | ({"epsilon": found[0]} if found else {})
 
 
 def told_apart(
@@ -218,10 +222,11 @@ def _try(job: Job) -> None:
         {key[len(what) :]: v for key, v in asked.items() if key.startswith(what)}
         for what in ("state:", "given:")
     )
-    same = load_json(job.folder / "trial.json")["same"]
-    with np.load(whole_path(job.folder, "torch")) as whole:
-        given |= {key: whole[value] for key, value in same.items()}
-    seen = Fed(job.side, given)
+    told = load_json(job.folder / "trial.json")
+    with np.load(job.folder / "whole_torch.npz") as whole:
+        given |= {key: whole[value] for key, value in told["same"].items()}
+    seen = Seen(job.side, given=given)
+    seen.channels = told["channels"]
     case = replace(job.cases[0], name=STIRRED, weights=STIRRED)
     with _built(job, case, str(job.folder)) as (run, model):
         _pass(run, model, seen, state)
@@ -258,18 +263,3 @@ def _pass(run: Run, model, seen: Seen, state) -> None:
         with recording(run.side, model, seen):
             call, _ = seen.begin("", ())
             seen.end(call, run.call(model, tensors))
-
-
-def structure_path(folder: Path, side: str) -> Path:
-    """Where a side's structure is."""
-    return folder / f"structure_{side}.json"
-
-
-def whole_path(folder: Path, side: str) -> Path:
-    """Where what its modules with weights were given and gave is, whole."""
-    return folder / f"whole_{side}.npz"
-
-
-def owners_path(folder: Path, side: str) -> Path:
-    """Where the owners of its weights are."""
-    return folder / f"owners_{side}.json"

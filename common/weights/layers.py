@@ -102,6 +102,11 @@ def why_alone(owner: Owner) -> str:
     return why_no_partner(owner) or constant
 
 
+def is_reshaped(owner: Owner) -> bool:
+    """Whether a Paddle entry may have other axes of length 1 than torch's."""
+    return not RESHAPED.isdisjoint({(owner.kind, owner.local), ("", owner.local)})
+
+
 def torch_locals(owner: Owner) -> list[str]:
     """The names that a Paddle entry may have in torch's layer, in the order to try them."""
     known = LOCAL_NAMES.get(owner.kind, {}).get(owner.local)

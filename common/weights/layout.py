@@ -12,10 +12,10 @@ import numpy as np
 from common.system.errors import UserError
 from common.system.matrices import contiguous
 from common.weights.layers import (
-    RESHAPED,
     TRANSPOSED,
     Entry,
     Owner,
+    is_reshaped,
     make_rename,
     projection,
     torch_locals,
@@ -128,7 +128,6 @@ class Layout:
         self, key: str, owner: Owner, torch_key: str, rows: tuple[int, int] | None
     ) -> Entry:
         torch_key = self.torch_first[torch_key]
-        reshaped = not RESHAPED.isdisjoint({(owner.kind, owner.local), ("", owner.local)})
         return Entry(
             key,
             torch_key,
@@ -136,7 +135,7 @@ class Layout:
             owner.shape,
             owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2,
             rows,
-            reshaped and self.torch_owners[torch_key].shape != owner.shape,
+            is_reshaped(owner) and self.torch_owners[torch_key].shape != owner.shape,
         )
 
     def _converted(self, key: str, parts: Parts) -> Converted:
