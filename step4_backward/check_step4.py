@@ -22,6 +22,7 @@ from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.verdict.row import Row, claim, exit_code
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
@@ -31,24 +32,29 @@ SLOPE_ALLOWED = 1e-6  # of the slope along a random direction: a central differe
 SLOPE_NOISE = 1e-9  # of the gradient's norm, where the slope happens to be near zero
 LOSS_NOISE = 4.0  # times the rounding seen in the loss, over the step
 BIAS_ALLOWED = 1e-12  # of the bias gradient's absolute sum: float64 roundings
+ALIKE = (
+    "both sides' gradients are off the slope of their loss by the same ({:.1e}): something is "
+    "detached on both, such as a sample or a straight-through estimator"
+)
 
 
 def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Each side's gradient against what it must do, without the other side.
 
     A witness that the reference does not pass either says nothing of the port: something may be
-    detached on purpose, or the loss be another than a cross-entropy.  A note then says so.
+    detached on purpose, or the loss be another than a cross-entropy.  Nor does one that both sides'
+    gradients are off by alike.  A note then says so.
     """
-    rows, without = [], []
-    for side in ("torch", "paddle"):
+    found: dict[str, dict[str, dict]] = {}  # case -> side -> what was seen; what is no number: NaN
+    rows, biases = [], []
+    for side in SIDES:
         path = ResultFolder(folder).log("bp_align_all", side, FLOAT64)
         if not path.is_file():
             continue  # a pair without a float64 path, which a note says
         sidecar = read_sidecar(path) or Sidecar()
-        if side == "torch":
-            without = [case for case, seen in sidecar.witness.items() if _is_no_number(seen)]
         for case, seen in sidecar.witness.items():
-            rows += _of_case(case, side, seen) if case not in without else []
+            numbers = {key: np.nan if value is None else value for key, value in seen.items()}
+            found.setdefault(case, {})[side] = numbers
         with read_log(path) as log:
             for case, bias in sidecar.last_bias.items():
                 prefix = "" if case == "main" and f"grad/{bias}" in log else f"{case}/"
@@ -58,32 +64,45 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
                 if key not in log:
                     name, key = sidecar_path(path).name, printable(key)
                     raise UserError(f"{name}: its last_bias names {key}, which is not in the log")
-                rows.append(_bias_sum(case, side, log[key], bias))
-    unfit = {
-        row.key.removesuffix("torch"): row.note
-        for row in rows
-        if row.key.endswith(("/finite_difference/torch", "/last_bias_sum/torch"))
-        and exit_code([row.verdict])
-    }
-    notes = [f"no witness of {case}: torch's own gradient is no number" for case in without]
-    notes += [f"no witness {key.strip('/')}: in torch itself {note}" for key, note in unfit.items()]
-    return [row for row in rows if row.key.rpartition("/")[0] + "/" not in unfit], notes
+                biases.append(_bias_sum(case, side, log[key], bias))
+    unfit, alike = {}, {}
+    for case, of in found.items():
+        if "torch" in of and np.isnan(of["torch"]["gradient_norm"]):
+            unfit[f"of {case}"] = "torch's own gradient is no number"
+            continue
+        # What rounding does to either side's loss is luck: the larger counts.
+        noise = np.fmax.reduce([_noise(seen) for seen in of.values()])
+        rows += [row for side, seen in of.items() for row in _of_case(case, side, seen, noise)]
+        if len(of) == len(SIDES):
+            alike[f"{case}/witness/finite_difference"] = abs(np.subtract(*map(_off, of.values())))
+    rows += biases
+    for row in rows:
+        key, _, side = row.key.rpartition("/")
+        if key.endswith("/sgd_step") or not exit_code([row.verdict]):
+            continue
+        if alike.get(key, np.inf) <= row.allowed:
+            unfit[key] = ALIKE.format(row.gap)
+        elif side == "torch":
+            unfit.setdefault(key, f"in torch itself {row.note}")
+    notes = [f"no witness {key}: {why}" for key, why in unfit.items()]
+    return [row for row in rows if row.key.rpartition("/")[0] not in unfit], notes
 
 
-def _is_no_number(seen: dict) -> bool:
-    """True where a gradient holds NaN or infinity: its rows say so, and a witness has no more."""
-    return seen["gradient_norm"] is None
+def _off(seen: dict) -> float:
+    """By how much more than its gradient says a side's loss rises along a direction."""
+    return seen.get("finite_difference", np.nan) - seen["directional"]
 
 
-def _of_case(case: str, side: str, seen: dict) -> list[Row]:
+def _noise(seen: dict) -> float:
+    """What the rounding of a side's loss makes of a finite difference."""
+    return LOSS_NOISE * seen.get("loss_noise", 0.0) / seen.get("finite_step", 1e-5)
+
+
+def _of_case(case: str, side: str, seen: dict, noise: float) -> list[Row]:
     """One SGD step must move the weights by -lr times the gradient; so must the loss's slope."""
-    seen = {key: np.nan if value is None else value for key, value in seen.items()}
-    unit = 2.0**-53 * SGD_ULPS
+    unit, rise = 2.0**-53 * SGD_ULPS, seen.get("finite_difference", np.nan)
     sgd_allowed = unit * (seen["largest_weight"] / WITNESS_LR + seen["largest_gradient"])
-    rise = seen.get("finite_difference", np.nan)
-    off = abs(rise - seen["directional"])
     allowed = SLOPE_ALLOWED * abs(seen["directional"]) + SLOPE_NOISE * seen["gradient_norm"]
-    allowed += LOSS_NOISE * seen.get("loss_noise", 0.0) / seen.get("finite_step", 1e-5)
     rows = [
         claim(
             f"{case}/witness/sgd_step/{side}",
@@ -93,8 +112,8 @@ def _of_case(case: str, side: str, seen: dict) -> list[Row]:
         ),
         claim(
             f"{case}/witness/finite_difference/{side}",
-            off,
-            allowed,
+            abs(_off(seen)),
+            allowed + noise,
             f"the loss rises by {rise:.9e} along a direction, "
             f"the gradient says {seen['directional']:.9e}",
         ),

@@ -23,7 +23,7 @@ from common import export
 from common.pair.pairs import built_in_models, load_pair
 from common.pair.tape import Tape
 from common.publish.self_check import ALONE, check_bits, differing, run_alone
-from common.publish.source import PROGRAMS, extract, take
+from common.publish.source import extract, stand_in, take
 from common.publish.write import refuse_place
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -62,13 +62,14 @@ def module_of(path, name):
     return module
 
 
-def test_the_stand_in_gives_the_numbers_of_the_workbenchs_face():
+def test_the_stand_in_gives_the_numbers_of_the_workbenchs_face(tmp_path):
     import paddle
 
     from common import paddle_side
     from common.sides.session import Session, using
 
-    ours = module_of(PROGRAMS / "runtime.py", "stand_in")
+    (tmp_path / "runtime.py").write_text(stand_in())
+    ours = module_of(tmp_path / "runtime.py", "stand_in")
     layer = SimpleNamespace(training=True, _site="encoder.0")
     scores = paddle.to_tensor(np.random.default_rng(0).integers(0, 9, (4, 7)).astype(np.float32))
     labels = paddle.to_tensor(np.array([3, -100, 0, 6]))

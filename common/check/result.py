@@ -31,6 +31,7 @@ from common.verdict.row import (
     first_bad_row,
     worst,
 )
+from common.verdict.rule import NAN_ALIKE
 
 
 @dataclass
@@ -136,6 +137,7 @@ class Result:
         self.notes += draw_notes(*(sidecars[side] for side in SIDES))
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))
         self.notes += lowered_notes(sidecars["torch"])
+        self.notes += nan_notes(self.rows, sidecars["torch"][0])
         cases = sidecars["torch"][0].cases
         if cases:
             self.notes.append(f"of its preset this ran {_named_cases(cases)}")
@@ -220,6 +222,22 @@ def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
                 "running it (--given-gradients-above)"
             )
     return [escaped(note) for note in notes]
+
+
+def nan_notes(rows: Sequence[Row], sidecar: Sidecar) -> list[str]:
+    """What to say of NaN that both sides have where noise was added to weights, and only there."""
+    cases = [prefix.rstrip("/") or "main" for prefix in sidecar.batches]
+    noisy = [case for case in cases if case in sidecar.noise]
+    clean = [escaped(case) for case in cases if case not in noisy]
+    failing = [row for row in rows if exit_code([row.verdict])]
+    alone = all(row.key.startswith(tuple(f"{case}/" for case in noisy)) for row in failing)
+    if not (clean and alone and any(NAN_ALIKE in row.note for row in failing)):
+        return []
+    return [
+        f"NaN is in {escaped(', '.join(noisy))} alone, on both sides, and {', '.join(clean)} is "
+        "clean: noise on weights may take one where the model is not defined, such as below 0 "
+        f"under a root or a logarithm; --case {' --case '.join(clean)} leaves such weights out"
+    ]
 
 
 def probe_options(told: Sidecar | RunRequest) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ _OF_TORCH = (
     "*_choices.npz",
     "weights/*.npz",
     "weights/*.json",
+    "constants/*.npz",
     "to_load/*/*/*",
     "gradients/*.npz",
     "train_torch*.log",
@@ -151,6 +152,11 @@ class ResultFolder:
     def weights(self, case: str) -> Path:
         """The weights that a case starts from; the only case of a pair may have no name."""
         return self.path / "weights" / f"{case or 'main'}.npz"
+
+    def constants(self, case: str) -> Path:
+        """Of these weights the constants that float32 rounds, as the reference's float64 run has
+        them; not there where float32 rounds none."""
+        return self.path / "constants" / f"{case or 'main'}.npz"
 
     def without_weights(self) -> list[str]:
         """Cases whose weights were not kept, although a model was described."""

@@ -13,10 +13,12 @@ import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.system.checkout import ROOT
 from common.system.errors import UserError
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "common.paddle_side"
+_LOSSES = {"cross_entropy", "regression_loss", "REGRESSION_LOSSES"}
 CASE, CONFIG, RUNTIME, MODEL = "case", "config", "runtime", "model"
 # Reference code may not be published, nor is anything there to check with.
 REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
@@ -66,9 +68,17 @@ def take(folder: Path, name: str, built_in: bool, more: frozenset[str] = frozens
     elif sources.used.get(CONFIG):
         _add_case(sources, folder, built_in, name, sources.used[CONFIG])
     if sources.used.get(RUNTIME):
-        text = (PROGRAMS / "runtime.py").read_text(encoding="utf-8")
-        sources.modules[RUNTIME] = extract(text, sources.used[RUNTIME] | {"begin"}, RUNTIME)
+        sources.modules[RUNTIME] = extract(stand_in(), sources.used[RUNTIME] | {"begin"}, RUNTIME)
     return sources
+
+
+def stand_in() -> str:
+    """What stands in for common.paddle_side: runtime.py, and its losses as they are there."""
+    own = (ROOT / "common" / "sides" / "paddle_side.py").read_text(encoding="utf-8")
+    lines = own.splitlines()
+    losses = (s for s in ast.parse(own).body if _bound(s) & _LOSSES)
+    parts = ["\n".join(lines[s.lineno - 1 : s.end_lineno]) for s in losses]
+    return "\n\n\n".join([(PROGRAMS / "runtime.py").read_text(encoding="utf-8").rstrip(), *parts])
 
 
 def _add_case(sources, folder: Path, built_in: bool, name: str, wanted: set[str] | None) -> None:
@@ -210,7 +220,7 @@ def _is_import_module(node: ast.Call) -> bool:
 
 def _offered() -> set[str]:
     """What of common.paddle_side has a stand-in."""
-    tree = ast.parse((PROGRAMS / "runtime.py").read_text(encoding="utf-8"))
+    tree = ast.parse(stand_in())
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return functions - {"begin", "join_site", "normal_numbers", "integers_below"}
 

@@ -10,25 +10,43 @@ that the reference does not have gets the first that are left.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
 
 from common.logs.draws import Draw, Groups, Pass, Runs, grouped, pass_at, runs_of
 from common.logs.dropouts import axes_of, partners
 
 
-class Draws:
-    """The draws of one run of one case.
+class _Listed:
+    """What one run of one case draws, and what the reference drew.
 
     reference   reads the reference's list as its sidecar has it; called at the first draw
     """
 
     def __init__(self, reference: Callable[[], Groups] | None = None):
+        self._reference = reference
+        self._recorded: list[list[Draw]] = []
+
+    @cached_property
+    def _runs(self) -> Runs:
+        return runs_of(self._reference()) if self._reference else ()
+
+    def listed(self, shorten: Callable[[str], str]) -> list[dict[str, object]]:
+        """The list for the sidecar; `shorten` says how a file:line is written."""
+        return grouped(
+            [replace(draw, place=shorten(draw.place)) for draw in draws] for draws in self._recorded
+        )
+
+
+class Draws(_Listed):
+    """The draws of one run of one case."""
+
+    def __init__(self, reference: Callable[[], Groups] | None = None):
+        super().__init__(reference)
         self.taking = False  # whether a model runs whose draws are the tape's
         self.own_sites: Collection[str] = ()  # this model's modules, by the reference's names
-        self._reference = reference
-        self._runs: Runs | None = None  # the reference's list, once it has been read
         self._number = -1  # of the pass
         self._has_drawn = False  # in the pass
-        self._recorded: list[list[Draw]] = []
 
     def begin(self) -> None:
         """Another pass."""
@@ -63,8 +81,6 @@ class Draws:
         self._number += 1
         if record:
             self._recorded.append([])
-        if self._runs is None:
-            self._runs = runs_of(self._reference()) if self._reference else ()
 
     def _choose(self, draw: Draw, counts: dict[str, int]) -> int:
         sites = self._sites(draw)
@@ -92,10 +108,6 @@ class Draws:
                     return sites
         return []
 
-    def listed(self, shorten: Callable[[str], str]) -> list[dict[str, object]]:
-        """The list for the sidecar; `shorten` says how a file:line is written."""
-        return listed(self._recorded, shorten)
-
 
 class Restart(Exception):
     """A run must begin again: only now is known which dropout is which of the reference's."""
@@ -105,10 +117,9 @@ class Restart(Exception):
 Plan = Mapping[str, tuple[str, list[int] | None]]
 
 
-class Dropouts:
+class Dropouts(_Listed):
     """The dropouts of one run of one case: their labels on the tape, and a list of them.
 
-    reference   reads the reference's list as its sidecar has it; called at the first dropout
     learned     a pass of the reference -> what the candidate's dropouts in it are; fills up
     """
 
@@ -118,13 +129,11 @@ class Dropouts:
         learned: dict[tuple[str, Pass], Plan] | None = None,
         case: str = "",
     ):
-        self._reference = reference
+        super().__init__(reference)
         self._learned = {} if learned is None else learned
         self._case = case
-        self._runs: Runs | None = None  # the reference's list, once it has been read
         self._plan: Plan = {}  # of this pass
         self._pass: list[Draw] | None = None  # what was drawn in it; None: nothing yet
-        self._recorded: list[list[Draw]] = []
 
     def begin(self) -> None:
         """Another pass.
@@ -152,8 +161,6 @@ class Dropouts:
         if self._pass is None:
             self._pass = []
             self._recorded.append(self._pass)
-            if self._runs is None:
-                self._runs = runs_of(self._reference()) if self._reference else ()
             self._plan = self._learned.get((self._case, self._known()), {})
         if record:
             self._pass.append(draw)
@@ -161,11 +168,7 @@ class Dropouts:
 
     def _known(self) -> Pass:
         """What the reference drew in this pass; passes without a dropout do not count."""
-        return pass_at(self._runs or (), len(self._recorded) - 1)
-
-    def listed(self, shorten: Callable[[str], str]) -> list[dict[str, object]]:
-        """The list for the sidecar; `shorten` says how a file:line is written."""
-        return listed(self._recorded, shorten)
+        return pass_at(self._runs, len(self._recorded) - 1)
 
 
 def _plan(reference: Pass, candidate: Pass) -> Plan:
@@ -185,10 +188,3 @@ def _plan(reference: Pass, candidate: Pass) -> Plan:
             label = next(n for n in (draw.site, *counted) if n not in taken)
             plan[draw.site] = label, None
     return {} if all(plan[name] == (name, None) for name in plan) else plan
-
-
-def listed(passes: list[list[Draw]], shorten: Callable[[str], str]) -> list[dict[str, object]]:
-    """Draws as a sidecar lists them; `shorten` says how a file:line is written."""
-    return grouped(
-        [Draw(d.kind, d.shape, d.site, shorten(d.place)) for d in draws] for draws in passes
-    )

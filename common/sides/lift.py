@@ -151,8 +151,8 @@ class Spelling:
 
         return instead
 
-    def result(self, own: Callable) -> Callable:
-        """`own`, whose result is narrow whatever it gets: the result is widened."""
+    def result(self, own: Callable, again: Callable | None = None) -> Callable:
+        """`own`, whose result is narrow whatever it gets: it is widened, or made `again`."""
 
         @functools.wraps(own)
         def instead(*arguments, **options):
@@ -160,7 +160,7 @@ class Spelling:
             if not _lift.on or not self.is_tensor(made) or made.dtype not in self.wide:
                 return made
             _lift.count(self._told(made.dtype, arguments))
-            return self.widen(made)
+            return self.widen(made) if again is None else again(*arguments, **options)
 
         return instead
 
@@ -182,16 +182,11 @@ class Spelling:
     def of_integers(self, own: Callable) -> Callable:
         """`own`, which makes narrow floats of integers: it gets wide floats instead of them."""
 
-        @functools.wraps(own)
-        def instead(*arguments, **options):
-            made = own(*arguments, **options)
-            if not _lift.on or not self.is_tensor(made) or made.dtype not in self.wide:
-                return made
-            _lift.count(self._told(made.dtype, arguments))
+        def again(*arguments, **options):
             arguments = [self._widened(value) for value in arguments]
             return own(*arguments, **{name: self._widened(v) for name, v in options.items()})
 
-        return instead
+        return self.result(own, again)
 
     def _wide(self, value: object) -> object:
         return self.wide.get(value, value) if type(value) in self.kinds else value

@@ -1,80 +1,12 @@
 """The framework's own DataLoader: torch_loader.py and paddle_loader.py are twins."""
 
-import numpy as np
-import paddle
-from paddle.io import BatchSampler, DataLoader, Dataset, Sampler
+from functools import partial
 
-from common.pair.data import count, pad_batch
+import paddle.io as data
+
 from common.sides import paddle_side as side
+from common.sides.loader import Documents, Samples, batches_by
 
-_WIDEST = {"i": np.int64, "u": np.int64, "f": np.float64}
+__all__ = ["Documents", "Samples", "batches"]
 
-
-class Samples(Dataset):
-    """Rows of arrays that share their first axis: sample i is {name: array[i]}."""
-
-    def __init__(self, arrays):
-        super().__init__()
-        self.arrays = arrays
-
-    def __len__(self):
-        return count(self.arrays)
-
-    def __getitem__(self, index):
-        # Arrays, not NumPy's scalars, whose dtype the frameworks' loaders do not keep.
-        return {name: _wide(values[index]) for name, values in self.arrays.items()}
-
-
-class Documents(Dataset):
-    """Texts of different lengths, each an array of ids."""
-
-    def __init__(self, documents):
-        super().__init__()
-        self.documents = documents
-
-    def __len__(self):
-        return len(self.documents)
-
-    def __getitem__(self, index):
-        return self.documents[index]
-
-
-class Order(Sampler):
-    """The samples in a given order, which comes from the tape."""
-
-    def __init__(self, order):
-        super().__init__()
-        self.order = [int(index) for index in order]
-
-    def __iter__(self):
-        return iter(self.order)
-
-    def __len__(self):
-        return len(self.order)
-
-
-def batches(dataset, order, batch_size, drop_last=False, max_length=None):
-    """The dataset in batches of arrays; texts are cut or padded to `max_length`."""
-    sampler = BatchSampler(sampler=Order(order), batch_size=batch_size, drop_last=drop_last)
-    collate = None if max_length is None else lambda texts: _padded(texts, max_length)
-    for batch in DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
-        yield {name: _array(values) for name, values in batch.items()}
-
-
-def _padded(texts, max_length):
-    input_ids, attention_mask = pad_batch(texts, max_length)
-    return {"input_ids": input_ids, "attention_mask": attention_mask}
-
-
-def _wide(values):
-    """Integers as int64, floats as float64: large data are kept in fewer bytes.
-
-    What a loader makes of float32 in a float64 run is its framework's own affair.  The tensors
-    that are made of a batch have the run's precision.
-    """
-    values = np.asarray(values)
-    return values.astype(_WIDEST.get(values.dtype.kind, values.dtype))
-
-
-def _array(values):
-    return side.array(values) if paddle.is_tensor(values) else np.asarray(values)
+batches = partial(batches_by, side, data)

@@ -4,6 +4,7 @@ import gc
 import hashlib
 import importlib
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -70,6 +71,7 @@ class Job:
     dropouts      which of the reference's dropouts the candidate's are (common/sides/draws.py)
     losses        case, set-up -> the losses of its optimizer steps in the last float64 run
     modes         case -> in what the candidate's modes differ (common/sides/modes.py)
+    as_built      start -> buffers that are stored as the reference's float32 model made them
     group         the processes that share the request; None: this one has all of it
     """
 
@@ -93,6 +95,7 @@ class Job:
     dropouts: dict = field(default_factory=dict)
     losses: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     modes: dict[str, str] = field(default_factory=dict)
+    as_built: dict[str, set[str]] = field(default_factory=dict)
     group: object | None = None
 
 
@@ -127,9 +130,10 @@ class Run:
         self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.blank = importlib.import_module(f"common.sides.blank_in_{side.NAME}")
         self.drawn, self.layouts = job.drawn, job.layouts
-        self.step_losses, self.modes = job.losses, job.modes
+        self.step_losses, self.modes, self.as_built = job.losses, job.modes, job.as_built
         self.states = job.states
         self.stored_weights = ResultFolder(job.folder).weights(case.start)
+        self.stored_constants = ResultFolder(job.folder).constants(case.start)
         self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.is_suited = True  # as far as this run shows
@@ -269,6 +273,7 @@ class Run:
         """The model that was built, its draws followed, with the shared weights in it."""
         model = self.dropout.follow(model)
         self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
+        self._leave_constants()
         self.load(model, self.start())
         return model
 
@@ -313,17 +318,38 @@ class Run:
         if not persistent or self.case.config in self.session.configs:
             return
         self.session.configs.append(self.case.config)
+        for name, values in self._buffers_as_reference(self._alike(persistent)):
+            self.log(f"{BUFFER}/{name}:built", values, f"{OWN} {BUFFER}")
+
+    def _leave_constants(self) -> None:
+        """Leave what float32 rounds of the reference's constants, for both sides' float64 runs.
+
+        Weights are stored in float32.  A buffer that nothing but the model's own code has made is
+        in a float64 run what that code makes there: a port may compute it instead of carrying it.
+        """
+        if self.dtype != "float64" or self.case.start not in self.as_built:
+            return
+        names, start, made = self.as_built[self.case.start], self.start(), self._built
+        found = {n: made[n] for n in names if n in made and not np.array_equal(made[n], start[n])}
+        found = self._alike(found) if found else {}
+        if found:
+            owners = weights.load_owners(self.stored_weights).items()
+            self.stored_constants.parent.mkdir(exist_ok=True)
+            all_names = {key: found[o.same_as] for key, o in owners if o.same_as in found}
+            weights.save_state(self.stored_constants, all_names)
+        del self.as_built[self.case.start]  # the next model of it is built as this one
+
+    def _alike(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Of what the last model was built with: that which another seed builds alike."""
         other = self._constants_blank()
         if other is None:
             with self.side.seeded(self.request.seed + _ANOTHER_SEED):
                 other = dict(self.side.unlearned(self.construct()))
-        alike = {
+        return {
             name: values
-            for name, values in persistent.items()
+            for name, values in found.items()
             if name in other and np.array_equal(values, other[name], equal_nan=True)
         }
-        for name, values in self._buffers_as_reference(alike):
-            self.log(f"{BUFFER}/{name}:built", values, f"{OWN} {BUFFER}")
 
     def _constants_blank(self) -> dict[str, np.ndarray] | None:
         """The buffers of a model that is built blank; None as for `_built_blank`."""
@@ -382,8 +408,11 @@ class Run:
     def load(self, model, state: Mapping[str, np.ndarray]) -> None:
         """Put torch-named weights into a model of this side, through the layout.
 
-        What arrived is read back out of the model once, for the certificate.
+        In a float64 run the shared weights come with what float32 rounds of constants.  What
+        arrived is read back out of the model once, for the certificate.
         """
+        if self.dtype == "float64" and self.stored_constants.is_file() and state is self.start():
+            state = {**state, **self.states.load(self.stored_constants)}
         if self.layout is None:
             self.layout = self._layout_of(model)
             self.session.rename = self.layout.rename
@@ -519,13 +548,18 @@ class Run:
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""
-        if not hasattr(self.module, "loss"):
+        loss = getattr(self.module, "loss", None)
+        with self.drawing():
+            found = loss and loss(outputs, self.as_given(tensors))
+        if not self.side.is_tensor(found) or math.prod(found.shape) != 1:
+            shape = list(getattr(found, "shape", ()))
+            what = f"{type(found).__name__}{f' of shape {shape}' if shape else ''}"
+            told = f"loss returns a {what}, not a tensor of one value; " if loss else ""
             raise UserError(
-                f"{self.pair.folder / f'{self.side.NAME}_model.py'}: steps 3, 4 and 5 need "
+                f"{self.pair.folder / f'{self.side.NAME}_model.py'}: {told}steps 3, 4 and 5 need "
                 "loss(outputs, inputs) -> scalar"
             )
-        with self.drawing():
-            return self.module.loss(outputs, self.as_given(tensors))
+        return found
 
     def losses(self, outputs, tensors: Mapping[str, object]) -> Mapping[str, object]:
         """The pair's `losses` by name; none where the model's file has none."""

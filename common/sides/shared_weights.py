@@ -4,6 +4,8 @@ import importlib
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, WORDS, Case
 from common.sides.library_loader import Carrier, has_loader
@@ -34,7 +36,8 @@ def make_weights(job: Job) -> None:
         side.set_up("float32", request.device, request.seed + case.seed)
         with no_collections():
             model = module.build(dict(case.config))
-        state, owners = side.state(model), side.owners(model)
+        built = state = side.state(model)
+        owners = side.owners(model)
         words = request.weights is None or request.weights in WORDS
         if words and STIRRED in (case.weights, request.weights):
             weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)
@@ -49,6 +52,8 @@ def make_weights(job: Job) -> None:
             weights.check_state(request.weights, state, owners)
         state = {key: rounded(values, request.stored_dtype) for key, values in state.items()}
         job.states.save(files.weights(case.start), state, owners)
+        buffers = [key for key, owner in owners.items() if not owner.parameter]
+        job.as_built[case.start] = {k for k in buffers if np.array_equal(built[k], state[k])}
         if carrier is not None:
             carrier.write(case, state, owners)
 

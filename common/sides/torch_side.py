@@ -152,7 +152,7 @@ REGRESSION_LOSSES = ("mse", "mae", "huber")
 
 
 def regression_loss(predictions, labels, kind="mse", reduction="mean", delta=1.0):
-    """How far predictions are from labels of the same shape, with torch's meaning of each kind.
+    """How far predictions are from labels of the same shape.
 
     kind       mse squared, mae absolute, huber half squared up to `delta` and a line beyond
     reduction  none, mean or sum
@@ -176,7 +176,7 @@ def regression_loss(predictions, labels, kind="mse", reduction="mean", delta=1.0
 def cross_entropy(
     logits, labels, weight=None, label_smoothing=0.0, ignore_index=-100, reduction="mean"
 ):
-    """Cross-entropy with torch's meaning of every option, written out so that both sides share it.
+    """Cross-entropy, written out so that each option means the same on both sides.
 
     logits (..., C) float; labels (...) integer; weight (C) or None; reduction none, mean or sum.
     The mean is over the weights of the labels that are not ignored.

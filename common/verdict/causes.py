@@ -4,11 +4,15 @@ Paddle's noisy Adam, its clipped softmax, gradients whose agreement shows nothin
 for a wrong one.  Operators that are inexact in float64 have a table of their own (operators.py).
 """
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
+from common.logs.draws import runs_of, side_by_side
+from common.logs.dropouts import partners
 from common.logs.key import Key, parent_of
+from common.logs.pickle_machine import escaped
 from common.verdict.logs_of_a_run import Logs
 from common.verdict.operators import table
 from common.verdict.row import Row
@@ -26,7 +30,8 @@ def explain(row: Row, key: Key, logs: Logs) -> None:
     if row.verdict == "PRECISION" and "/adam" in f"/{key}" and key.is_optimizer:
         row.add_note(noisy_adam())
     elif row.origin and row.verdict == "DIVERGED":
-        row.add_note(_gradient_cause(key) or _loss_cause(key, logs))
+        causes = _gradient_cause(key), _loss_cause(key, logs), _weight_cause(key, logs)
+        row.add_note(next(filter(None, (*causes, _mask_cause(key, logs))), ""))
 
 
 def noisy_adam() -> str:
@@ -77,6 +82,52 @@ def _loss_cause(key: Key, logs: Logs) -> str:
     ):
         return ""
     return CLIPPED if float(np.ptp(logits, axis=-1).max()) > _CLIPPED_FROM else ""
+
+
+def _weight_cause(key: Key, logs: Logs) -> str:
+    """Which weight of a module is not the reference's: of another module's, or changed when put in.
+
+    As the candidate's sidecar says where each comes from, and what did not come back as it was.
+    """
+    if key.kind or key.is_input:
+        return ""
+    case, module = key.case.rstrip("/") or "main", key.site.partition("/")[0]
+    sidecar = logs.sidecars["cand32"]
+    for name in sidecar.read_back.get(case, ()):
+        if parent_of(name) == module:
+            return f"its weight {escaped(name)} is not what was put in: the port's model changes it"
+    carried = sidecar.certificate.get(case, {}).get("rows", ())
+    read = [{*row["torch_keys"], *row["also_in_torch"]} for row in carried]
+    own = {name for name in set().union(*read) if parent_of(name) == module}
+    for row, names in zip(carried, read, strict=True):
+        if own and row["probe"] == module and not own & names:
+            return (
+                f"its weight {escaped(row['paddle_key'])} is made of torch's "
+                f"{escaped(', '.join(row['torch_keys']))}, another module's: look at how the pair "
+                "carries weights over"
+            )
+    return ""
+
+
+def _mask_cause(key: Key, logs: Logs) -> str:
+    """That a dropout drops along other axes, where it is what a row's values came through."""
+    ref, cand = logs.sidecars["ref32"], logs.sidecars["cand32"]
+    module, is_layer = key.site.partition("/")[0], "Dropout" in class_of(key, ref.classes)
+    if is_layer or key.is_input:
+        module = parent_of(module)  # whose code calls it
+    label = f"{module}.dropout".removeprefix(".")
+    case = key.case.rstrip("/") or "main"
+    runs = (runs_of(sidecar.dropouts.get(case, ())) for sidecar in (ref, cand))
+    for _, ours, theirs in () if key.kind else side_by_side(*runs):
+        for i, k in partners(ours, theirs).items():
+            torch, paddle = ours[k].shape, theirs[i].shape
+            # Code of its own may have as many values laid out otherwise.
+            off = is_layer or math.prod(torch) != math.prod(paddle)
+            off &= [n == 1 for n in torch] != [n == 1 for n in paddle]
+            if off and ours[k].site.partition("#")[0] == label:
+                shapes = f"{list(torch)} in torch and {list(paddle)} in Paddle"
+                return f"the dropout here drops along other axes in Paddle: its mask is {shapes}"
+    return ""
 
 
 def is_clipped_loss(key: Key, logs: Logs, allowed: float) -> bool:

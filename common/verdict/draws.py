@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 
 from common.logs.draws import Draw, Pass, runs_of, side_by_side
 from common.logs.dropouts import partners
@@ -82,8 +81,16 @@ def _amounts(draws: Pass) -> Counter:
 
 
 def _unlike(ours: Pass, theirs: Pass) -> str:
-    """The sentence on a pass in which the models did not draw the same."""
-    torch, paddle = _first_unlike(ours, theirs), _first_unlike(theirs, ours)
+    """The sentence on a pass in which the models did not draw the same: of the first that differs.
+
+    That is of partners which are of another kind or shape, else what has none on the other side.
+    """
+    found = partners(ours, theirs)
+    pairs = ((ours[k], theirs[i]) for i, k in sorted(found.items()))
+    lost = (draw for k, draw in enumerate(ours) if k not in found.values())
+    more = (draw for i, draw in enumerate(theirs) if i not in found)
+    alone = next(lost, None), next(more, None)
+    torch, paddle = next((pair for pair in pairs if pair[0].key != pair[1].key), alone)
     if torch and paddle:
         what = f"torch drew {_described(torch)} where paddle drew {_described(paddle)}"
     elif torch:
@@ -94,37 +101,6 @@ def _unlike(ours: Pass, theirs: Pass) -> str:
         "the models did not draw the same random numbers, and what is made of them cannot agree: "
         f"{what}"
     )
-
-
-def _first_unlike(draws: Pass, others: Pass) -> Draw | None:
-    """The first draw of which the other side has too few.
-
-    Of several of one kind and shape, that which is out of line with the other side's: by the names
-    of modules where the two sides share some, else by kind and shape alone.
-    """
-    missing = _amounts(draws) - _amounts(others)
-    extra = {number for number, draw in enumerate(draws) if missing[draw.key]}
-    if not extra:
-        return None
-    known = {_name(draw) for draw in others}
-    alike = _name if any(_name(draws[number]) in known for number in extra) else _key
-    out = extra & _out_of_line([alike(d) for d in draws], [alike(d) for d in others])
-    return draws[min(out or extra)]
-
-
-def _key(draw: Draw) -> tuple[str, ...]:
-    return (draw.key,)
-
-
-def _name(draw: Draw) -> tuple[str, ...]:
-    return draw.site, draw.key
-
-
-def _out_of_line(ours: Sequence, theirs: Sequence) -> set[int]:
-    """Indices of ours that have no partner where both lists are aligned in order."""
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    matched = {number for block in blocks for number in range(block.a, block.a + block.size)}
-    return set(range(len(ours))) - matched
 
 
 def _described(draw: Draw) -> str:

@@ -43,10 +43,7 @@ from common.verdict.tolerances import tolerance
 _FEW = {1: (64.0, 8.0), 2: (8.0, 4.0), 3: (2.0, 2.0)}
 
 
-_MEANT = (
-    "NaN at the same places on both sides; if the model means them to be, --allow nan compares the "
-    "others"
-)
+NAN_ALIKE = "NaN at the same places on both sides"
 
 
 def judge_tensor(
@@ -74,7 +71,8 @@ def judge_tensor(
         as_they_are = list(arrays)
         nans = take_out_nans(arrays)
         if nans and not context.allow_nan:
-            row.note = f"{not_finite(as_they_are)}: {_MEANT}"
+            meant = "if the model means them to be, --allow nan compares the others"
+            row.note = f"{not_finite(as_they_are)}: {NAN_ALIKE}; {meant}"
             row.guide_passed = False
             return row
         infinite = take_out_infinities(arrays, nans)

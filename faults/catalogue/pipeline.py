@@ -12,13 +12,23 @@ LOADER = "common/sides/paddle_loader.py"
 TOKENIZERS = "step2_metric/tokenizers.py"
 METRIC = "step2_metric/metric.py"
 
-reader = partial(Fault, model="fastformer", step=2, file=LOADER, area="readers")
+BATCHES = "batches = partial(batches_by, side, data)"
+reader = partial(Fault, model="fastformer", step=2, file=LOADER, old=BATCHES, area="readers")
 words = partial(Fault, model="fastformer", step=2, file=TOKENIZERS, area="words")
 SCORES = "for name, value in scores.items():\n"
 EVALUATED = "    scores, outputs = evaluate(run, run.build(), test, size)\n"
 score = partial(Fault, model="fastformer", step=2, file=METRIC, area="scores")
 LOAD = "self.side.load_state(model, values)"
 pipeline = partial(Fault, model="fastformer", step=1, refused=True, area="logs")
+
+
+def _each(change: str) -> str:
+    """Paddle's `batches`, of each of which something else is made."""
+    return (
+        "def batches(*arguments, **options):\n"
+        "    for batch in batches_by(side, data, *arguments, **options):\n"
+        f"        yield {change}"
+    )
 
 
 # ---- what is done to the logs of a correct run --------------------------------------------------
@@ -105,17 +115,18 @@ FAULTS = [
     reader(
         id="not-shuffled",
         what="samples in the files' order instead of the shuffled one",
-        old="self.order = [int(index) for index in order]",
-        new="self.order = sorted(int(index) for index in order)",
+        new="def batches(dataset, order, *rest, **options):\n"
+        "    return batches_by(side, data, dataset, sorted(order), *rest, **options)",
         origin="train/batch/000/input_ids",
     ),
     reader(
         id="off-by-one-sample",
         what="a sample read with the next one's label",
-        old="return {name: _wide(values[index]) for name, values in self.arrays.items()}",
-        new="after = (index + 1) % len(self)\n"
-        '        read = {"labels": after}\n'
-        "        return {n: _wide(v[read.get(n, index)]) for n, v in self.arrays.items()}",
+        new="class Shifted(Samples):\n"
+        "    def __getitem__(self, index):\n"
+        '        after = super().__getitem__((index + 1) % len(self))["labels"]\n'
+        '        return super().__getitem__(index) | {"labels": after}\n\n\n'
+        f"Samples = Shifted\n{BATCHES}",
         origin="train/batch/000/labels",
     ),
     reader(
@@ -129,31 +140,32 @@ FAULTS = [
     reader(
         id="truncated-in-front",
         what="long texts cut in front instead of behind",
-        old="pad_batch(texts, max_length)",
-        new="pad_batch([text[-max_length:] for text in texts], max_length)",
+        new="def batches(dataset, *rest, max_length=None, **options):\n"
+        "    if max_length:\n"
+        "        dataset = Documents([text[-max_length:] for text in dataset.documents])\n"
+        "    return batches_by(side, data, dataset, *rest, max_length=max_length, **options)",
         origin="text/batch/000/input_ids",
     ),
     reader(
         id="padded-in-front",
         what="short texts padded in front",
-        old="input_ids, attention_mask = pad_batch(texts, max_length)",
-        new="backwards = pad_batch([text[:max_length][::-1] for text in texts], max_length)\n"
-        "    input_ids, attention_mask = (x[:, ::-1].copy() for x in backwards)",
+        new="import numpy as np\n\n\n"
+        + _each("{k: front(v, batch) if 'max_length' in options else v for k, v in batch.items()}")
+        + "\n\n\ndef front(values, batch):\n"
+        '    lengths = batch["attention_mask"].sum(axis=1)\n'
+        "    return np.stack([np.roll(v, -n) for v, n in zip(values, lengths, strict=True)])",
         origin="words/batch/000/input_ids",
     ),
     reader(
         id="mask-of-the-reader",
         what="the reader's mask says 1 for padding",
-        old='"attention_mask": attention_mask}',
-        new='"attention_mask": 1 - attention_mask}',
+        new=_each("{k: 1 - v if k == 'attention_mask' else v for k, v in batch.items()}"),
         origin="text/batch/000/attention_mask",
     ),
     reader(
         id="labels-in-int32",
         what="integers read as int32",
-        old="return side.array(values) if paddle.is_tensor(values) else np.asarray(values)",
-        new="return (side.array(values) if paddle.is_tensor(values) else np.asarray(values))"
-        '.astype("int32")',
+        new=_each("{name: values.astype('int32') for name, values in batch.items()}"),
         origin="train/batch/000/input_ids",
     ),
     # ---- words
@@ -211,8 +223,7 @@ FAULTS = [
         id="half-precision-data",
         what="images read in half precision",
         model=f"{USERS}/plain_resnet",
-        old='"f": np.float64}',
-        new='"f": np.float16}',
+        new=_each("{k: v.astype('f2') if v.dtype.kind == 'f' else v for k, v in batch.items()}"),
         origin="train/batch/000/x",
     ),
     # ---- scores

@@ -21,11 +21,12 @@ import inspect
 import numpy as np
 
 from common.pair.case_hooks import data_cases, training
+from common.pair.data import count
 from common.pair.schedules import constant
 from common.pair.shares import PartOfTape, Share
 from common.sides import torch_side as side
 from common.sides.torch_group import join_group
-from common.sides.torch_loader import Samples, batches, count
+from common.sides.torch_loader import Samples, batches
 from common.sides.twin import main
 from step4_backward.torch.process_group import averaged, replicate
 

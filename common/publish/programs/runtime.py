@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
+import paddle.nn.functional as F  # noqa: F401  (the losses use it: publish/source.py)
 
 # From so many values on, normal numbers are drawn in blocks.
 LARGE = 1 << 18
@@ -196,50 +196,3 @@ def choose_top_k(layer, name, scores, k):
 def choose_order(layer, name, scores):
     """Indices (..., N) that sort the scores along the last axis, largest first, int64."""
     return choose_top_k(layer, name, scores, scores.shape[-1])
-
-
-def cross_entropy(
-    logits, labels, weight=None, label_smoothing=0.0, ignore_index=-100, reduction="mean"
-):
-    """Cross-entropy; its mean is over the weights of the labels that are not ignored.
-
-    logits (..., C) float; labels (...) integer; weight (C) or None; reduction none, mean or sum.
-    """
-    classes = logits.shape[-1]
-    log_probs = F.log_softmax(logits.reshape([-1, classes]), axis=-1)  # (N, C)
-    labels = labels.reshape([-1])  # (N)
-    kept = labels != ignore_index
-    index = paddle.where(kept, labels, paddle.zeros_like(labels))
-    weight = paddle.ones([classes], dtype=logits.dtype) if weight is None else weight
-    mass = weight[index] * kept.astype(logits.dtype)  # (N)
-    picked = paddle.take_along_axis(log_probs, index.unsqueeze(1), axis=1).squeeze(1)
-    losses = -picked * mass * (1.0 - label_smoothing)
-    if label_smoothing > 0.0:
-        spread = -(log_probs * weight).sum(axis=-1) * kept.astype(logits.dtype)
-        losses = losses + spread * (label_smoothing / classes)
-    if reduction == "none":
-        return losses
-    if reduction == "sum":
-        return losses.sum()
-    return losses.sum() / mass.sum()
-
-
-def regression_loss(predictions, labels, kind="mse", reduction="mean", delta=1.0):
-    """How far predictions are from labels of the same shape.
-
-    kind       mse squared, mae absolute, huber half squared up to `delta` and a line beyond
-    reduction  none, mean or sum
-    """
-    if list(predictions.shape) != list(labels.shape):
-        shapes = f"{list(predictions.shape)} and {list(labels.shape)}"
-        raise ValueError(f"regression_loss: predictions and labels are {shapes}; make them one")
-    if kind not in ("mse", "mae", "huber"):
-        raise ValueError(f"regression_loss: kind is {kind!r}; allowed: mse, mae, huber")
-    differences = predictions - labels
-    losses = differences * differences if kind == "mse" else paddle.abs(differences)
-    if kind == "huber":
-        near = 0.5 * differences * differences
-        losses = paddle.where(losses <= delta, near, delta * (losses - 0.5 * delta))
-    if reduction == "none":
-        return losses
-    return losses.sum() if reduction == "sum" else losses.mean()

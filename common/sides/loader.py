@@ -1,0 +1,72 @@
+"""What a framework's own DataLoader reads, and the batches that it makes of that: both sides'."""
+
+import numpy as np
+
+from common.pair.data import count, pad_batch
+
+_WIDEST = {"i": np.int64, "u": np.int64, "f": np.float64}
+
+
+class Samples:
+    """Rows of arrays that share their first axis: sample i is {name: array[i]}."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+
+    def __len__(self):
+        return count(self.arrays)
+
+    def __getitem__(self, index):
+        # Arrays, not NumPy's scalars, whose dtype the frameworks' loaders do not keep.
+        return {name: _wide(values[index]) for name, values in self.arrays.items()}
+
+
+class Documents:
+    """Texts of different lengths, each an array of ids."""
+
+    def __init__(self, documents):
+        self.documents = documents
+
+    def __len__(self):
+        return len(self.documents)
+
+    def __getitem__(self, index):
+        return self.documents[index]
+
+
+def batches_by(side, data, dataset, order, batch_size, drop_last=False, max_length=None):
+    """The dataset in batches of arrays; texts are cut or padded to `max_length`.
+
+    data    the framework's module that has DataLoader
+    order   of the samples, which comes from the tape
+    """
+
+    class Order(data.Sampler):
+        def __iter__(self):
+            return map(int, order)
+
+        def __len__(self):
+            return len(order)
+
+    sampler = data.BatchSampler(sampler=Order(), batch_size=batch_size, drop_last=drop_last)
+    collate = None if max_length is None else lambda texts: _padded(texts, max_length)
+    for batch in data.DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
+        yield {
+            name: side.array(values) if side.is_tensor(values) else np.asarray(values)
+            for name, values in batch.items()
+        }
+
+
+def _padded(texts, max_length):
+    input_ids, attention_mask = pad_batch(texts, max_length)
+    return {"input_ids": input_ids, "attention_mask": attention_mask}
+
+
+def _wide(values):
+    """Integers as int64, floats as float64: large data are kept in fewer bytes.
+
+    What a loader makes of float32 in a float64 run is its framework's own affair.  The tensors
+    that are made of a batch have the run's precision.
+    """
+    values = np.asarray(values)
+    return values.astype(_WIDEST.get(values.dtype.kind, values.dtype))

@@ -1,0 +1,85 @@
+"""Sentences that say what is wrong where a number alone would not."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from checkout import Checkout
+
+PAIR = Path(__file__).parent / "pairs" / "told"
+NOISE = "NaN is in stirred alone, on both sides, and main is clean: noise on weights may take one"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("told"))
+
+
+def check(checkout, step, preset, *options, pair=PAIR):
+    arguments = ("--model", str(pair), "--preset", preset, "--no-report")
+    done, report = checkout.rows(step, *arguments, *options)
+    return done, {row["key"]: row for row in (report or {}).get("rows", [])}
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_correct_port_is_told_nothing(checkout, step):
+    done, rows = check(checkout, step, "default", "--mode", "train")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert NOISE not in done.stdout and not any("axes" in row["note"] for row in rows.values())
+
+
+@pytest.mark.parametrize(
+    ("fault", "length", "key"),
+    [("layer's mask", 8, "drop"), ("square", 10, "drop"), ("function's mask", 8, "second:in/0")],
+)
+def test_a_mask_along_other_axes_is_said_where_it_is(checkout, fault, length, key):
+    done, rows = check(checkout, 1, fault, "--mode", "train")
+    assert done.returncode == 1 and rows[key]["verdict"] == "DIVERGED" and rows[key]["origin"]
+    assert (
+        "the dropout here drops along other axes in Paddle: its mask is "
+        f"[4, {length}, 1] in torch and [4, 1, 10] in Paddle"
+    ) in rows[key]["note"]
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_nan_of_noise_is_told_from_nan_of_the_model(checkout, step):
+    done, _ = check(checkout, step, "root", "--mode", "eval")
+    assert done.returncode == 1 and f"note: {NOISE}" in done.stdout, done.stdout
+    assert "--case main leaves such weights out" in done.stdout
+    done, _ = check(checkout, step, "root", "--mode", "eval", "--case", "main")
+    assert done.returncode == 0 and NOISE not in done.stdout, done.stdout
+    done, _ = check(checkout, step, "root", "--mode", "eval", "--case", "stirred")
+    assert done.returncode == 1 and NOISE not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [("dict", "dict"), ("samples", "Tensor of shape [4]"), ("float", "float")],
+)
+@pytest.mark.parametrize("step", [3, 4])
+def test_a_loss_is_a_scalar(checkout, step, fault, what):
+    done, _ = check(checkout, step, fault)
+    assert done.returncode == 2, done.stdout
+    assert (
+        f"torch_model.py: loss returns a {what}, not a tensor of one value; steps 3, 4 and 5 need "
+        "loss(outputs, inputs) -> scalar"
+    ) in done.stderr
+
+
+def test_a_weight_of_another_module_is_named(checkout, tmp_path):
+    pair = shutil.copytree(PAIR, tmp_path / "told")
+    exchanged = '{**torch_state, "first.bias": torch_state["second.bias"], '
+    exchanged += '"second.bias": torch_state["first.bias"]}'
+    with open(pair / "case.py", "a") as file:
+        file.write(f"\n\ndef convert(torch_state):\n    return {exchanged}\n")
+    done, rows = check(checkout, 1, "default", "--mode", "eval", pair=pair)
+    assert done.returncode == 1, done.stdout + done.stderr
+    for own, other in (("first", "second"), ("second", "first")):
+        said = f"its weight {own}.bias is made of torch's {other}.bias, another module's"
+        assert said in rows[own]["note"], rows[own]
+
+
+def test_a_weight_that_the_model_changes_is_named(checkout):
+    done, rows = check(checkout, 1, "put in", "--mode", "eval")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "its weight first.bias is not what was put in" in rows["first"]["note"]
