@@ -76,7 +76,7 @@ def stand_in() -> str:
     """What stands in for common.paddle_side: runtime.py, and its losses as they are there."""
     own = (ROOT / "common" / "sides" / "paddle_side.py").read_text(encoding="utf-8")
     lines = own.splitlines()
-    losses = (s for s in ast.parse(own).body if _bound(s) & _LOSSES)
+    losses = (s for s in ast.parse(own).body if bound_names(s) & _LOSSES)
     parts = ["\n".join(lines[s.lineno - 1 : s.end_lineno]) for s in losses]
     return "\n\n\n".join([(PROGRAMS / "runtime.py").read_text(encoding="utf-8").rstrip(), *parts])
 
