@@ -1,0 +1,109 @@
+"""The optimizers of steps 4 and 5; {torch,paddle}_optimizer.py have the frameworks' own rules."""
+
+import numpy as np
+
+
+class Optimizer:
+    """One of the set-ups of step 4 over named parameters, with its schedule.
+
+    kind            "adam", "adamw" (decoupled decay, none on biases and norms) or "sgd" (momentum)
+    schedule        step number -> factor on the learning rate
+    clip_norm       gradients are scaled down to this global norm first; None: not
+    decayed         names of what decays; None: all parameters with more than one axis
+    betas           of Adam: how much of its two moments each step keeps
+    Momentum and clipping are written out: Paddle keeps its momentum in float32, and torch adds
+    1e-6 to the norm that it clips by, so the frameworks' own do not mean the same.
+    """
+
+    rules = None  # a side's: `adam` and `adamw`, their learning rate, and what they remember
+
+    def __init__(
+        self,
+        parameters,
+        kind,
+        lr,
+        schedule,
+        weight_decay=0.0,
+        momentum=0.9,
+        clip_norm=None,
+        decayed=None,
+        betas=(0.9, 0.999),
+    ):
+        self.parameters = parameters
+        self.clip_norm = clip_norm
+        self.momentum = momentum
+        self.velocities = {}
+        self.step_count = 0
+        self.base_lr = lr
+        self.factor = schedule
+        self.rule = None
+        if decayed is None:
+            decayed = {name for name, value in parameters if value.ndim > 1}
+        if kind == "adam":
+            self.rule = self.rules.adam([value for _, value in parameters], lr, betas)
+        if kind == "adamw":
+            self.rule = self.rules.adamw(parameters, lr, betas, weight_decay, decayed)
+
+    def lr(self):
+        """The learning rate of the next step."""
+        return self.base_lr * self.factor(self.step_count)
+
+    def clip(self):
+        """Scale all gradients by min(1, clip_norm / (global norm + 1e-6)), as torch does."""
+        reached = [value for _, value in self.parameters if value.grad is not None]
+        total = sum((value.grad * value.grad).sum() for value in reached)
+        scale = (self.clip_norm / (total.sqrt() + 1e-6)).clip(max=1.0)
+        for value in reached:
+            value.grad = value.grad * scale
+
+    def step(self):
+        """Update the parameters from their gradients."""
+        with self.rules.no_grad():
+            if self.clip_norm is not None:
+                self.clip()
+            if self.rule is None:
+                for name, value in self.parameters:
+                    if value.grad is not None:
+                        if name not in self.velocities:
+                            self.velocities[name] = self.rules.zeros_like(value)
+                        velocity = self.velocities[name]
+                        self.rules.scale(velocity, self.momentum)
+                        velocity.add_(value.grad)
+                        value.subtract_(velocity * self.lr())
+        if self.rule is not None:
+            self.rules.set_rate(self.rule, self.lr())
+            self.rule.step()
+        self.step_count += 1
+
+    def moments(self, kind):
+        """(name, array) of what the rule remembers: moment1, moment2 or velocity."""
+        view = self.rules.view
+        if kind == "velocity":
+            yield from ((name, view(value)) for name, value in self.velocities.items())
+        elif self.rule is not None:
+            for name, value in self.parameters:
+                kept = self.rules.moment(self.rule, kind, value)
+                if kept is not None:
+                    yield name, view(kept)
+
+    def state(self):
+        """Name -> array of all that the next steps depend on, for `load_state`."""
+        array, found = self.rules.array, {"steps": np.int64(self.step_count)}
+        found |= {f"velocity/{name}": array(value) for name, value in self.velocities.items()}
+        for name, value in self.parameters if self.rule is not None else ():
+            kept = self.rules.remembered(self.rule, value)
+            found |= {f"rule/{name}/{kind}": array(held) for kind, held in kept.items()}
+        return found
+
+    def load_state(self, arrays):
+        """Go on as the optimizer did whose `state` this is; the parameters are the caller's."""
+        self.step_count = int(arrays["steps"])
+        tensor, remembered = self.rules.tensor, []
+        for name, value in self.parameters:
+            if f"velocity/{name}" in arrays:
+                self.velocities[name] = tensor(arrays[f"velocity/{name}"])
+            path = f"rule/{name}/"
+            kept = {k[len(path) :]: tensor(v) for k, v in arrays.items() if k.startswith(path)}
+            remembered += [(value, kept)] if kept else []
+        if self.rule is not None:
+            self.rules.remind(self.rule, remembered)
