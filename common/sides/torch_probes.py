@@ -1,22 +1,20 @@
-"""Probes on a model: what each module was given and gave, recorded or replaced.
+"""A framework's layers and hooks, for probes.py: torch_probes.py and paddle_probes.py are twins."""
 
-torch_probes.py and paddle_probes.py are twins, line for line.
-"""
-
-from contextlib import contextmanager
+import sys
 
 import torch
 from torch import nn
 
-from common.logs.sidecar import IN_PLACE, OWN
-from common.sides.hooks import hook_inputs
-from common.sides.places import made_at
-from common.sides.session import current
-from common.sides.settings import settings_of
-from common.sides.torch_tensors import is_float, is_tensor, like, shape, tensor, view
-from common.system.tree import tree_map
+from common.sides.probes import Probes, join_site  # noqa: F401  (handed on)
+from common.sides.torch_tensors import *  # noqa: F403  (handed on)
 
-_FULL = tuple(f"torch.{n}" for n in ("float32", "float64", "complex64", "complex128"))
+FULL = tuple(f"torch.{n}" for n in ("float32", "float64", "complex64", "complex128"))
+LAYERS = ("torch.nn",)  # twin: where the framework's layers are
+MODULE = nn.Module
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList)
+CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
+RECURRENT = nn.RNNBase  # twin: where it is
+CELLS = ()  # twin: these give their output and their states
 
 
 class _Replace(torch.autograd.Function):
@@ -31,238 +29,27 @@ class _Replace(torch.autograd.Function):
         return gradient, None
 
 
-def _replace(value, reference):
+def replaced(value, reference):
     """See _Replace.  Paddle ignores what a hook returns on a PyLayer's own output: hence the 1."""
     return _Replace.apply(value, reference) * 1.0
 
 
-def with_values(value, values):
-    """The tensor with these values (an array) in its own's place; the gradient goes through."""
-    return _replace(value, like(values, value))
+def flows_through(value):
+    """Whether a gradient will come back through a tensor."""
+    return value.requires_grad and torch.is_grad_enabled()
 
 
-def join_site(site, name):
-    """Path of a name inside a site; the root module's site is empty."""
-    return f"{site}.{name}" if site else name
+def modules(model):
+    """(name, module) of a model and all that is in it."""
+    return model.named_modules()
 
 
-def observe(session, label, value, class_name="", replace=True):
-    """Record one probe; in single-step mode return the reference's value in its place.
-
-    Without `replace` the tensor itself comes back, and its gradient is that of all its uses.
-    """
-    if not is_tensor(value):
-        return value
-    key = session.prefix + label
-    if not session.recomputing:
-        session.record(key, view(value))
-        session.note_place(key, class_name)
-    if class_name.endswith(IN_PLACE):
-        return value
-    reference = None if session.reference is None else session.reference.get(key)
-    if is_float(value) and str(value.dtype) not in _FULL:
-        session.half = True
-    replaced = reference is not None and tuple(reference.shape) == shape(value)
-    if not is_float(value):
-        return like(reference, value) if replaced else value
-    differentiable = session.gradients and value.requires_grad and torch.is_grad_enabled()
-    if replaced:
-        value = with_values(value, reference)
-    elif differentiable and replace:
-        # A tensor of its own, so that the gradient is this use's, not that of a residual beside it.
-        value = value.clone()
-    if differentiable:
-        value.register_hook(lambda gradient: _observe_gradient(session, label, gradient))
-    return value
+def hook_behind(module, after):
+    """Call `after` (module, inputs, outputs) behind each call of a module."""
+    return module.register_forward_hook(after)
 
 
-def _observe_gradient(session, label, gradient):
-    """Record the gradient at a probe; in single-step mode return the reference's in its place.
-
-    Where a model or loss differentiates by itself, as for a penalty on a gradient, the hook also
-    runs then: those gradients are parts of the forward pass, and the loss's alone is a row.
-    """
-    key = f"{session.prefix}grad_of/{label}"
-    if not session.in_backward or key in session.gradient_keys:
-        return gradient
-    session.gradient_keys.add(key)
-    session.record(key, view(gradient))
-    session.places.setdefault(key, session.places.get(session.prefix + label, ""))
-    session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
-    reference = None if session.reference is None else session.reference.get(key)
-    if reference is None or tuple(reference.shape) != shape(gradient):
-        return gradient
-    return like(reference, gradient)
-
-
-def _observe_nested(session, site, values, class_name, replace=True):
-    """Record every tensor of a module's inputs or outputs; returns the same structure.
-
-    A first element has its container's own name: `name`, `name/1`, ...
-    """
-
-    def change(path, value):
-        label = session.label("/".join([site, *(str(key) for key in path if key != 0)]))
-        return observe(session, label, value, class_name, replace)
-
-    return tree_map(values, change, is_tensor)
-
-
-LAYERS = ("torch.nn",)  # twin: where the framework's layers are
-
-
-def of_framework(module):
-    """True for the framework's own layers, which are probed as a whole and not descended into."""
-    return type(module).__module__.startswith(LAYERS)
-
-
-MODULE = nn.Module
-_CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList)
-_CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
-_RECURRENT = nn.RNNBase  # twin: where it is
-_CELLS = ()  # twin: these give their output and their states
-_ATTENTION = "multiheadattention"  # in small letters: each framework has its own
-
-
-def _is_attention(module):
-    """True for the framework's attention, or a class that derives from it."""
-    kinds = (k for k in type(module).__mro__ if k.__module__.startswith(LAYERS))
-    return any(kind.__name__.lower() == _ATTENTION for kind in kinds)
-
-
-def is_container(module):
-    """True for what holds modules and computes nothing by itself."""
-    return isinstance(module, _CONTAINERS) and not isinstance(module, _RECURRENT)
-
-
-def probed_modules(model):
-    """(name, module) of every probe: the framework's layers and the model's own, containers not."""
-    skipped = []
-    for name, module in model.named_modules():
-        if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
-            continue
-        container = is_container(module)
-        if of_framework(module) and not container:
-            skipped.append(name)
-        if not container:
-            yield name, module
-
-
-def _works_in_place(module, session):
-    """True for a module that writes into its own input, as ReLU(inplace=True) does.
-
-    Its tensors must stay what they are, or the writing would be lost on whoever else holds them; in
-    single-step mode everyone is given the reference's values anyway.
-    """
-    told = getattr(module, "inplace", False) or getattr(module, "_inplace", False)
-    return bool(told) and (session.reference is None or session.partly)
-
-
-def _observe_inputs(session, name, kind, module, inputs, keywords):
-    """Record a module's inputs: `name:in/0` by place, `name:in/KEYWORD` by keyword.
-
-    Of a keyword of the framework's own layers only floats, since masks mean other things there.
-    No gradient is asked for at what is written into in place: other uses would be in it.
-    """
-    kind = f"{kind} {IN_PLACE}" if _works_in_place(module, session) else kind
-
-    def seen(key, value):
-        return _observe_nested(session, f"{name}:in/{key}", value, kind)
-
-    placed = []
-    for i, value in enumerate(inputs):
-        same = _index(value, inputs[:i]) if _is_attention(module) else None
-        placed.append(seen(i, value) if same is None else placed[same])
-    logged = {
-        key: seen(key, value)
-        for key, value in keywords.items()
-        if is_float(value) or not of_framework(module)
-    }
-    return tuple(placed), {**keywords, **logged}
-
-
-@contextmanager
-def probing(model):
-    """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs.
-
-    A module that the session's selection leaves out has no hook.
-    Attention's keys and values are left out where they are an earlier argument (Paddle's may be
-    left out by the caller too), and so are its weights (a mean over heads on one side alone).
-    """
-    session = current()
-    handles = []
-    for name, module in probed_modules(model):
-        if not (session.probing and session.selection.takes(session.rename(name))):
-            continue
-        kind = type(module).__name__
-        kind = kind if of_framework(module) else f"{OWN} {kind}"
-        if of_framework(module):
-            settings = settings_of(module, "torch")
-            session.note_settings(session.rename(name), settings, made_at(module))
-
-        def before(module, inputs, keywords, name=name, kind=kind):
-            if not session.probing:
-                return None
-            return _observe_inputs(session, name, kind, module, inputs, keywords)
-
-        def after(module, inputs, outputs, name=name, kind=kind):
-            if not session.probing:
-                return None
-            shown, put_back = _results(module, outputs)
-            replace = not _works_in_place(module, session)
-            session.selection.saw(session.rename(name))
-            with session.at(None if of_framework(module) else type(module).forward):
-                return put_back(_observe_nested(session, name, shown, kind, replace))
-
-        handles.append(hook_inputs(module, before))
-        handles.append(module.register_forward_hook(after))
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-    if session.probing:
-        session.selection.refuse_unseen()
-
-
-def _results(module, outputs):
-    """What a probe shows of a module's outputs, and how that is put back among them."""
-    if _is_attention(module) and isinstance(outputs, tuple):
-        return outputs[0], lambda seen: (seen, *outputs[1:])
-    if isinstance(module, _CELLS):
-        states = outputs[1]  # the output is the first of them
-        return states, lambda seen: (seen[0] if isinstance(seen, tuple) else seen, seen)
-    return outputs, lambda seen: seen
-
-
-def _index(value, values):
-    """Where a tensor itself is among values; None where it is not."""
-    return next((i for i, other in enumerate(values) if other is value), None)
-
-
-def fix_recurrent_dropout(model, training):
-    """Put recurrent layers in train mode with dropout 0 in every mode; name -> dropout it had.
-
-    In eval mode Paddle cannot differentiate them on CPU ("holder_ should not be null"), and what
-    they draw inside is not on the tape.  In training their rate is a row of the log.
-    """
-    rates = {}
-    for name, module in model.named_modules():
-        if isinstance(module, _RECURRENT):
-            rates[name] = float(module.dropout)
-            module.dropout = 0.0
-            module.training = True
-            if training:
-                _log_rate(name, module, rates[name])
-    return {name: rate for name, rate in rates.items() if rate}
-
-
-def _log_rate(name, module, rate):
-    """Log a recurrent layer's dropout, which is not drawn, whenever it runs."""
-
-    def before(module, inputs):
-        session = current()
-        if session.probing:
-            observe(session, session.label(f"{name}:p"), tensor(rate))
-
-    module.register_forward_pre_hook(before)
+PROBES = Probes(sys.modules[__name__])
+with_values, observe, probing = PROBES.with_values, PROBES.observe, PROBES.probing
+probed_modules, of_framework = PROBES.probed_modules, PROBES.of_framework
+is_container, fix_recurrent_dropout = PROBES.is_container, PROBES.fix_recurrent_dropout
