@@ -54,7 +54,7 @@ def side(name: str, left: float) -> list[Box]:
     return [
         Box(left, 1.75, WIDTH, "a module returns a tensor", (f"models/…/{name}_model.py",)),
         Box(
-            left, 2.75, WIDTH, "a probe sees it and names it by a key", (f"sides/{name}_probes.py",)
+            left, 2.75, WIDTH, "a probe sees it and names it by a key", ("sides/probes.py",)
         ),
         Box(left, 3.75, WIDTH, "it goes into the log as it is made", writers),
     ]
