@@ -119,10 +119,7 @@ def meant_otherwise(folder: Path, seed: int) -> Path:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_right_port_is_red_by_what_it_is_fed(tmp_path, seed):
-    """In train mode a BatchNorm's constant has the Paddle side run again, fed with torch's values.
-
-    docs/red-check.md says of how many such pairs that was shown.
-    """
+    """A BatchNorm in train mode has the Paddle side run again, fed with torch's values."""
     pair = meant_otherwise(tmp_path, seed)
     found = Checked(4 if seed % 2 else 1, pair, tmp_path / "out")
     assert found.status == 0, found.said

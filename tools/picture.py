@@ -53,9 +53,7 @@ def side(name: str, left: float) -> list[Box]:
     writers = ("sides/write_log.py", "logs/writer.py")
     return [
         Box(left, 1.75, WIDTH, "a module returns a tensor", (f"models/…/{name}_model.py",)),
-        Box(
-            left, 2.75, WIDTH, "a probe sees it and names it by a key", ("sides/probes.py",)
-        ),
+        Box(left, 2.75, WIDTH, "a probe sees it and names it by a key", ("sides/probes.py",)),
         Box(left, 3.75, WIDTH, "it goes into the log as it is made", writers),
     ]
 
