@@ -1,21 +1,10 @@
-"""The frameworks' own optimizers: torch_optimizer.py and paddle_optimizer.py are twins."""
+"""The optimizers of steps 4 and 5: torch_optimizer.py and paddle_optimizer.py are twins."""
 
-import sys
-
+import numpy as np
 import paddle
 
-from common.sides import optimizer
-from common.sides.paddle_tensors import *  # noqa: F403  (handed on)
+from common.sides.paddle_tensors import array, tensor, view
 from common.sides.paddle_weights import trainable
-
-__all__ = ("Optimizer", "sgd_step")
-zeros_like = paddle.zeros_like
-
-
-class Optimizer(optimizer.Optimizer):
-    """See there; by this framework's rules."""
-
-    rules = sys.modules[__name__]
 
 
 def sgd_step(model, lr):
@@ -24,43 +13,122 @@ def sgd_step(model, lr):
     paddle.optimizer.SGD(lr, parameters=values).step()  # twin: arguments
 
 
-def adam(values, lr, betas):
-    """The framework's own Adam."""
-    return paddle.optimizer.Adam(lr, *betas, parameters=values)  # twin: arguments
+class Optimizer:
+    """One of the set-ups of step 4 over named parameters, with its schedule.
+
+    kind            "adam", "adamw" (decoupled decay, none on biases and norms) or "sgd" (momentum)
+    schedule        step number -> factor on the learning rate
+    clip_norm       gradients are scaled down to this global norm first; None: not
+    decayed         names of what decays; None: all parameters with more than one axis
+    betas           of Adam: how much of its two moments each step keeps
+    Momentum and clipping are written out: Paddle keeps its momentum in float32, and torch adds
+    1e-6 to the norm that it clips by, so the frameworks' own do not mean the same.
+    """
+
+    def __init__(
+        self,
+        parameters,
+        kind,
+        lr,
+        schedule,
+        weight_decay=0.0,
+        momentum=0.9,
+        clip_norm=None,
+        decayed=None,
+        betas=(0.9, 0.999),
+    ):
+        self.parameters = parameters
+        self.clip_norm = clip_norm
+        self.momentum = momentum
+        self.velocities = {}
+        self.step_count = 0
+        self.base_lr = lr
+        self.factor = schedule
+        self.rule = None
+        if decayed is None:
+            decayed = {name for name, value in parameters if value.ndim > 1}
+        values = [value for _, value in parameters]
+        if kind == "adam":
+            self.rule = paddle.optimizer.Adam(lr, *betas, parameters=values)  # twin: arguments
+        if kind == "adamw":
+            decayed = {value.name for n, value in parameters if n in decayed}  # twin: decay
+            rule = {"parameters": values, "weight_decay": weight_decay}  # twin: decay
+            rule["apply_decay_param_fun"] = decayed.__contains__  # twin: decay
+            self.rule = paddle.optimizer.AdamW(lr, *betas, **rule)  # twin: decay
+
+    def lr(self):
+        """The learning rate of the next step."""
+        return self.base_lr * self.factor(self.step_count)
+
+    def clip(self):
+        """Scale all gradients by min(1, clip_norm / (global norm + 1e-6)), as torch does."""
+        reached = [value for _, value in self.parameters if value.grad is not None]
+        total = sum((value.grad * value.grad).sum() for value in reached)
+        scale = paddle.clip(self.clip_norm / (paddle.sqrt(total) + 1e-6), max=1.0)
+        for value in reached:
+            value.grad = value.grad * scale
+
+    def step(self):
+        """Update the parameters from their gradients."""
+        with paddle.no_grad():
+            if self.clip_norm is not None:
+                self.clip()
+            if self.rule is None:
+                for name, value in self.parameters:
+                    if value.grad is not None:
+                        if name not in self.velocities:
+                            self.velocities[name] = paddle.zeros_like(value)
+                        velocity = self.velocities[name]
+                        velocity.scale_(self.momentum)  # twin: another name
+                        velocity.add_(value.grad)
+                        value.subtract_(velocity * self.lr())
+        if self.rule is not None:
+            rate = self.lr()  # twin: where the learning rate is kept
+            self.rule.set_lr(rate)  # twin: where the learning rate is kept
+            self.rule.step()
+        self.step_count += 1
+
+    def moments(self, kind):
+        """(name, array) of what the rule remembers: moment1, moment2 or velocity."""
+        if kind == "velocity":
+            yield from ((name, view(value)) for name, value in self.velocities.items())
+            return
+        own = kind  # twin: names
+        for name, value in self.parameters:
+            kept = {} if self.rule is None else self.rule._accumulators[own]  # twin: where
+            if value.name in kept:  # twin: where
+                yield name, view(kept[value.name])  # twin: where
+
+    def state(self):
+        """Name -> array of all that the next steps depend on, for `load_state`."""
+        found = {"steps": np.int64(self.step_count)}
+        found |= {f"velocity/{name}": array(value) for name, value in self.velocities.items()}
+        for name, value in self.parameters if self.rule is not None else ():
+            kept = _remembered(self.rule, value)
+            found |= {f"rule/{name}/{kind}": array(held) for kind, held in kept.items()}
+        return found
+
+    def load_state(self, arrays):
+        """Go on as the optimizer did whose `state` this is; the parameters are the caller's."""
+        self.step_count = int(arrays["steps"])
+        remembered = []
+        for name, value in self.parameters:
+            if f"velocity/{name}" in arrays:
+                self.velocities[name] = tensor(arrays[f"velocity/{name}"])
+            path = f"rule/{name}/"
+            kept = {k[len(path) :]: tensor(v) for k, v in arrays.items() if k.startswith(path)}
+            remembered += [(value, kept)] if kept else []
+        if self.rule is not None:
+            _remind(self.rule, remembered)
 
 
-def adamw(parameters, lr, betas, weight_decay, decayed):
-    """The framework's own AdamW, which decays the parameters of these names alone."""
-    names = {value.name for n, value in parameters if n in decayed}  # twin: decay
-    rule = {"parameters": [v for _, v in parameters], "weight_decay": weight_decay}  # twin: decay
-    rule["apply_decay_param_fun"] = names.__contains__  # twin: decay
-    return paddle.optimizer.AdamW(lr, *betas, **rule)  # twin: decay
-
-
-def scale(value, factor):
-    """Multiply a tensor in place."""
-    value.scale_(factor)  # twin: another name
-
-
-def set_rate(rule, lr):
-    """Take the next step with this learning rate."""
-    rate = lr  # twin: where the learning rate is kept
-    rule.set_lr(rate)  # twin: where the learning rate is kept
-
-
-def moment(rule, kind, parameter):
-    """What a rule remembers of a parameter, moment1 or moment2; None before its first step."""
-    own = kind  # twin: names
-    return rule._accumulators[own].get(parameter.name)  # twin: where
-
-
-def remembered(rule, parameter):
+def _remembered(rule, parameter):
     """Kind -> tensor of what the framework's optimizer keeps for a parameter."""
     own, start = rule.state_dict(), f"{parameter.name}_"  # twin: its names
     return {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}  # twin: its names
 
 
-def remind(rule, remembered):
+def _remind(rule, remembered):
     """Give the framework's optimizer back what it kept: (parameter, kind -> tensor) pairs."""
     own = rule.state_dict()  # twin: itself, or a copy
     for parameter, kept in remembered:
