@@ -79,8 +79,6 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
         rows[0].add_note(_said(effect, len(alike)))
         if effect.after == 0:
             innocent |= set(list(places)[number + 1 :]) - set(alike)
-        else:
-            innocent -= set(alike)
         best, found = effect, alike
         break
     hidden = [place for place in places if place in innocent]

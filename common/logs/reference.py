@@ -45,7 +45,7 @@ class Fed(Mapping):
 
     values    the reference's
     own       the other side's, of a run that was fed nothing
-    inside    keys of values inside the model; what decides, and what a step starts from, is one
+    inside    keys of values inside the model; all others are fed as they are
     left_out  keys that were asked for, whose values mean something else there
     """
 
