@@ -119,18 +119,23 @@ class Inside:
     ) -> None:
         """Make CONSTANT what is CARRIED and comes of Paddle's inexact operators alone.
 
-        For results of which nothing is wrong but what they were fed.  A run that is fed nothing,
-        and has those operators made exact, shows it: what agrees there is theirs, and only that.
+        For cases whose results are wrong in nothing but what they were fed.  A run that is fed
+        nothing, and has those operators made exact, shows it: what agrees there is theirs.
 
         could_be  whether a row is off by as little as they may bring
         """
-        pairs = zip(rows, self.keys, strict=True)
-        off = [(r, k) for r, k in pairs if _is_off(r) and (strict or not r.inside)]
-        if not off or not all(r.verdict == "CARRIED" and could_be(r, k) for r, k in off):
-            return
-        self.asks_free = "local64" in self._logs and "free64" not in self._logs
+        off: dict[str, list[Row]] = {}
+        seen: set[str] = set()  # cases in which such an operator is known to have a part
         for row, key in zip(rows, self.keys, strict=True):
-            explained = "free64" in self._logs and row.verdict == "CARRIED"
+            if _is_off(row) and (strict or not row.inside):
+                off.setdefault(key.case, []).append(row)
+            if row.verdict == "CONSTANT" or row.verdict == "CARRIED" and could_be(row, key):
+                seen.add(key.case)
+        carried = {case for case, some in off.items() if all(r.verdict == "CARRIED" for r in some)}
+        brought = carried & seen
+        self.asks_free = bool(brought) and "local64" in self._logs and "free64" not in self._logs
+        for row, key in zip(rows, self.keys, strict=True):
+            explained = "free64" in self._logs and key.case in brought and row.verdict == "CARRIED"
             if explained and self.in_free_run(row, key).verdict in AGREEING:
                 row.verdict, row.excuse = "CONSTANT", EXCUSE
                 row.add_note("nothing is left of it with Paddle's inexact operators made exact")
