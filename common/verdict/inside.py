@@ -154,7 +154,7 @@ class Inside:
         So its own means the same to it, such as a mask of what is seen and one of what is not.
         """
         key = self.keys[i]
-        if not key.is_input or str(key) not in self._logs.sidecars["local64"].unfed:
+        if not key.is_input or str(key) not in self._logs.unfed:
             return False
         made = self._numbers.get(key.output)
         return made is not None and rows[made].verdict in (*HARMLESS, "CONSTANT", "CARRIED")
@@ -317,8 +317,9 @@ def effect_of(
         for row, key in zip(rows, keys, strict=True):
             if row.inside or not _is_off(row) or key.case != case:
                 continue
-            gap = _relative(row)  # what is off by a constant alone is not what is looked for
-            if gap > tolerance("constant") and opened.get("free64", key) is not None:
+            gap = _relative(row)
+            by_constant = gap <= tolerance("constant")  # that is not what is looked for
+            if not by_constant and opened.get("free64", key) is not None:
                 again = inside.in_free_run(row, key)
                 off = again.verdict not in (*AGREEING, "CONSTANT")
                 gaps[bool(key.kind)].append((gap, off, _relative(again)))
