@@ -40,7 +40,8 @@ def behind(run, reached):
     """
     if run.request.whole or run.request.offload:  # whatever follows would read all weights again
         return
-    if run.dtype == "float64" and run.session.reference is None and run.case.like is None:
+    usual = run.session.reference is None and not run.request.noise
+    if run.dtype == "float64" and usual and run.case.like is None:
         with run.unclipped():
             run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
     if takes_steps(run):

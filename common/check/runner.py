@@ -6,7 +6,7 @@ What one needs of the other is decided here, such as whether a single-step run i
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -208,6 +208,8 @@ def judge_model(
         how["seen"] = result.seen if options.keep_seen else None
         how["progress"] = {} if twins and not options.keep_seen else None
         judgements = judge_folder(*judged, until_off=twins is not None, **how)
+        if twins and _measured(twins, pair, judgements, result):
+            judgements = judge_folder(*judged, until_off=True, **how)
         if twins and not all(judgement.harmless for judgement in judgements.values()):
             twins.stepping[pair.name] = _cases_that_are_off(judgements.values())
             failed = twins.single_step(pair)
@@ -223,6 +225,8 @@ def judge_model(
                 judgements = judge_folder(*judged, **how)
             if not failed and any(judgement.asks_free for judgement in judgements.values()):
                 run_with_exact_operators(twins, pair, folder)
+                judgements = judge_folder(*judged, **how)
+            if _measured(twins, pair, judgements, result):
                 judgements = judge_folder(*judged, **how)
             if not (failed or options.strict or pair.built_in):
                 for stem, judgement in judgements.items():
@@ -240,6 +244,17 @@ def judge_model(
             guide.stop()
     result.elapsed_s = time.perf_counter() - start
     return result
+
+
+def _measured(
+    twins: Twins, pair: Pair, judgements: Mapping[str, Judgement], result: Result
+) -> bool:
+    """Have the noise measured of cases in which it decides rows; whether some was."""
+    asked = (case for judgement in judgements.values() for case in judgement.asks_noise)
+    failed = twins.measure_noise(pair, asked)
+    if failed:
+        result.notes.append(f"the noise that rounding makes could not be measured: {failed}")
+    return failed == ""
 
 
 def _cases_that_are_off(judgements: Iterable[Judgement]) -> tuple[str, ...]:

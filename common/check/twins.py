@@ -50,6 +50,7 @@ class Twins:
         self.pythons = inputs.pythons
         self.work = inputs.work
         self.on_progress = inputs.on_progress
+        self.measured: dict[str, set[str]] = {}  # model -> cases whose noise was measured
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
         self._processes: dict[tuple[str, int | None], TwinProcess] = {}  # (side, threads) -> it
@@ -227,6 +228,26 @@ class Twins:
                 return f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
             path = files.path / "request_torch_whole.json"
             failed = self._answered("torch", path, pair, launch, whole=True)
+            if failed:
+                return failed
+        return ""
+
+    def measure_noise(self, pair: Pair, cases: Iterable[str]) -> str | None:
+        """Have the torch side measure how far float32's rounding moves what it logged of cases.
+
+        Returns why that could not be done; empty where it was, None where nothing was left to do.
+        """
+        known = self.measured.setdefault(pair.name, set())
+        cases = tuple(case for case in dict.fromkeys(cases) if case not in known)
+        launches = [launch for launch in self.step.launches if launch.single_step]
+        if not (cases and launches):
+            return None
+        known.update(cases)
+        if "torch" not in self.pythons:
+            return "torch's logs were brought, and torch runs no more"
+        path = self.work / pair.name / "request_torch_noise.json"
+        for launch in launches:
+            failed = self._answered("torch", path, pair, launch, noise=True, cases=cases)
             if failed:
                 return failed
         return ""

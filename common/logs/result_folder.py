@@ -9,6 +9,7 @@ STEM_paddle_fp64_single_step.npy   of a float64 run whose modules are fed torch'
 STEM_paddle_fp64_single_step_exact.npy   the same, with what Paddle computes inexactly made exact
 STEM_paddle_fp64_exact.npy         of a float64 run that is fed nothing, with that made exact
 STEM_torch_fp64_whole.npy          of the float64 run again, all tensors whole; while it is needed
+STEM_torch_fp64_noise.npy          how far rounding moves each tensor (common/logs/noise.py)
 STEM_SIDE_unforced.npy             of a float32 run that goes on with its own discrete choices
 STEM_SIDE_fp64_half_step.npy       of a float64 run whose modules are fed torch's half precision
 STEM_paddle_half_step.npy          of a run in half precision that is fed the same
@@ -49,6 +50,7 @@ from common.system.frameworks import SIDES
 # Which run a log is of: what its name has behind the side.
 FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
 WHOLE = "_fp64_whole"
+NOISE, MOVED = "_fp64_noise", "_fp64_moved"
 HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
 EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
 
@@ -139,6 +141,7 @@ class ResultFolder:
             "local64": self.log(stem, "paddle", SINGLE_STEP),
             "exact64": self.log(stem, "paddle", EXACT),
             "free64": self.log(stem, "paddle", FREE_EXACT),
+            "noise": self.log(stem, "torch", NOISE),
             "step_ref64": self.log(stem, "torch", HALF_STEP64),
             "step_cand64": self.log(stem, "paddle", HALF_STEP64),
             "step_cand": self.log(stem, "paddle", HALF_STEP),

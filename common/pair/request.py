@@ -116,6 +116,8 @@ class RunRequest:
     fed_alike: bool = False
     # Whether the float64 run is made again, without optimizer steps, for a log of whole tensors.
     whole: bool = False
+    # Whether the float64 run is made again and again, with float32's rounding in its operators.
+    noise: bool = False
     # Which arrays stay whole in the logs: as many as a log's size allows, all, or small ones alone.
     keep: str = "auto"
     # Where large weights and other large states of this model are handed over, in memory.

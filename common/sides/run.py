@@ -266,7 +266,7 @@ class Run:
 
     def construct(self):
         """The case's model as its file builds it."""
-        with no_collections(), noting_makers(self.side.MODULE):
+        with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
             return self.module.build(dict(self.case.config))
 
     def _with_weights(self, model):

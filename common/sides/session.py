@@ -74,6 +74,7 @@ class Session:
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
         self.draws = Draws()  # a model's own random numbers
         self.dropouts = Dropouts()
+        self.moved = None  # of common/sides/noise_in_torch.py, where operators are moved
         self.running: list[str] = []  # names of the modules that run now, the innermost last
         self.begin()
 
@@ -123,6 +124,17 @@ class Session:
     def site_of_draw(self) -> str:
         """The innermost module that runs now: where a model's own dropout draws."""
         return self.running[-1] if self.running else ""
+
+    @contextmanager
+    def unmoved(self) -> Iterator[None]:
+        """What is computed inside is no part of the model's run: its values are given."""
+        if self.moved is not None:
+            self.moved.still = True
+        try:
+            yield
+        finally:
+            if self.moved is not None:
+                self.moved.still = False
 
     @property
     def draws_from_tape(self) -> bool:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -57,12 +57,14 @@ def write_log(
     forced: Mapping[str, np.ndarray] | None,
     reference: Mapping[str, np.ndarray] | None = None,
     probing: bool = True,
+    moved: AbstractContextManager | None = None,
 ) -> Session:
     """Run every case of a job in one precision, and write the log with its sidecar.
 
     forced     the discrete choices to go on with, instead of this run's own
     reference  single-step mode: the reference's values
     probing    whether every module's inputs and outputs are logged, beside what the step logs
+    moved      float32's rounding is put into the operators (common/sides/noise_in_torch.py)
     """
     side, pair, request = job.side, job.pair, job.request
     start = time.perf_counter()
@@ -98,6 +100,7 @@ def write_log(
             or selection.is_partial,
         )
         session.probing, session.selection = probing, selection
+        session.moved = moved
         for case in job.cases:
             side.set_up(stored(dtype, request), request.device, request.seed + case.seed)
             session.tape = Tape(request.seed + case.seed)
@@ -114,7 +117,8 @@ def write_log(
                 modes[name] = why_not_run(run) if added else ""
                 if modes[name]:
                     continue
-                job.function(run)
+                with moved or nullcontext():
+                    job.function(run)
             session.dropouts.begin()  # the last pass has ended
             inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
             batches[run.prefix] = run.batch

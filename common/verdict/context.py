@@ -1,7 +1,7 @@
 """What is known of a tensor beside its values, and what is remembered of a case to know it.
 
-`Context` is what the rule is given.  `LongestSum` and `InheritedNoise` take in the tensors of one
-case in their order, for what a later one may owe to them.  NumPy only.
+`Context` is what the rule is given.  `LongestSum` takes in the tensors of one case in their order,
+for what a later one may owe to them.  NumPy only.
 """
 
 import math
@@ -41,48 +41,6 @@ class LongestSum:
         self.axis, self.size = state
 
 
-class InheritedNoise:
-    """How noisy the candidate's float32 was in the tensors of a case so far, and in which sample.
-
-    Ratios are of its noise to what is allowed for the tensor by itself.  Noise goes on with the
-    values: where one vector is 20 times as noisy by luck, so is all that is computed from it, and
-    that is not the fault of the modules after it.  What a batch's samples have stays theirs.
-    """
-
-    def __init__(self):
-        self._whole = 0.0  # of any tensor
-        self._mixed = 0.0  # of tensors in which no sample can be told from another
-        self._samples: dict[int, np.ndarray] = {}  # length of the batch -> of each sample
-
-    def factors(self, samples: int) -> np.ndarray:
-        """Factors on what is allowed, 1 or more, in the order of the measures."""
-        whole = np.full(2, self._whole)
-        if samples > 1:
-            each = self._samples.get(samples, np.full(samples, self._whole))
-            each = np.maximum(each, self._mixed)
-            whole = np.concatenate([whole, each, each])
-        return np.clip(tolerance("inherited") * whole, 1.0, tolerance("inherited_most"))
-
-    def remember(self, samples: int, ratios: np.ndarray) -> None:
-        """Take in a tensor's ratios, in the same order."""
-        self._whole = max(self._whole, float(ratios.max()))
-        if samples > 1:
-            each = ratios[2:].reshape(2, samples).max(axis=0)
-            self._samples[samples] = np.maximum(self._samples.get(samples, 0.0), each)
-        else:
-            self._mixed = max(self._mixed, float(ratios.max()))
-
-    def state(self) -> list[object]:
-        """What is remembered, for JSON."""
-        samples = {str(count): ratios.tolist() for count, ratios in self._samples.items()}
-        return [self._whole, self._mixed, samples]
-
-    def restore(self, state: Sequence) -> None:
-        """Remember what `state` gave."""
-        self._whole, self._mixed, samples = state
-        self._samples = {int(count): np.array(ratios) for count, ratios in samples.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """What is known of one tensor beside its values; the defaults are for a tensor by itself."""
@@ -98,10 +56,6 @@ class Context:
     optimizer: str = ""
     # How many terms the longest sum has that its values may be made of.
     longest_sum: int = 1
-    # How many terms each of its values is the sum of, where that is known; else 0.
-    terms: int = 0
-    # The scale of what it was computed from, of which nearly nothing may be left.
-    fed_scale: float = 0.0
     # The scale of what it is a small difference of, as a margin is of scores: its own is chance.
     difference_of: float = 0.0
     # The last array is a single-step run's, which has no float32 run beside it.
@@ -112,8 +66,8 @@ class Context:
     constant: float | None = None
     # How many of the numbers along the last axis are values, the others sums of them; 0: all are.
     sampled: int = 0
-    # What is remembered of the noise of the tensors before it; the rule adds this one's.
-    inherited: InheritedNoise | None = None
+    # How far rounding moves the reference's (common/logs/noise.py); None: it was not measured.
+    noise: np.ndarray | None = None
 
     def samples(self, shape: tuple[int, ...]) -> int:
         """How many samples a tensor of this shape has; 1 where they are not told apart."""

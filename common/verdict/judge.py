@@ -6,7 +6,6 @@ prints nothing: logs in, rows out.  NumPy only.
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
@@ -14,12 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.logs.key import BUFFER, Key, parent_of
+from common.logs.key import BUFFER, Key
 from common.logs.leading import KEPT
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
 from common.system.half import EPSILONS, HALF, overflowing
-from common.verdict.adam import THROUGH_ADAM, AdamNoise, step_of
+from common.verdict.adam import THROUGH_ADAM, step_of
 from common.verdict.causes import (
     A_CLIPPED_LOSS,
     CLIPPED,
@@ -32,7 +31,7 @@ from common.verdict.causes import (
 )
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.comparable import mismatch
-from common.verdict.context import Context, InheritedNoise, LongestSum
+from common.verdict.context import Context, LongestSum
 from common.verdict.half import BY_ITSELF, Half
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import STATISTICS, Inside, is_inside
@@ -57,10 +56,8 @@ from common.verdict.tolerances import tolerance
 
 _FOUR = ("ref32", "cand32", "ref64", "cand64")
 _FED = ("ref32", "ref32", "ref64", "local64")
-RECENT = 4  # forward tensors that count as what the next one may be computed from
 # (key, what was known before its row, the row): see `JudgeOfRows.known`.
 Observer = Callable[[Key, dict[str, object], Row], None]
-FILL = 1e3  # times the largest other value: what a mask puts in
 
 
 @dataclass
@@ -73,6 +70,8 @@ class Judgement:
     # A run in which Paddle's inexact operators are exact would show more: fed, or fed nothing.
     asks_exact: bool = False
     asks_free: bool = False
+    # Cases with rows that do not pass, and that the noise decides, which was not measured there.
+    asks_noise: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -122,6 +121,7 @@ def judge_logs(
     local64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     exact64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     free64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    noise: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     step_ref64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     step_cand64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     step_cand: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
@@ -157,7 +157,7 @@ def judge_logs(
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
-    sources |= dict(exact64=exact64, free64=free64)
+    sources |= dict(exact64=exact64, free64=free64, noise=noise)
     sources |= dict(step_ref64=step_ref64, step_cand64=step_cand64, step_cand=step_cand)
     with ExitStack() as stack:
         logs = Logs(stack, sources)
@@ -212,9 +212,26 @@ def judge_logs(
         if half.on:
             judgement.notes += half.judge(judgement.rows, inside.keys)
         judgement.asks_free = inside.asks_free
+        doubted = (
+            key.case.rstrip("/") or "main"
+            for key, row in zip(keys, judgement.rows, strict=False)
+            if in_doubt(row) and logs.get("noise", key) is None
+        )
+        judgement.asks_noise = tuple(dict.fromkeys(doubted))
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
+
+
+def in_doubt(row: Row) -> bool:
+    """True for a row that fails by the plain rule, and may be rounding's by the measured noise.
+
+    A gap between the float64 runs that is as large as float32's own noise is none of rounding's.
+    """
+    if row.gap is None or row.noise_ref is None or row.measure == "claim":
+        return False
+    small = row.verdict == "DIVERGED" and row.gap < max(row.noise_ref, row.noise_cand or 0.0)
+    return row.verdict == "PRECISION" or small
 
 
 def _is_harmless(row: Row) -> bool:
@@ -231,12 +248,8 @@ class _Case:
         self.failing = False  # whether one does not pass
         self.failing_setups: set[str] = set()  # set-ups on given gradients of which one does not
         self.imprecise = False  # whether the candidate's float32 is less exact, Adam's noise aside
-        # Scales of the last forward tensors, which the next one is likely computed from.
-        self.recent: deque[float] = deque(maxlen=RECENT)
         self.longest_sum = LongestSum()
         self.kinks = Kinks()
-        self.inherited = InheritedNoise()
-        self.adam = AdamNoise(logs.get)
         probed = logs.sidecars["ref32"].modules
         self.modules = {module[len(name) :] for module in probed if module.startswith(name)}
 
@@ -268,7 +281,7 @@ class JudgeOfRows:
         self.kind_scales = scales
         self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
         self.streams = Streams()
-        self.evidence = Evidence(logs)
+        self.evidence = Evidence(logs, self.kind_scales)
         self._cases: dict[str, _Case] = {}
 
     def case_of(self, key: Key) -> _Case:
@@ -290,10 +303,8 @@ class JudgeOfRows:
             "failing": case.failing,
             "failing_setups": sorted(case.failing_setups),
             "imprecise": case.imprecise,
-            "recent": list(case.recent),
             "longest_sum": case.longest_sum.state(),
             "kinks": case.kinks.state(),
-            "inherited": case.inherited.state(),
             "streams": [] if parent is None else self.streams.seen(key, parent),
         }
 
@@ -313,8 +324,7 @@ class JudgeOfRows:
             known[name] for name in ("off", "failing", "imprecise")
         )
         case.failing_setups.update(known["failing_setups"])
-        case.recent.extend(known["recent"])
-        for name in ("longest_sum", "kinks", "inherited"):
+        for name in ("longest_sum", "kinks"):
             getattr(case, name).restore(known[name])
         for text in known["streams"]:
             self.came_around(Key.parse(text, self.logs.cases))
@@ -411,7 +421,6 @@ class JudgeOfRows:
         row = self.judged(key, arrays)
         case = self.case_of(key)
         if arrays[2] is not None and not key.kind and not key.is_step:
-            case.recent.append(largest_scale([_unmasked(arrays[2])]))
             if arrays[2].dtype.kind == "f":
                 case.kinks.see(row, arrays[2])
         if "ref64" in self.logs and arrays[2] is None:
@@ -429,21 +438,6 @@ class JudgeOfRows:
             str(key), *arrays, context
         )
         self.say_of_sums(row, key)
-        cannot = row.verdict == "INVALID" or any(array is None for array in arrays)
-        if cannot or row.verdict in AGREEING or self.logs.of_sums(key):
-            return row
-        less = list(arrays)
-        moved = self.case_of(key).adam.excuse(key, less, single_step)
-        if moved:
-            other = judge_tensor(str(key), *less, context)
-            if other.verdict in AGREEING:
-                row.verdict, row.note, row.allowed = "ROUNDING", "", other.allowed
-                row.gap, row.noise_cand, row.measure = other.gap, other.noise_cand, other.measure
-                row.beyond = row.worst_index = row.worst_ref = row.worst_cand = row.sample = None
-                row.excuse = ", ".join(filter(None, (THROUGH_ADAM, other.excuse)))
-                row.add_note(
-                    f"{moved} values moved by what Adam makes of the noise of their gradients"
-                )
         return row
 
     def unlike(self, key: Key, runs: Sequence[str]) -> Row | None:
@@ -472,14 +466,12 @@ class JudgeOfRows:
         shape = self.logs.shape("ref32", key)
         of_sums = shape is not None and self.logs.of_sums(key)
         case = self.case_of(key)
-        forward = not key.kind and ref64 is not None
         return Context(
             epsilon=EPSILONS.get(self.half, EPSILONS["float32"]),
             kind_scale=self.kind_scales.get(key.group),
             batch=None if key.kind or key.is_optimizer else self.batch_of(key),
             optimizer=(key.kind or "loss") if key.is_optimizer else "",
             longest_sum=case.longest_sum.after(shape),
-            fed_scale=max(case.recent, default=0.0) if forward else 0.0,
             difference_of=self.scores_scale(key, ref64),
             single_step=single_step,
             allow_nan=self.allow_nan,
@@ -488,17 +480,9 @@ class JudgeOfRows:
                 key,
                 lambda k: None if self.logs.of_sums(k) else self.logs.get("ref64", k),
             ),
-            terms=self.terms(key, shape),
             sampled=sample_of(shape) if of_sums else 0,
-            inherited=None if single_step else case.inherited,  # a single step inherits nothing
+            noise=self.logs.get("noise", key),
         )
-
-    def terms(self, key: Key, shape: tuple[int, ...] | None) -> int:
-        """Of the gradient of a module's vector: over how many rows of its output it is summed."""
-        if key.kind != "grad" or shape is None or len(shape) != 1:
-            return 0
-        output = self.logs.shape("ref32", f"{key.case}{parent_of(key.site)}")
-        return math.prod(output) // math.prod(shape) if output else 0
 
     def batch_of(self, key: Key) -> int | None:
         """The batch size that holds for a key: one number, or one for each prefix (longest)."""
@@ -636,21 +620,6 @@ class JudgeOfRows:
             return False
         arrays = (self.logs.get("ref64", key), self.logs.get("local64", key))
         return self.streams.explains(key, parent, *arrays)
-
-
-def _unmasked(values: np.ndarray) -> np.ndarray:
-    """The values without what a mask put in: the same number at several places, far above the rest.
-
-    Softmax makes nothing of -1e9 or of the lowest float, so they are not what is computed with.
-    """
-    if values.dtype.kind != "f" or values.size < 2:
-        return values
-    sizes = np.abs(values)
-    fill = sizes == sizes.max()
-    rest = sizes[~fill]
-    if np.count_nonzero(fill) > 1 and rest.size and sizes.max() / FILL > rest.max():
-        return values[~fill]
-    return values
 
 
 def _refuse_nan_alone(rows: Sequence[Row]) -> None:

@@ -93,10 +93,14 @@ def constant_allowed(operator: Operator | None, key: Key, ref64: Callable) -> fl
 
 
 class Evidence:
-    """What the logs of one run show of the framework's operators."""
+    """What the logs of one run show of the framework's operators.
 
-    def __init__(self, logs: Logs):
+    scales   S of each group of tensors
+    """
+
+    def __init__(self, logs: Logs, scales: Mapping[str, float]):
         self.logs = logs
+        self._scales = scales
         self.found = logs.sidecars["local64"].inexact
         self.asked = False  # a run with exact operators would show more
 
@@ -154,7 +158,8 @@ class Evidence:
         """True where an operator is far enough off to be worth a run that shows it."""
         sizes = [off for operators in self.of_case(key).values() for off in operators.values()]
         reach = tolerance("operator_reach") * max(sizes, default=0.0)
-        near = row.gap is not None and row.gap <= reach * (row.scale or 0.0)
+        scale = max(row.scale or 0.0, self._scales.get(key.group, 0.0))
+        near = row.gap is not None and row.gap <= reach * scale
         return row.verdict == "CONSTANT" or near
 
     def nearest(self, key: Key, found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

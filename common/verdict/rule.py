@@ -9,12 +9,16 @@ one bad element or one blind sample cannot hide.
 
 Three questions are asked, each of every measure: is the gap rounding's (`judge_rounding`)?  If not,
 is it that of a constant kept in float32 (`judge_constant`)?  And is the candidate's float32 noise
-that of float32 (`judge_precision`)?  Each answer names the excuses without which it would be no.
-NumPy only.
+that of float32 (`judge_precision`)?
+
+n_t is one draw, and may be small by luck.  Where the plain rule says no, the noise that rounding
+makes of the reference is therefore measured (common/logs/noise.py), at float32's size and at
+float64's, and the same questions are asked with it.  Each answer names what it took beside the
+plain rule.  NumPy only.
 """
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -37,12 +41,7 @@ from common.verdict.measures import Measures, locate, measure, same_bits
 from common.verdict.row import AGREEING, Row
 from common.verdict.tolerances import tolerance
 
-# A handful of values can have a small n_t by luck, so that n_p / n_t says little.  For that many
-# values: factor on n_t, and on the epsilon, that keep a correct twin's alarms below 1 in 1,000.
-# So can a large tensor whose noise a handful of its vectors carry: see _noisy_vectors.
-_FEW = {1: (64.0, 8.0), 2: (8.0, 4.0), 3: (2.0, 2.0)}
-
-
+MEASURED = "measured noise"  # beside the plain rule
 NAN_ALIKE = "NaN at the same places on both sides"
 
 
@@ -112,11 +111,9 @@ class Answer:
     allowed: np.ndarray  # how much is allowed, all excuses included
     passed: np.ndarray  # whether no more than that was measured
     excuses: tuple[str, ...]  # those without which a measure would not have passed
-    note: str = ""
-    noisiness: np.ndarray | None = None  # of judge_precision: what later tensors may inherit
 
 
-def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray], note: str = "") -> Answer:
+def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray]) -> Answer:
     """Compare with bounds: excuse -> what it allows; "" is what the rule allows without any."""
     allowed = reduce(np.maximum, bounds.values())
     passed = measured <= allowed
@@ -128,7 +125,7 @@ def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray], note: str = "")
         if more.any():
             needed.append(excuse)
             reached |= more
-    return Answer(allowed, passed, tuple(needed), note)
+    return Answer(allowed, passed, tuple(needed))
 
 
 def _judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
@@ -137,13 +134,11 @@ def _judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     row.noise_only = _is_only_noise(measures)
     rounding = judge_rounding(measures, context)
     constant = judge_constant(measures, context, rounding)
-    precision = judge_precision(measures, context, arrays)
+    precision = judge_precision(measures, context)
 
     level = np.where(rounding.passed, 0, np.where(constant.passed, 1, 3))
     level = np.where((level < 3) & ~precision.passed, 2, level)
     worst = int(level.max())
-    if precision.noisiness is not None and worst < 2:
-        context.inherited.remember(measures.samples, precision.noisiness)
     decided = 0  # the whole tensor's root mean square, where nothing is off
     if worst:
         off, allowed = measures.gap, rounding.allowed
@@ -165,7 +160,6 @@ def _judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     if worst < 2:
         gap = constant if worst else rounding
         row.excuse = ", ".join(dict.fromkeys(gap.excuses + precision.excuses))
-        row.note = precision.note
         if worst == 0 and row.max_abs == 0.0 and same_bits(t32, p32):
             row.verdict = "IDENTICAL"
     if worst == 2:
@@ -201,41 +195,30 @@ def _is_capped(measures: Measures, context: Context) -> np.ndarray:
     return measures.noise_ref > tolerance("cap") * _limit(measures, context)
 
 
-def _kind_floor(kind_scale: float) -> float:
-    """What a whole kind may have even in a tensor that is zero: rounding of the kind's own sums.
+def _measured(measures: Measures, context: Context, size: int) -> np.ndarray:
+    """The measured noise, in the order of the measures; 0 where it was not measured.
 
-    In a kind that is zero throughout one side may keep what a softmax leaves of exp(-64).
+    size   0: float32's, 1: float64's
     """
-    nothing = tolerance("nothing")
-    return max(tolerance("kind_floor") * kind_scale, nothing if kind_scale < nothing else 0.0)
+    if context.noise is None:
+        return np.zeros_like(measures.gap)
+    found = context.noise[size]
+    return found if found.size == measures.gap.size else found[:2].repeat(measures.gap.size // 2)
 
 
 # ---- is the gap rounding's? ---------------------------------------------------------------------
 
 
 def rounding_bounds(noise_ref, scale, limit) -> dict[str, np.ndarray]:
-    """Excuse -> the largest gap that is rounding with it; "" is the rule without excuses."""
+    """The largest gap that the plain rule takes for rounding."""
     excused = tolerance("gap") * np.minimum(noise_ref, tolerance("cap") * limit)
-    return {
-        "": np.maximum(excused, tolerance("floor") * scale),
-        "epsilons of float32 noise": tolerance("epsilons") * noise_ref,
-    }
+    return {"": np.maximum(excused, tolerance("floor") * scale)}
 
 
 def judge_rounding(measures: Measures, context: Context) -> Answer:
     """Is the gap between the two float64 runs what rounding makes of one function?"""
-    scale = measures.scale
-    bounds = rounding_bounds(measures.noise_ref, scale, _limit(measures, context))
-    if context.kind_scale is not None:
-        bounds["kind floor"] = _kind_floor(context.kind_scale)
-    if context.fed_scale:
-        # Only where float32 too shows that nearly nothing is left, and never more than a part of
-        # that.
-        left = tolerance("fed_floor") * context.fed_scale
-        left = np.minimum(left, tolerance("fed_part") * scale)
-        bounds["fed floor"] = np.where(_is_capped(measures, context), left, 0.0)
-        if _is_only_noise(measures):
-            bounds["zero"] = np.full_like(left, tolerance("zero_floor") * context.fed_scale)
+    bounds = rounding_bounds(measures.noise_ref, measures.scale, _limit(measures, context))
+    bounds[MEASURED] = tolerance("measured_gap") * _measured(measures, context, 1)
     return _answer(measures.gap, bounds)
 
 
@@ -252,135 +235,25 @@ def judge_constant(measures: Measures, context: Context, rounding: Answer) -> An
 # ---- is the candidate's float32 as exact as float32 is? -----------------------------------------
 
 
-def judge_precision(measures: Measures, context: Context, arrays: list[np.ndarray]) -> Answer:
-    """Is the candidate's float32 noise that of float32, and not of half precision or TF32?
-
-    arrays  t32, p32, t64 and p64, which are looked at once more where the noise is beyond that
-    """
-    noise = measures.noise_cand
-    bounds = _noise_bounds(measures, context, measures.counts)
-    usual = own = list(bounds.values())[-1]  # own: what it may have beside what it inherits
-    if context.inherited is not None:
-        bounds["inherited noise"] = usual * context.inherited.factors(measures.samples)
-    allowed = list(bounds.values())[-1]
-    vectors = 0
-    if not context.optimizer and not (noise <= allowed).all():
-        apart = [a[..., None] for a in arrays] if context.sampled else arrays
-        vectors = _noisy_vectors(apart, measures, allowed)
-        if vectors:
-            fewer = np.minimum(measures.counts, vectors)
-            own = list(_noise_bounds(measures, context, fewer).values())[-1]
-            bounds["few vectors"] = np.maximum(allowed, own)
-    note = ""
-    if not (noise <= usual).all():
-        note = _noise_note(noise / usual, own > usual, vectors)
-    answer = _answer(noise, bounds, note)
-    if context.inherited is None or context.optimizer:
-        return answer
-    # Only what a tensor may have of its own, so that excuses do not grow from row to row.
-    return replace(answer, noisiness=np.where(noise <= own, noise / usual, 0.0))
-
-
-def _noise_bounds(measures: Measures, context: Context, counts: np.ndarray) -> dict:
-    """Excuse -> the largest float32 noise of the candidate with it and all excuses before it.
-
-    counts  how many values carry the noise, for each measure
-    """
+def judge_precision(measures: Measures, context: Context) -> Answer:
+    """Is the candidate's float32 noise that of float32, and not of half precision or TF32?"""
     noise, epsilon = measures.noise_ref, context.epsilon
     size, factor = measures.scale, tolerance("precision")
     bounds = {"": factor * np.maximum(noise, epsilon * size)}
-    if _is_only_noise(measures):
-        size = _limit(measures, context)
-        bounds["zero gradient"] = factor * np.maximum(noise, epsilon * size)
     if context.optimizer:
         kind = "optimizer" if context.optimizer == "weight" else "carried"
-        factor = tolerance(f"precision_{kind}")
+        least = size
         if context.kind_scale is not None:
-            size = np.maximum(size, tolerance("precision_small") * context.kind_scale)
-        bounds["optimizer"] = factor * np.maximum(noise, epsilon * size)
-    bound = list(bounds.values())[-1]
-    if counts.min() <= max(_FEW):
-        luck = np.array([_FEW.get(int(count), (1.0, 1.0)) for count in counts])
-        bound = factor * np.maximum(luck[:, 0] * noise, luck[:, 1] * epsilon * size)
-        bounds["few values"] = bound
-    if measures.samples > 1:
-        # The values of one sample may share one error, small by luck: the noise of the other
-        # samples counts.
-        bound = bound.copy()
-        for part in (slice(2, 2 + measures.samples), slice(2 + measures.samples, None)):
-            usual = _median(noise[part] / np.where(size[part] > 0, size[part], np.inf))
-            bound[part] = np.maximum(bound[part], factor * (usual * size[part]))
-        bounds["other samples"] = bound
-    if context.terms:
-        terms = min(context.terms, tolerance("equal_terms_most"))
-        bound = np.maximum(bound, tolerance("equal_terms") * terms * epsilon * size)
-        bounds["equal terms"] = bound
+            least = np.maximum(size, tolerance("precision_small") * context.kind_scale)
+        factor = tolerance(f"precision_{kind}")
+        bounds["optimizer"] = factor * np.maximum(noise, epsilon * least)
+    if context.optimizer == "moment2":
+        bounds["moment2"] = tolerance("precision_moment2") * size
+    single = np.where(measures.counts == 1, 2.0, 1.0)  # one value's noise may be small by luck
+    measured = tolerance("precision") * single * _measured(measures, context, 0)
+    bounds[MEASURED] = np.maximum(measured, bounds[""])
     if context.longest_sum > tolerance("long_sum"):
         # One side may add one by one what the other adds in a tree.
         longer = min(context.longest_sum / tolerance("long_sum"), tolerance("long_sum_most"))
-        bounds["long sum"] = bound = bound * longer
-    bounds["underflow"] = bound = np.maximum(bound, tolerance("underflow"))
-    if context.kind_scale is not None:
-        bounds["kind floor"] = bound = np.maximum(bound, _kind_floor(context.kind_scale))
-    if context.optimizer == "moment2":
-        bounds["moment2"] = np.maximum(bound, tolerance("precision_moment2") * measures.scale)
-    return bounds
-
-
-def _median(values: np.ndarray) -> float:
-    """np.median's, in a tenth of its time for the few samples of a batch."""
-    ordered, half = np.sort(values), len(values) // 2
-    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
-
-
-def _noisy_vectors(arrays: list[np.ndarray], measures: Measures, allowed: np.ndarray) -> int:
-    """How many vectors carry all of the candidate's noise that is beyond what is allowed.
-
-    Vectors lie along the last axis; of a tensor with one axis they are its values.  0: more than
-    luck explains, or too few beside them to show that float32 was used.  A cast to half precision
-    makes every vector noisy.  A near tie of a softmax makes one noisy, by a single error of unlucky
-    size: any float32 run may have it a hundred times smaller, and one in a hundred has.
-    """
-    shape, samples = arrays[0].shape, measures.samples
-    vectors = int(np.prod(shape[:-1])) if len(shape) > 1 else arrays[0].size
-    most = max(_FEW)
-    if vectors < tolerance("vectors") or vectors % samples:
-        return 0
-    noise = np.abs(np.subtract(arrays[1], arrays[3], dtype=np.float64))
-    top = float(noise.max())
-    noise = noise.reshape(samples, vectors // samples, -1) / top
-    squares, maxima = np.square(noise).sum(axis=2), noise.max(axis=2)
-
-    def carry(values: np.ndarray, size_of, limit: float) -> int:
-        """The least number of vectors without which the rest is within the limit."""
-        ordered = np.sort(values, axis=None)[::-1]
-        fits = (k for k in range(most + 1) if size_of(ordered[k:]) * top <= limit)
-        return next(fits, most + 1)
-
-    def carriers(part, rms_limit: float, max_limit: float) -> int:
-        count = noise[part].size
-        return max(
-            carry(squares[part], lambda rest: np.sqrt(rest.sum() / count), rms_limit),
-            carry(maxima[part], lambda rest: rest.max(initial=0.0), max_limit),
-        )
-
-    count = carriers(np.s_[:], allowed[0], allowed[1])
-    if samples > 1:
-        limits = allowed[2:].reshape(2, samples)
-        beyond = (measures.noise_cand[2:].reshape(2, samples) > limits).any(axis=0)
-        each = (carriers(np.s_[i : i + 1], *limits[:, i]) for i in np.flatnonzero(beyond))
-        count = max(count, sum(each))
-    return count if count <= most else 0
-
-
-def _noise_note(ratios: np.ndarray, by_luck: np.ndarray, vectors: int) -> str:
-    """What is said of a tensor that passes although its noise is more than is usually allowed."""
-    beyond = ratios > 1.0
-    if (by_luck & beyond).any():
-        carry = "1 vector along the last axis carries"
-        if vectors > 1:
-            carry = f"{vectors} vectors along the last axis carry"
-        why = f"{carry} it, and the rest is as exact as float32 is"
-    else:
-        why = "so is what it was computed from"
-    return f"paddle's float32 noise is {ratios.max():.1f} times what is usually allowed, but {why}"
+        bounds["long sum"] = reduce(np.maximum, bounds.values()) * longer
+    return _answer(measures.noise_cand, bounds)

@@ -1,0 +1,178 @@
+"""The noise that float32's rounding makes of a model's float64 values, measured: Monte Carlo.
+
+`Moved` is a mode of torch's dispatcher.  Inside, every operator's floating operands and results are
+moved by random relative amounts of one rounding, which is what float32 does to them; how far that
+moves a tensor says how exact float32 can be there, whatever framework computes it.  Conditioning,
+cancellation, depth, kinks and Adam's whole steps are in it, and it is never 0 by luck.
+
+Source: Monte Carlo arithmetic (Parker 1997; Denis, de Oliveira Castro and Petit 2016, Verificarlo;
+Sohier et al., arXiv:1807.09655), here at the level of operators.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from common.logs.noise import SEEDS, SIZES, distances
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT64, MOVED, NOISE, ResultFolder
+from common.logs.sidecar import read_sidecar, seal, sidecar_path, write_sidecar
+from common.logs.writer import LogWriter
+
+# What they return was there before, or is exact: nothing is rounded.
+EXACT = frozenset(
+    """
+    _local_scalar_dense _to_copy _unsafe_view abs alias arange argmax argmin argsort as_strided
+    bernoulli_ broadcast_to bucketize cat ceil clamp clamp_max clamp_min clone constant_pad_nd copy
+    copy_ detach diagonal diagonal_backward embedding empty_like eq expand fill fill_ flip floor
+    frac full full_like gather ge gt im2col index index_select isfinite le lift lift_fresh lt
+    masked_fill masked_fill_ masked_select max max_pool2d_with_indices
+    max_pool2d_with_indices_backward max_pool3d_with_indices max_pool3d_with_indices_backward
+    maximum min minimum narrow ne neg neg_ new_empty_strided new_full new_zeros normal_ ones
+    ones_like permute pixel_shuffle pixel_unshuffle random_ reflection_pad1d reflection_pad2d relu
+    relu_ repeat replication_pad1d replication_pad2d reshape roll round scalar_tensor scatter
+    searchsorted select select_backward select_scatter sign slice slice_backward slice_scatter sort
+    split split_with_sizes squeeze stack t threshold_backward topk transpose tril triu trunc unbind
+    unfold uniform_ unique_dim unsqueeze upsample_nearest1d upsample_nearest2d view view_as_complex
+    view_as_real where zero_ zeros zeros_like
+    """.split()
+)
+_SCATTERED = frozenset(
+    "cumsum cumprod index_add index_add_ index_put index_put_ scatter_add scatter_add_ "
+    "scatter_reduce _ctc_loss _ctc_loss_backward".split()
+)
+# Their running statistics are written to, whatever their schema says, and come fourth and fifth.
+_WRITING = ("native_batch_norm", "cudnn_batch_norm")
+
+
+class Moved(TorchDispatchMode):
+    """Operators' float64 operands and results are moved by random amounts; others' are left alone.
+
+    seed   of the amounts
+    size   the largest relative amount of one rounding: 2^-24 is float32's
+    """
+
+    def __init__(self, seed: int, size: float):
+        super().__init__()
+        self.size = size
+        self.still = False  # what is computed now is no part of the model's run
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = function.overloadpacket.__name__
+        if self.still or name in EXACT:
+            return function(*args, **kwargs)
+        if not function._schema.is_mutable:
+            kept = args[3:] if name in _WRITING else ()
+            args, kwargs = tree_map(self._operand, (args, kwargs))
+            args = (*args[: len(args) - len(kept)], *kept)
+        found = function(*args, **kwargs)
+        size = self.size * math.sqrt(terms(name, args, found))
+        if function._schema.is_mutable:
+            return tree_map(lambda value: self._written(value, size), found)
+        return tree_map(lambda value: self._value(value, size), found)
+
+    def _operand(self, value):
+        return self._value(value, self.size)
+
+    def _value(self, value, size: float):
+        return value * self._factors(value, size) if is_wide(value) else value
+
+    def _written(self, value, size: float):
+        return value.mul_(self._factors(value, size)) if is_wide(value) else value
+
+    def _factors(self, value, size: float):
+        drawn = torch.rand(value.shape, generator=self._generator, dtype=torch.float64)
+        return drawn.mul_(2.0 * size).add_(1.0 - size)
+
+
+def is_wide(value: object) -> bool:
+    """True for a tensor of values in float64."""
+    if not isinstance(value, torch.Tensor) or not value.numel():
+        return False
+    return value.dtype in (torch.float64, torch.complex128)
+
+
+def terms(name: str, args: tuple, found: object) -> int:
+    """How many terms an operator adds for each of its values: their roundings' sizes add up.
+
+    Roundings are as often up as down, so that n of them move a sum as far as the root of n.
+    """
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    if "scaled_dot" in name:
+        return args[0].shape[-1] + args[1].shape[-2]
+    if name in _SCATTERED:
+        return max(1, max(value.numel() for value in tensors) // 10)
+    if name in ("mm", "bmm", "mv", "dot"):
+        return tensors[0].shape[-1]
+    if name in ("addmm", "baddbmm", "addmv", "addbmm"):
+        return tensors[1].shape[-1]
+    if name == "convolution":
+        return math.prod(tensors[1].shape[1:])
+    if name == "convolution_backward":
+        weight = tensors[2].shape
+        return max(
+            math.prod(tensors[1].shape) // max(tensors[1].shape[1], 1), math.prod(weight[1:])
+        )
+    made = found if isinstance(found, (tuple, list)) else [found]
+    sizes = [value.numel() for value in made if is_wide(value)]
+    if name.startswith(_REDUCING) and tensors and sizes:
+        return max(1, tensors[0].numel() // min(sizes))
+    return 1
+
+
+_REDUCING = (
+    "sum",
+    "mean",
+    "var",
+    "std",
+    "nansum",
+    "linalg_vector_norm",
+    "norm",
+    "logsumexp",
+    "native_layer_norm",
+    "native_batch_norm",
+    "native_group_norm",
+    "cudnn_batch_norm",
+    "_fused_rms_norm",
+    "_softmax",
+    "_log_softmax",
+    "mse_loss",
+    "avg_pool",
+    "_adaptive_avg_pool",
+)
+
+
+def measure(job, write: Callable) -> None:
+    """Log how far moved operators bring each tensor of the reference's float64 run.
+
+    write   (name of the run, dtype, moved=) makes one more log of the job
+    """
+    files = ResultFolder(job.folder)
+    moved, target = (files.log(job.stem, "torch", run) for run in (MOVED, NOISE))
+    found: list[dict[str, np.ndarray]] = [{} for _ in SIZES]
+    with read_log(files.log(job.stem, "torch", FLOAT64)) as plain:
+        for largest, size, seeds in zip(found, SIZES, SEEDS, strict=True):
+            for seed in range(seeds):
+                write(MOVED, "float64", moved=Moved(seed, size))
+                told = read_sidecar(moved)
+                with read_log(moved) as log:
+                    for key, off in distances(plain, log, told.batches):
+                        largest[key] = np.maximum(largest.get(key, 0.0), off)
+    measured = {key: np.stack([largest[key] for largest in found]) for key in found[0]}
+    if target.is_file():  # of other cases
+        with read_log(target) as former:
+            measured = {key: former[key] for key in former} | measured
+    with LogWriter(target) as writer:
+        for key, sizes in measured.items():
+            writer.add(key, sizes)
+    told = replace(told, sums={}, booleans=[], log_sha256=writer.sha256)
+    write_sidecar(target, replace(told, seal=seal(told)))
+    for path in (moved, sidecar_path(moved)):
+        path.unlink()
