@@ -76,6 +76,8 @@ class Moved(TorchDispatchMode):
         size = self.size * math.sqrt(terms(name, args, found))
         if function._schema.is_mutable:
             return tree_map(lambda value: self._written(value, size), found)
+        if name.startswith("_fft"):
+            return tree_map(lambda value: self._normwise(value, size), found)
         return tree_map(lambda value: self._value(value, size), found)
 
     def _operand(self, value):
@@ -83,6 +85,11 @@ class Moved(TorchDispatchMode):
 
     def _value(self, value, size: float):
         return value * self._factors(value, size) if is_wide(value) else value
+
+    def _normwise(self, value, size: float):
+        """What was transformed: each value's error is a part of all that it is summed from."""
+        scale = size * value.abs().square().mean().sqrt()
+        return value + (self._factors(value, 1.0) - 1.0) * scale
 
     def _written(self, value, size: float):
         return value.mul_(self._factors(value, size)) if is_wide(value) else value

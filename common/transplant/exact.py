@@ -40,7 +40,7 @@ CLIPPED_FROM = 64.0
 
 FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula, with Paddle's arguments
 PATHS: dict[str, tuple[str, ...]] = {}  # operator -> Paddle's names of it
-_CLIPS = ("log_softmax", "cross_entropy")
+_CLIPS = ("softmax", "log_softmax", "cross_entropy")
 _UNDERFLOW = -708.0  # whose exponential is 3e-308
 # Their values may be exact where their gradients are not, by about this much: p_norm's adds 1e-12
 # to the norm; a group norm's without a weight is another function's.
@@ -120,9 +120,9 @@ class Exact:
         finally:
             self._busy = saved
 
-    def note(self, name: str, off: float) -> None:
-        """Remember how far off an operator was in the module that runs."""
-        if off > _ROUNDED:
+    def note(self, name: str, off: float, clips: bool = False) -> None:
+        """Remember how far off an operator was in the module that runs; one that clips, always."""
+        if off > _ROUNDED or clips:
             known = self.found.setdefault(self.site(), {})
             known[name] = max(known.get(name, 0.0), off)
 
@@ -163,7 +163,7 @@ class Exact:
             return kept
         if name in _ONLY_GRADIENT:
             off = max(off, _ONLY_GRADIENT[name])
-        self.note(name, off)
+        self.note(name, off, clips)
         return kept if self.mode == WATCH else exact
 
 

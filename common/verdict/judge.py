@@ -230,7 +230,7 @@ def in_doubt(row: Row) -> bool:
     """
     if row.gap is None or row.noise_ref is None or row.measure == "claim":
         return False
-    small = row.verdict == "DIVERGED" and row.gap < max(row.noise_ref, row.noise_cand or 0.0)
+    small = row.verdict in ("DIVERGED", "CARRIED") and row.gap < max(row.noise_ref, row.noise_cand or 0.0)
     return row.verdict == "PRECISION" or small
 
 
