@@ -1,568 +1,284 @@
-"""PRECISION: a reference that is exact by luck, what inherits such noise, and casts beside both.
+"""The measured noise: what rounding makes of the reference, and what the rule makes of that."""
 
-A near tie of a softmax makes one vector noisy by a single error, whose size depends on the order
-of summation: what MKL takes on one processor is not what it takes on another.
-"""
-
-import json
+import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from torch.nn import functional as F
 
+from common.logs.noise import SIZES, distance, distances
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
-from common.verdict import rule
-from common.verdict.context import Context, InheritedNoise
+from common.sides.noise_in_torch import Moved
+from common.verdict.context import Context
 from common.verdict.judge import judge_logs
-from common.verdict.replay import Replay, Watch, differences
+from common.verdict.rule import MEASURED, judge_tensor
 from common.verdict.tolerances import tolerance
 
-SHAPE = (4, 12, 32)  # batch, tokens, channels, as in faults/pairs/transformer
-SIZE, USUAL = 15.0, 1.2e-5  # rms of the values, and of the noise of the vectors that are no tie
-SAMPLE, TOKEN = 1, 3  # where the tie is
+SINGLE, DOUBLE = SIZES
+
+# ---- operators, moved ---------------------------------------------------------------------------
+
+_index = torch.arange(500) % 10
+OPERATORS = {
+    "matmul": (lambda x: x @ x.T, (16, 800)),
+    "attention": (lambda x: F.scaled_dot_product_attention(x, x, x), (2, 3, 90, 16)),
+    "conv2d": (lambda x: F.conv2d(x, x[:6, :, :3, :3]), (8, 60, 7, 9)),
+    "layer_norm": (lambda x: F.layer_norm(x, (900,)), (7, 900)),
+    "group_norm": (lambda x: F.group_norm(x, 3), (4, 12, 11, 13)),
+    "batch_norm": (lambda x: F.batch_norm(x, None, None, training=True), (8, 6, 11, 13)),
+    "softmax far": (lambda x: F.softmax(30 * x, -1), (8, 90)),
+    "log_softmax far": (lambda x: F.log_softmax(30 * x, -1), (8, 90)),
+    "logsumexp": (lambda x: x.logsumexp(-1), (6, 5000)),
+    "cumsum": (lambda x: x.cumsum(-1), (3, 3000)),
+    "cumprod": (lambda x: (1 + 0.05 * x).cumprod(-1), (3, 200)),
+    "mean": (lambda x: (x + 3).mean(), (100_000,)),
+    "var far from 0": (lambda x: (x + 100).var(-1), (5, 900)),
+    "fft": (lambda x: torch.fft.rfft(x).abs(), (5, 700)),
+    "inverse": (lambda x: torch.linalg.inv(x), (3, 14, 14)),
+    "solve": (lambda x: torch.linalg.solve(x[..., :11], x[..., 11:]), (3, 11, 15)),
+    "segment sums": (lambda x: x.new_zeros(10, 30).index_add(0, _index, x), (500, 30)),
+    "normalize": (lambda x: F.normalize(x, dim=-1), (5, 900)),
+    "sine of 1000": (lambda x: (1000 * x).sin(), (5, 900)),
+    "power": (lambda x: x.abs() ** 2.7, (5, 900)),
+    "a batch of one vector": (lambda x: F.silu(x).sum(-1), (1, 40)),
+}
 
 
-def drawn(seed=0, shape=SHAPE):
-    """t32, p32, t64, p64 whose noise is float32's usual one on both sides, in float64."""
-    rng = np.random.default_rng(seed)
-    exact = SIZE * rng.standard_normal(shape)
-    return [exact + USUAL * rng.standard_normal(shape) for _ in range(2)] + [exact, exact]
+def of_operator(function, shape, dtype, seed=0):
+    """What an operator makes, and the gradient that comes back, as float64 arrays."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+    x.requires_grad_()
+    made = function(x)
+    weights = torch.linspace(-1, 1, made.numel(), dtype=torch.float64).cos().reshape(made.shape)
+    (made * weights.to(dtype)).sum().backward()
+    return {"y": made.detach().double().numpy(), "grad": x.grad.double().numpy()}
 
 
-def tie(arrays, side, most, at=(SAMPLE, TOKEN)):
-    """Add the noise of one error to a vector of one side, at most so large; signs alternate."""
-    shares = np.cos(np.arange(arrays[0].shape[-1]))
-    arrays[side][at] = arrays[2][at] + most * shares
-    return arrays
+def noise_of(run, size, seeds=4):
+    """Name -> (root mean square, maximum) of how far moves bring what `run` makes."""
+    plain, found = run(), {}
+    for seed in range(seeds):
+        with Moved(seed, size):
+            moved = run()
+        for key, off in distances(plain, moved, {}):
+            found[key] = np.maximum(found.get(key, 0.0), off)
+    return found
 
 
-def half(values, bits):
-    """Values rounded to so many bits, as a cast leaves them."""
-    mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(mantissa * 2.0**bits) / 2.0**bits, exponent)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_no_operator_is_less_exact_in_float32_than_it_is_measured_to_be(name):
+    function, shape = OPERATORS[name]
+    noise = noise_of(lambda: of_operator(function, shape, torch.float64), SINGLE)
+    plain = of_operator(function, shape, torch.float64)
+    single = of_operator(function, shape, torch.float32)
+    for key, off in distances(plain, single, {}):
+        factor = tolerance("precision") * (2 if plain[key].size == 1 else 1)
+        assert (off <= factor * noise[key]).all(), (key, off / noise[key])
+        assert noise[key][0] < 1e3 * off[0] + 1e-7, "and it is no more than that by far"
 
 
-def judged(arrays, batch=4, key="blocks.1.attention.out:in/0", **more):
-    floats = [array.astype(np.float32) for array in arrays[:2]]
-    return rule.judge_tensor(key, *floats, *arrays[2:], Context(batch=batch, **more))
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Linear(20, 50), torch.nn.ReLU(), torch.nn.Linear(50, 30), torch.nn.Tanh(),
+        torch.nn.LayerNorm(30), torch.nn.Linear(30, 7),
+    )  # fmt: skip
 
 
-# ---- one vector ---------------------------------------------------------------------------------
+def trained(cast=None, dtype=torch.float64):
+    """Three steps of Adam: loss, outputs, gradients and weights; `cast`: a layer is in bfloat16."""
+    model = network().to(dtype)
+    if cast is not None:
+        model[cast].register_forward_hook(lambda m, i, o: o.to(torch.bfloat16).to(o.dtype))
+    steps = torch.optim.Adam(model.parameters(), 1e-2)
+    x = torch.randn(24, 20, generator=torch.Generator().manual_seed(1)).to(dtype)
+    found = {}
+    for step in range(3):
+        made = model(x)
+        loss = (made**2).mean()
+        steps.zero_grad()
+        loss.backward()
+        found |= {f"{step}/y": made, f"{step}/loss": loss.reshape(1)}
+        found |= {f"{step}/grad/{n}": p.grad for n, p in model.named_parameters()}
+        steps.step()
+        found |= {f"{step}/weight/{n}": p for n, p in model.named_parameters()}
+        found = {key: value.detach().double().clone() for key, value in found.items()}
+    return {key: value.numpy() for key, value in found.items()}
 
 
-@pytest.mark.parametrize("batch", [4, None])
-def test_what_an_intel_processor_showed(batch):
-    """Paddle's noise 2.6e-3, torch's 5.1e-5, of which 16 times was allowed: 8.1e-4."""
-    arrays = tie(tie(drawn(), 0, 5.1e-5), 1, 2.6e-3)
-    noise = [np.abs(arrays[side] - arrays[2]).max() for side in (0, 1)]
-    assert noise == pytest.approx([5.1e-5, 2.6e-3], rel=0.01)
-    assert noise[1] > 3 * tolerance("precision") * noise[0]
-    row = judged(arrays, batch)
-    assert row.verdict == "ROUNDING", row.note
-    assert "1 vector along the last axis carries it" in row.note
-    assert row.excuse == "few vectors"
-
-
-@pytest.mark.parametrize("bits", [11, 8], ids=["TF32 or half", "bfloat16"])
-@pytest.mark.parametrize("lucky", [True, False])
-def test_a_cast_is_found_in_such_a_tensor(bits, lucky):
-    arrays = tie(tie(drawn(), 0, 5.1e-5 if lucky else 2.6e-3), 1, 2.6e-3)
-    arrays[1] = half(arrays[1], bits)
-    row = judged(arrays)
-    assert row.verdict == "PRECISION"
-    assert row.noise_cand > row.allowed and "is beyond" in row.note
-    # Of one sample alone, too: the others are as exact as float32 is.
-    alone = tie(tie(drawn(), 0, 5.1e-5), 1, 2.6e-3)
-    alone[1][2] = half(alone[1][2], bits)
-    row = judged(alone)
-    assert (row.verdict, row.sample) == ("PRECISION", 2)
-
-
-@pytest.mark.parametrize(
-    ("vectors", "times", "verdict"),
-    [
-        (1, 50, "ROUNDING"),
-        (1, 900, "ROUNDING"),
-        (1, 1200, "PRECISION"),  # more than luck makes of one error
-        (2, 50, "ROUNDING"),
-        (2, 300, "PRECISION"),  # of two
-        (3, 25, "ROUNDING"),
-        (3, 50, "PRECISION"),
-        (4, 25, "PRECISION"),  # four are not all lucky
-    ],
-)
-def test_luck_ends_with_the_number_of_vectors(vectors, times, verdict):
-    arrays = drawn()
-    largest = max(np.abs(arrays[0][b] - arrays[2][b]).max() for b in range(4))
-    for i in range(vectors):
-        tie(arrays, 1, times * largest, (i, 2 * i))
-    row = judged(arrays, None)
-    assert row.verdict == verdict, (row.note, row.noise_cand / row.noise_ref)
-
-
-def test_too_few_vectors_show_nothing():
-    """Of seven, one is noisier: who says that it is not the six that are lucky?"""
-    for vectors, verdict in ((7, "PRECISION"), (8, "ROUNDING")):
-        arrays = tie(drawn(shape=(vectors, 32)), 1, 2.6e-3, (TOKEN,))
-        assert judged(arrays, None).verdict == verdict
-    arrays = drawn(shape=(7,))
-    arrays[1][3] += 2.6e-3
-    assert judged(arrays, None).verdict == "PRECISION"
-    arrays = drawn(shape=())
-    assert judged(arrays, None).verdict in ("IDENTICAL", "ROUNDING")
-
-
-def test_optimizer_rows_are_not_excused():
-    arrays = drawn()
-    tie(arrays, 1, 900 * np.abs(arrays[0] - arrays[2]).max())
-    assert judged(arrays, None).verdict == "ROUNDING"
-    assert judged(arrays, None, optimizer="weight", kind_scale=SIZE).verdict == "PRECISION"
-
-
-def test_no_alarm_whatever_the_size_of_the_one_error():
-    """Both sides draw it; the rule before called one pair in twenty wrong."""
-    rng = np.random.default_rng(0)
-    alarms = unlucky = 0
-    for seed in range(600):
-        arrays = drawn(seed)
-        for side in (0, 1):
-            tie(arrays, side, 2.6e-3 * rng.standard_normal())
-        noise = [np.abs(arrays[side] - arrays[2]).max() for side in (0, 1)]
-        unlucky += noise[1] > tolerance("precision") * noise[0]
-        alarms += judged(arrays).verdict != "ROUNDING"
-    assert unlucky >= 10 and alarms == 0
-
-
-# ---- what inherits it ---------------------------------------------------------------------------
-
-
-def spread(times, seed=1, sample=SAMPLE):
-    """A later tensor: attention has given every vector of the sample the noise of the one."""
-    arrays = drawn(seed)
-    noise = arrays[0][sample] - arrays[2][sample]
-    arrays[1][sample] = arrays[2][sample] + times * noise
-    return arrays
-
-
-def remembered():
-    memory = InheritedNoise()
-    row = judged(tie(tie(drawn(), 0, 5.1e-5), 1, 2.6e-3), inherited=memory)
-    assert row.verdict == "ROUNDING"
-    return memory
-
-
-def test_what_is_computed_from_it_is_as_noisy():
-    assert judged(spread(50)).verdict == "PRECISION"
-    row = judged(spread(50), inherited=remembered())
-    assert row.verdict == "ROUNDING" and "so is what it was computed from" in row.note
-    assert row.excuse == "inherited noise"
-    # In that sample alone.
-    assert judged(spread(50, sample=2), inherited=remembered()).verdict == "PRECISION"
-    # Gradients and batches laid out otherwise have no samples.
-    assert judged(spread(50), None, inherited=remembered()).verdict == "ROUNDING"
-    # A cast is found behind it, even in the same sample.
-    arrays = spread(50)
-    arrays[1][SAMPLE] = half(arrays[1][SAMPLE], 11)
-    assert judged(arrays, inherited=remembered()).verdict == "PRECISION"
-
-
-def test_excuses_do_not_grow_from_row_to_row():
-    memory, times, passed = remembered(), 50.0, 0
-    while judged(spread(times, seed=passed), inherited=memory).verdict == "ROUNDING":
-        times, passed = 1.5 * times, passed + 1
-    assert passed and times < 4 * 51 * 1.5
-    assert memory.factors(4).max() == remembered().factors(4).max()
-
-
-def test_a_row_that_fails_excuses_nothing():
-    memory = InheritedNoise()
-    arrays = drawn()
-    arrays[1] = half(arrays[1], 11)
-    assert judged(arrays, inherited=memory).verdict == "PRECISION"
-    assert (memory.factors(4) == 1.0).all()
-    assert judged(spread(50), inherited=memory).verdict == "PRECISION"
-
-
-def test_an_ordinary_pair_gets_no_more_than_before():
-    memory = InheritedNoise()
-    for seed in range(20):
-        assert judged(drawn(seed), inherited=memory).verdict == "ROUNDING"
-    assert (memory.factors(4) == 1.0).all() and (memory.factors(1) == 1.0).all()
-
-
-def test_a_case_remembers_its_own_tensors_up_to_its_gradients(tmp_path):
-    tensors = {
-        "a/attention.out:in/0": tie(tie(drawn(), 0, 5.1e-5), 1, 2.6e-3),
-        "a/norm": spread(50),
-        "a/grad/norm.bias": [array[SAMPLE] for array in spread(50, seed=2)],
-        "b/norm": spread(50),
-        "b/grad/norm.bias": [array[SAMPLE] for array in spread(50, seed=2)],
+def test_a_model_and_its_training_are_within_it_and_a_cast_is_far_beyond():
+    noise, plain = noise_of(trained, SINGLE), trained()
+    ratios = {
+        key: (off / np.maximum(noise[key], 1e-300)).max()
+        for key, off in distances(plain, trained(dtype=torch.float32), {})
     }
-    paths = {}
-    for i, name in enumerate(("ref32", "cand32", "ref64", "cand64")):
-        paths[name] = tmp_path / f"{name}.npy"
-        with LogWriter(paths[name]) as writer:
-            for key, arrays in tensors.items():
-                writer.add(key, arrays[i].astype(np.float32 if i < 2 else np.float64))
-        write_sidecar(paths[name], Sidecar(batches={"a/": 4, "b/": 4}))
-    rows = {row.key: row.verdict for row in judge_logs(**paths).rows}
-    assert rows == {key: "ROUNDING" if key[0] == "a" else "PRECISION" for key in tensors}
-
-
-# ---- many equal terms ---------------------------------------------------------------------------
+    assert max(ratios.values()) < tolerance("precision")
+    for layer in (0, 2, 4):
+        cast = dict(distances(plain, trained(layer), {}))
+        assert (cast["0/y"] > 100 * noise["0/y"]).all()
 
-TERMS = 600  # of a mean over time: its gradient is the same at each
 
+def test_moves_are_drawn_by_their_seed_and_leave_float32_and_copies_alone():
+    x = torch.randn(5, 6, dtype=torch.float64)
+    with Moved(3, SINGLE):
+        one = x * 2.0
+    with Moved(3, SINGLE):
+        same = x * 2.0
+        kept = [x.T, x.clone(), x.relu(), torch.cat([x, x]), x.float() * 2.0, x.argmax()]
+    assert torch.equal(one, same) and not torch.equal(one, x * 2.0)
+    plain = [x.T, x.clone(), x.relu(), torch.cat([x, x]), x.float() * 2.0, x.argmax()]
+    assert all(map(torch.equal, kept, plain))
+    moved = Moved(3, SINGLE)
+    moved.still = True
+    with moved:
+        assert torch.equal(x * 2.0, one - one + x * 2.0)
 
-def bias_gradient(adding):
-    """t32, p32, t64, p64 of 128 sums of equal terms; `adding` sums them on Paddle's side."""
-    values = np.random.default_rng(3).standard_normal(128).astype(np.float32) / TERMS
-    terms = np.tile(values, (TERMS, 1))
-    exact = terms.astype(np.float64).sum(axis=0)
-    return [exact.astype(np.float32), adding(terms), exact, exact]
 
+def test_running_statistics_move_on_while_operators_are_moved():
+    norm, x = torch.nn.BatchNorm1d(6).double(), torch.randn(9, 6, dtype=torch.float64)
+    other = copy.deepcopy(norm)
+    norm(x)
+    with Moved(0, SINGLE):
+        other(x)
+    assert torch.allclose(norm.running_var, other.running_var, rtol=1e-6, atol=0)
+    assert not torch.equal(norm.running_mean, torch.zeros(6))
 
-def one_by_one(terms):
-    return np.cumsum(terms, axis=0, dtype=np.float32)[-1]
 
+def test_of_an_exact_zero_that_a_transform_leaves_the_transforms_noise_is_known():
+    """The imaginary part at frequency 0: exactly 0 in one library, rounding in another."""
+    x = torch.randn(7, 30, dtype=torch.float64)
+    with Moved(0, SINGLE):
+        assert torch.fft.rfft(x)[:, 0].imag.abs().max() > 0
 
-def in_half_precision(terms):
-    return terms.sum(axis=0).astype(np.float16).astype(np.float32)
 
+# ---- distances ----------------------------------------------------------------------------------
 
-def test_equal_terms_added_one_by_one_are_rounded_the_same_way():
-    arrays = bias_gradient(one_by_one)
-    alone = rule.judge_tensor("grad/second.bias", *arrays, Context(kind_scale=1.0))
-    known = rule.judge_tensor("grad/second.bias", *arrays, Context(kind_scale=1.0, terms=TERMS))
-    assert alone.verdict == "PRECISION"
-    assert (known.verdict, known.excuse) == ("ROUNDING", "equal terms")
 
+def test_a_distance_is_measured_whole_and_for_each_sample():
+    plain = np.zeros((2, 3))
+    values = np.array([[3.0, 0.0, 0.0], [0.0, -4.0, 0.0]])
+    expected = [np.sqrt(25 / 6), 4.0, np.sqrt(3), np.sqrt(16 / 3), 3.0, 4.0]
+    assert np.allclose(distance(values, plain, 2), expected)
+    assert np.allclose(distance(values * 1e-200, plain, 2), np.multiply(expected, 1e-200))
+    assert np.allclose(distance(values, plain, 1), expected[:2])
+    infinite = np.where(values > 0, np.inf, values)
+    assert np.allclose(distance(infinite, infinite, 1), 0.0)
 
-@pytest.mark.parametrize("terms", [TERMS, 10**6])
-def test_half_precision_is_no_sum_of_equal_terms(terms):
-    arrays = bias_gradient(in_half_precision)
-    row = rule.judge_tensor("grad/second.bias", *arrays, Context(kind_scale=1.0, terms=terms))
-    assert row.verdict == "PRECISION"
 
+def test_distances_are_of_floats_that_both_runs_have_in_one_shape():
+    plain = {"a/x": np.ones((2, 3)), "a/n": np.arange(3), "b/x": np.ones(2), "c": np.ones(0)}
+    moved = {"a/x": np.ones((2, 3)) + 1e-3, "b/x": np.ones(3), "c": np.ones(0)}
+    found = dict(distances(plain, moved, {"a/": 2, "b/": 2}))
+    assert list(found) == ["a/x"] and found["a/x"].size == 6
 
-@pytest.mark.parametrize("key", ["grad/second.bias", "main/grad/second.bias"])
-def test_how_many_terms_there_are_is_seen_from_the_output(tmp_path, key):
-    case = "main/" if key.startswith("main/") else ""
-    t32, p32, t64, p64 = bias_gradient(one_by_one)
-    runs = {"ref32": t32, "cand32": p32, "ref64": t64, "cand64": p64}
-    for rows, verdict in ((TERMS, "ROUNDING"), (1, "PRECISION")):
-        paths = {}
-        output = np.random.default_rng(0).standard_normal((rows, 128))
-        for name, values in runs.items():
-            paths[name] = tmp_path / f"{name}.npy"
-            with LogWriter(paths[name]) as writer:
-                writer.add(f"{case}second", output.astype(values.dtype))
-                writer.add(key, values)
-            write_sidecar(paths[name], Sidecar(batches={case: None}))
-        assert judge_logs(**paths).rows[-1].verdict == verdict
 
+# ---- the rule, with it --------------------------------------------------------------------------
 
-# ---- a ReLU's kink ------------------------------------------------------------------------------
+NOISE, ROUNDED = 1e-5, 1e-14  # of a tensor of size 1 in float32, and in float64
 
 
-def rectified_runs(tmp_path, wrong, step="", values=400_000):
-    """Four runs of a ReLU, whose gradients are float32's; `wrong` changes those of Paddle.
-
-    Returns the verdicts of the gradient behind the ReLU, and of one before it.
-    """
-    generator = np.random.default_rng(0)
-    inner = generator.standard_normal((4, values // 4))
-    gradients = {key: generator.standard_normal(inner.shape) for key in ("behind", "before")}
-    paths = {}
-    for i, name in enumerate(("ref32", "cand32", "ref64", "cand64")):
-        noise = np.random.default_rng(i + 1).standard_normal(inner.shape)
-        noise *= 1e-7 if name.endswith("32") else 1e-16
-        dtype = np.float32 if name.endswith("32") else np.float64
-        paths[name] = tmp_path / f"{name}.npy"
-        with LogWriter(paths[name]) as writer:
-            writer.add("inner", (np.maximum(inner, 0.0) * (1 + noise)).astype(dtype))
-            for key, gradient in gradients.items():
-                gradient = (gradient * (1 + noise)).astype(dtype)
-                if name == "cand32":
-                    gradient = wrong(key, gradient)
-                writer.add(f"{step}grad/{key}" if step else f"grad_of/{key}", gradient)
-        write_sidecar(paths[name], Sidecar(batches={"": 4}))
-    return [row.verdict for row in judge_logs(**paths).rows[1:]]
-
-
-def across_the_kink(key, gradient):
-    """One activation is on the other side: of the gradient behind it one value is missing."""
-    gradient = gradient.copy()
-    if key == "behind":
-        gradient[1, 7] = 0.0
-        return gradient
-    spread = np.random.default_rng(9).standard_normal(gradient.shape)  # a layer later it is in all
-    return (gradient + 0.01 * spread).astype(np.float32)
-
-
-def everywhere(key, gradient):
-    return gradient.astype(np.float16).astype(np.float32)
-
-
-def too_far_before(key, gradient):
-    gradient = across_the_kink(key, gradient)
-    return gradient if key == "behind" else (gradient * 40).astype(np.float32)
-
-
-def test_an_activation_across_the_kink_is_no_loss_of_precision(tmp_path):
-    assert rectified_runs(tmp_path, across_the_kink) == ["ROUNDING", "ROUNDING"]
-
-
-def test_of_few_activations_none_is_expected_there(tmp_path):
-    assert rectified_runs(tmp_path, across_the_kink, values=400) == ["PRECISION", "PRECISION"]
-
-
-def test_half_precision_in_the_backward_pass_is_found_behind_a_relu(tmp_path):
-    assert rectified_runs(tmp_path, everywhere) == ["PRECISION", "PRECISION"]
-
-
-def test_what_comes_back_from_a_kink_is_no_larger_than_it_was(tmp_path):
-    assert rectified_runs(tmp_path, too_far_before) == ["ROUNDING", "PRECISION"]
-
-
-def test_steps_may_have_a_kink_and_no_more(tmp_path):
-    def a_part(key, gradient):
-        return across_the_kink("before", gradient)
-
-    def a_large_part(key, gradient):
-        spread = np.random.default_rng(9).standard_normal(gradient.shape)
-        return (gradient + 0.05 * spread).astype(np.float32)
-
-    assert rectified_runs(tmp_path, a_part, "sgd/001/") == ["ROUNDING", "ROUNDING"]
-    assert "PRECISION" in rectified_runs(tmp_path, a_large_part, "sgd/001/")
-
-
-# ---- a window's largest value -------------------------------------------------------------------
-
-
-def pooled_runs(tmp_path, wrong, torchs=None, part=0.05):
-    """Four runs of a largest of 4 values, whose gradients are float32's; `wrong` changes Paddle's.
-
-    Returns the rows of the gradient behind the pooling, and of one before it, in which `part` of it
-    is noise of Paddle's.
-    """
-    generator = np.random.default_rng(0)
-    inner, before = (generator.standard_normal((8, 1000)) for _ in range(2))
-    windows = inner.reshape(8, 250, 4)
-    behind = np.where(windows == windows.max(-1, keepdims=True), before.reshape(8, 250, 4), 0.0)
-    behind = behind.reshape(inner.shape)
-    paths = {}
-    for i, name in enumerate(("ref32", "cand32", "ref64", "cand64")):
-        noise = np.random.default_rng(i + 1).standard_normal(inner.shape)
-        dtype = np.float32 if name.endswith("32") else np.float64
-        noise *= 1e-7 if name.endswith("32") else 1e-16
-        change = {"cand32": wrong, "ref32": torchs}.get(name) or (lambda gradient: gradient)
-        spread = np.random.default_rng(9).standard_normal(inner.shape)
-        spread *= part if name == "cand32" else 0.0
-        paths[name] = tmp_path / f"{name}.npy"
-        with LogWriter(paths[name]) as writer:
-            writer.add("inner", (inner * (1 + noise)).astype(dtype))
-            writer.add("grad_of/behind", change((behind * (1 + noise)).astype(dtype)))
-            writer.add("grad_of/before", (before * (1 + noise) + spread).astype(dtype))
-        write_sidecar(paths[name], Sidecar(batches={"": 8}))
-    return judge_logs(**paths).rows[1:]
-
-
-def another_place(windows):
-    """Of so many windows another value is taken as the largest."""
-
-    def changed(gradient):
-        gradient = gradient.copy().reshape(8, 250, 4)
-        gradient[3, :windows] = np.roll(gradient[3, :windows], 1, axis=-1)
-        return gradient.reshape(8, 1000)
-
-    return changed
-
-
-def test_a_window_s_largest_value_from_another_place_is_no_loss_of_precision(tmp_path):
-    rows = pooled_runs(tmp_path, another_place(2))
-    assert [(row.verdict, row.excuse) for row in rows] == [("ROUNDING", "a kink")] * 2
-    assert "a window's largest value that float32 takes from another place" in rows[1].note
-    # Where torch's float32 does so too, the gradient there passes, and those before it know.
-    rows = pooled_runs(tmp_path, another_place(2), torchs=another_place(1))
-    assert [(row.verdict, row.excuse) for row in rows] == [("ROUNDING", ""), ("ROUNDING", "a kink")]
-
-
-def lost(gradient):
-    gradient = gradient.copy()
-    gradient[3, np.flatnonzero(gradient[3])[:2]] = 0.0
-    return gradient
-
-
-def halved(gradient):
-    gradient = another_place(2)(gradient)
-    return (gradient * np.float32(0.5)).astype(np.float32)
-
-
-def in_half(gradient):
-    return gradient.astype(np.float16).astype(np.float32)
-
-
-def as_it_was(gradient):
-    return gradient
-
-
-@pytest.mark.parametrize("wrong", [lost, halved, in_half, another_place(60), as_it_was])
-def test_what_is_no_window_s_choice_fails(tmp_path, wrong):
-    assert pooled_runs(tmp_path, wrong)[1].verdict == "PRECISION"
-
-
-def test_what_comes_back_from_a_window_is_no_larger_than_it_was(tmp_path):
-    assert pooled_runs(tmp_path, another_place(2), part=3.0)[1].verdict == "PRECISION"
-
-
-def as_it_is(step, key, values):
-    return values
-
-
-def logs_behind_a_relu(tmp_path, wrong, wrong64=as_it_is, torchs=as_it_is):
-    """Three steps of SGD; `wrong(step, key, values)` changes what Paddle's float32 logs of one."""
-    change = {"cand32": wrong, "cand64": wrong64, "ref32": torchs}
+def four(noise_ref=NOISE, noise_cand=NOISE, gap=0.0, shape=(4, 30), size=1.0):
     rng = np.random.default_rng(0)
-    inner = rng.standard_normal((4, 100_000))
-    step_values = [
-        {
-            "loss": np.array(1.0 + step),
-            **{
-                f"grad/{key}": rng.standard_normal((50, 20)) for key in ("before", "behind", "last")
-            },
-            "weight/before": rng.standard_normal((50, 20)),
-        }
-        for step in range(3)
-    ]
-    paths = {}
-    for i, name in enumerate(("ref32", "cand32", "ref64", "cand64")):
-        noises = np.random.default_rng(i + 1)
-        off, dtype = (1e-7, np.float32) if name.endswith("32") else (1e-16, np.float64)
+    exact, one, two, other = (rng.standard_normal(shape) for _ in range(4))
+    exact = size * exact
+    return [exact + noise_ref * one, exact + gap * other + noise_cand * two, exact,
+            exact + gap * other]  # fmt: skip
+
+
+def measured(single=NOISE, double=ROUNDED, samples=4):
+    return np.outer(
+        [single, double], np.concatenate([[1.0, 3.0], [1.0] * samples, [3.0] * samples])
+    )
+
+
+def verdict(arrays, noise=None, **more):
+    row = judge_tensor("x", *arrays, Context(batch=4, noise=noise, **more))
+    return row.verdict, row.excuse
+
+
+def test_a_reference_that_is_exact_by_luck_says_no_and_the_measured_noise_yes():
+    lucky = four(noise_ref=1e-9)
+    assert verdict(lucky) == ("PRECISION", "")
+    assert verdict(lucky, measured()) == ("ROUNDING", MEASURED)
+    assert verdict(four(), measured()) == ("ROUNDING", "")  # the plain rule does
+
+
+def test_so_it_does_where_one_sample_alone_is_exact_by_luck():
+    lucky = four()
+    lucky[0][2] = lucky[2][2]
+    assert verdict(lucky) == ("PRECISION", "")
+    assert verdict(lucky, measured()) == ("ROUNDING", MEASURED)
+
+
+@pytest.mark.parametrize("lost", [1e-2, 3e-4])
+def test_half_precision_is_beyond_it(lost):
+    assert verdict(four(noise_cand=lost), measured())[0] == "PRECISION"
+    one_sample = four()
+    one_sample[1][3] += lost
+    assert verdict(one_sample, measured())[0] == "PRECISION"
+
+
+def test_a_gap_is_roundings_up_to_a_few_times_what_float64_makes():
+    exact_by_luck = dict(noise_ref=1e-13, noise_cand=1e-13)
+    small = four(gap=2e-12, **exact_by_luck)
+    assert verdict(small)[0] != "ROUNDING"
+    assert verdict(small, measured(double=1e-12)) == ("ROUNDING", MEASURED)
+    assert verdict(four(gap=2e-11, **exact_by_luck), measured(double=1e-12))[0] != "ROUNDING"
+
+
+def test_a_gradient_that_is_zero_in_exact_arithmetic_is_noise_on_both_sides():
+    zero = four(size=1e-17, noise_ref=1e-13, gap=3e-17)
+    assert verdict(zero, kind_scale=1.0)[0] != "ROUNDING"
+    assert verdict(zero, measured(double=1e-17), kind_scale=1.0) == ("ROUNDING", MEASURED)
+
+
+def test_a_single_value_may_be_twice_as_far():
+    one = [np.array([1.0 + 1e-12]), np.array([1.0 + 3e-5]), np.array([1.0]), np.array([1.0])]
+    noise = np.array([[1e-6] * 2, [1e-15] * 2])
+    assert judge_tensor("x", *one, Context(noise=noise)).verdict == "ROUNDING"
+    one[1] += 5e-6
+    assert judge_tensor("x", *one, Context(noise=noise)).verdict == "PRECISION"
+
+
+def test_noise_of_other_samples_than_are_judged_counts_as_a_whole():
+    lucky = four(noise_ref=1e-9)
+    assert verdict(lucky, measured(samples=0)) == ("ROUNDING", MEASURED)
+
+
+# ---- in whole logs ------------------------------------------------------------------------------
+
+
+def logs(tmp_path, arrays, noise=None):
+    paths, told = {}, Sidecar(batches={"main/": 4})
+    names = ("ref32", "cand32", "ref64", "cand64")
+    for name, values in zip(names, arrays, strict=True):
         paths[name] = tmp_path / f"{name}.npy"
         with LogWriter(paths[name]) as writer:
-            noise = off * noises.standard_normal(inner.shape)
-            writer.add("inner", (np.maximum(inner, 0.0) * (1 + noise)).astype(dtype))
-            for step, named in enumerate(step_values):
-                for key, values in named.items():
-                    values = (values * (1 + off * noises.standard_normal(values.shape))).astype(
-                        dtype
-                    )
-                    if name in change:
-                        values = change[name](step, key, values)
-                    writer.add(f"sgd/{step:03d}/{key}", values.astype(dtype))
-        write_sidecar(paths[name], Sidecar(batches={"": 4}))
+            writer.add("main/y", values.astype(np.float32) if "32" in name else values)
+        write_sidecar(paths[name], replace(told, side="torch"))
+    if noise is not None:
+        paths["noise"] = tmp_path / "noise.npy"
+        with LogWriter(paths["noise"]) as writer:
+            writer.add("main/y", noise)
+        write_sidecar(paths["noise"], told)
     return paths
 
 
-def steps_behind_a_relu(tmp_path, *wrong, **more):
-    """Step and key -> row of these logs, and what is said beside."""
-    judged = judge_logs(**logs_behind_a_relu(tmp_path, *wrong, **more))
-    return {tuple(row.key.split("/", 2)[1:]): row for row in judged.rows[1:]}, judged.notes
+def test_a_case_in_doubt_asks_for_the_noise_and_one_that_is_settled_does_not(tmp_path):
+    lucky = four(noise_ref=1e-9)
+    asked = judge_logs(**logs(tmp_path, lucky))
+    assert asked.asks_noise == ("main",) and asked.exit_code == 1
+    settled = judge_logs(**logs(tmp_path, lucky, measured()))
+    assert settled.asks_noise == () and settled.exit_code == 0
+    assert judge_logs(**logs(tmp_path, four())).asks_noise == ()
 
 
-def a_kink_in_step_1(step, key, values):
-    """One row of the gradient behind it is off, and all of the one before; then every tensor."""
-    values = values.copy()
-    if step == 1 and key == "grad/behind":
-        values[7] += 0.1
-    elif (step, key) == (1, "grad/before") or step == 2:
-        values += 0.1 * np.random.default_rng(9).standard_normal(values.shape)
-    return values
-
-
-def test_a_kink_in_a_step_is_found_and_what_comes_of_it(tmp_path):
-    rows, notes = steps_behind_a_relu(tmp_path, a_kink_in_step_1)
-    assert {row.verdict for row in rows.values()} == {"ROUNDING"}
-    note = rows["001", "grad/before"].note
-    assert "in step 1 of sgd paddle's float32 has an activation on the other side of 0" in note
-    assert "the gradient of behind (20 of 1000 values) shows" in note
-    said = next(told for told in notes if "optimizer steps" in told)
-    assert said.startswith(
-        "6 rows of optimizer steps, judged by the float64 runs: in step 1 of sgd"
-    )
-    assert rows["002", "grad/last"].excuse == "a kink" and rows["000", "grad/last"].excuse == ""
-
-
-def precision_lost_in_step_1(step, key, values):
-    return values.astype(np.float16) * np.float32(1.1) if step and key != "loss" else values
-
-
-def a_loss_that_is_off_too(step, key, values):
-    if (step, key) == (1, "loss"):
-        return values * np.float32(1.001)
-    return a_kink_in_step_1(step, key, values)
-
-
-def the_last_layer_is_off_too(step, key, values):
-    if (step, key) == (1, "grad/last"):
-        return values + np.random.default_rng(8).standard_normal(values.shape) * 0.1
-    return a_kink_in_step_1(step, key, values)
-
-
-@pytest.mark.parametrize(
-    "wrong", [precision_lost_in_step_1, a_loss_that_is_off_too, the_last_layer_is_off_too]
-)
-def test_what_is_no_kink_in_a_step_fails(tmp_path, wrong):
-    rows, _ = steps_behind_a_relu(tmp_path, wrong)
-    assert rows["001", "grad/before"].verdict == "PRECISION"
-
-
-def one_value_off(part):
-    """What changes a value of the last layer's gradient, and the loss, by this part of them."""
-
-    def change(step, key, values):
-        values = values.copy()
-        if (step, key) == (1, "grad/last"):
-            values[3, 4] += part
-        return values * (1 + part) if (step, key) == (1, "loss") else values
-
-    return change
-
-
-def with_a_kink(change):
-    return lambda step, key, values: a_kink_in_step_1(step, key, change(step, key, values))
-
-
-def test_a_kink_is_found_where_torchs_float32_is_off_in_a_value_too(tmp_path):
-    """As in a deep model, in which a value of torch's float32 went another way too."""
-    paddles, torchs = with_a_kink(one_value_off(5e-3)), one_value_off(-4e-3)
-    rows, _ = steps_behind_a_relu(tmp_path, paddles, torchs=torchs)
-    assert {row.verdict for row in rows.values()} == {"ROUNDING"}
-    assert "the gradient of behind (20 of 1000 values) shows" in rows["001", "grad/before"].note
-
-
-def test_torchs_noise_excuses_no_candidates_that_is_ten_times_as_large(tmp_path):
-    def all_of_it(step, key, values):
-        return values + 0.05 if (step, key) == (1, "grad/last") else values
-
-    paddles, torchs = with_a_kink(all_of_it), one_value_off(-4e-3)
-    rows, _ = steps_behind_a_relu(tmp_path, paddles, torchs=torchs)
-    assert rows["001", "grad/before"].verdict == "PRECISION"
-
-
-def test_a_row_that_a_kink_explains_comes_out_the_same_by_itself(tmp_path):
-    """As a bundle's check makes it, which has not all gradients of the step."""
-    paths = logs_behind_a_relu(tmp_path, a_kink_in_step_1)
-    watch = Watch()
-    judge_logs(**paths, observer=watch)
-    scales = {one.group: one.scale for one in watch.seen if one.scale is not None}
-    first = next(one for one in watch.seen if one.row.excuse == "a kink")
-    with Replay(paths, scales) as replay:
-        row, _ = replay.row(first.key, json.loads(first.known))
-    first.row.inside = row.inside
-    assert differences(first.row.as_json(), row.as_json()) == []
-
-
-def test_what_is_off_in_float64_behind_a_kink_fails(tmp_path):
-    def one_weight(step, key, values):
-        if (step, key) == (2, "weight/before"):
-            values[3, 4] += 1e-6
-        return values
-
-    rows, _ = steps_behind_a_relu(tmp_path, a_kink_in_step_1, one_weight)
-    assert rows["002", "weight/before"].verdict == "DIVERGED"
-    assert rows["002", "grad/before"].verdict == "ROUNDING"
+def test_no_noise_is_asked_for_a_gap_that_is_larger_than_float32s(tmp_path):
+    wrong = judge_logs(**logs(tmp_path, four(gap=1e-2)))
+    assert wrong.exit_code == 1 and wrong.asks_noise == ()
 
 
 # ---- a clipped loss -----------------------------------------------------------------------------

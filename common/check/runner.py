@@ -208,7 +208,7 @@ def judge_model(
         how["seen"] = result.seen if options.keep_seen else None
         how["progress"] = {} if twins and not options.keep_seen else None
         judgements = judge_folder(*judged, until_off=twins is not None, **how)
-        if twins and _measured(twins, pair, judgements, result):
+        while twins and _looked_closer(twins, pair, judgements, result):
             judgements = judge_folder(*judged, until_off=True, **how)
         if twins and not all(judgement.harmless for judgement in judgements.values()):
             twins.stepping[pair.name] = _cases_that_are_off(judgements.values())
@@ -226,7 +226,7 @@ def judge_model(
             if not failed and any(judgement.asks_free for judgement in judgements.values()):
                 run_with_exact_operators(twins, pair, folder)
                 judgements = judge_folder(*judged, **how)
-            if _measured(twins, pair, judgements, result):
+            while _looked_closer(twins, pair, judgements, result):
                 judgements = judge_folder(*judged, **how)
             if not (failed or options.strict or pair.built_in):
                 for stem, judgement in judgements.items():
@@ -246,14 +246,19 @@ def judge_model(
     return result
 
 
-def _measured(
+def _looked_closer(
     twins: Twins, pair: Pair, judgements: Mapping[str, Judgement], result: Result
 ) -> bool:
-    """Have the noise measured of cases in which it decides rows; whether some was."""
-    asked = (case for judgement in judgements.values() for case in judgement.asks_noise)
-    failed = twins.measure_noise(pair, asked)
+    """Measure the noise of cases in which it decides rows, or repeat a run; whether one was done.
+
+    A row that is less exact than float32 is by its noise may be so by luck, which does not repeat.
+    """
+    found = judgements.values()
+    failed = twins.measure_noise(pair, (case for one in found for case in one.asks_noise))
+    if failed is None:
+        failed = twins.repeat(pair, (case for one in found for case in one.asks_again))
     if failed:
-        result.notes.append(f"the noise that rounding makes could not be measured: {failed}")
+        result.notes.append(f"rows that are in doubt could not be looked at once more: {failed}")
     return failed == ""
 
 

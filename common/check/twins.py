@@ -50,7 +50,7 @@ class Twins:
         self.pythons = inputs.pythons
         self.work = inputs.work
         self.on_progress = inputs.on_progress
-        self.measured: dict[str, set[str]] = {}  # model -> cases whose noise was measured
+        self._done: dict[tuple[str, str], set[str]] = {}  # model, what -> cases
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
         self._processes: dict[tuple[str, int | None], TwinProcess] = {}  # (side, threads) -> it
@@ -237,17 +237,28 @@ class Twins:
 
         Returns why that could not be done; empty where it was, None where nothing was left to do.
         """
-        known = self.measured.setdefault(pair.name, set())
+        return self._of_cases("torch", pair, cases, "noise")
+
+    def repeat(self, pair: Pair, cases: Iterable[str]) -> str | None:
+        """Have the Paddle side repeat its float32 run of cases from starts beside its own.
+
+        Returns as `measure_noise` does.
+        """
+        return self._of_cases("paddle", pair, cases, "again")
+
+    def _of_cases(self, side: str, pair: Pair, cases: Iterable[str], what: str) -> str | None:
+        known = self._done.setdefault((pair.name, what), set())
         cases = tuple(case for case in dict.fromkeys(cases) if case not in known)
         launches = [launch for launch in self.step.launches if launch.single_step]
         if not (cases and launches):
             return None
         known.update(cases)
-        if "torch" not in self.pythons:
+        if side not in self.pythons:
             return "torch's logs were brought, and torch runs no more"
-        path = self.work / pair.name / "request_torch_noise.json"
+        path = self.work / pair.name / f"request_{side}_{what}.json"
+        more = {what: True, "cases": tuple(sorted(known)) if what == "again" else cases}
         for launch in launches:
-            failed = self._answered("torch", path, pair, launch, noise=True, cases=cases)
+            failed = self._answered(side, path, pair, launch, **more)
             if failed:
                 return failed
         return ""

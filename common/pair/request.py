@@ -118,6 +118,8 @@ class RunRequest:
     whole: bool = False
     # Whether the float64 run is made again and again, with float32's rounding in its operators.
     noise: bool = False
+    # Whether the float32 run is repeated, from weights and inputs one unit in the last place away.
+    again: bool = False
     # Which arrays stay whole in the logs: as many as a log's size allows, all, or small ones alone.
     keep: str = "auto"
     # Where large weights and other large states of this model are handed over, in memory.

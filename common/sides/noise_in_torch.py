@@ -88,8 +88,12 @@ class Moved(TorchDispatchMode):
 
     def _normwise(self, value, size: float):
         """What was transformed: each value's error is a part of all that it is summed from."""
-        scale = size * value.abs().square().mean().sqrt()
-        return value + (self._factors(value, 1.0) - 1.0) * scale
+        if not is_wide(value):
+            return value
+        parts = torch.view_as_real(value) if value.is_complex() else value
+        scale = size * parts.square().mean().sqrt()
+        parts = parts + (self._factors(parts, 1.0) - 1.0) * scale
+        return torch.view_as_complex(parts) if value.is_complex() else parts
 
     def _written(self, value, size: float):
         return value.mul_(self._factors(value, size)) if is_wide(value) else value

@@ -28,6 +28,7 @@ import numpy as np
 
 from common.logs.reference import fed_values, reference_values, unlike
 from common.logs.result_folder import (
+    AGAIN,
     EXACT,
     FLOAT32,
     FLOAT64,
@@ -306,6 +307,10 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         moving.measure(job, partial(write, forced=_load_choices(choices_path)))
         return
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
+    if request.again:
+        for number, run in enumerate(AGAIN, 1):
+            write(run, "float32", forced, again=number)
+        return
     if request.single_step:
         run = EXACT if request.exact else SINGLE_STEP
         if request.free:

@@ -58,12 +58,14 @@ def write_log(
     reference: Mapping[str, np.ndarray] | None = None,
     probing: bool = True,
     moved: AbstractContextManager | None = None,
+    again: int = 0,
 ) -> Session:
     """Run every case of a job in one precision, and write the log with its sidecar.
 
     forced     the discrete choices to go on with, instead of this run's own
     reference  single-step mode: the reference's values
     probing    whether every module's inputs and outputs are logged, beside what the step logs
+    again      the number of a repeated run, from a start beside this one's
     moved      float32's rounding is put into the operators (common/sides/noise_in_torch.py)
     """
     side, pair, request = job.side, job.pair, job.request
@@ -110,7 +112,7 @@ def write_log(
                 partial(_listed_by_reference, job, name, "dropouts"), job.dropouts, name
             )
             session.begin(prefix=f"{case.name}/" if case.name else "")
-            run = Run(job, case, dtype, session, writer)
+            run = Run(job, case, dtype, session, writer, again)
             run.progress(name)
             with using(session):
                 added = case.like is not None and not request.cases

@@ -68,6 +68,8 @@ class Context:
     sampled: int = 0
     # How far rounding moves the reference's (common/logs/noise.py); None: it was not measured.
     noise: np.ndarray | None = None
+    # The candidate's float32 values of further runs, each from a start beside this one's.
+    again: Sequence[np.ndarray] = ()
 
     def samples(self, shape: tuple[int, ...]) -> int:
         """How many samples a tensor of this shape has; 1 where they are not told apart."""

@@ -6,7 +6,7 @@ prints nothing: logs in, rows out.  NumPy only.
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field
@@ -35,8 +35,7 @@ from common.verdict.context import Context, LongestSum
 from common.verdict.half import BY_ITSELF, Half
 from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import STATISTICS, Inside, is_inside
-from common.verdict.kinks import AFTER_A_KINK, InStep, Kinks, shown_by
-from common.verdict.logs_of_a_run import LOGS, Logs, kind_scales, not_judged
+from common.verdict.logs_of_a_run import AGAIN, LOGS, Logs, kind_scales, not_judged
 from common.verdict.measures import largest_scale
 from common.verdict.operators import EXCUSE, Evidence, constant_allowed, made_exact, of_class
 from common.verdict.origins import Streams, parent_code
@@ -72,6 +71,8 @@ class Judgement:
     asks_free: bool = False
     # Cases with rows that do not pass, and that the noise decides, which was not measured there.
     asks_noise: tuple[str, ...] = ()
+    # Cases with rows that are less exact than float32, by a run that was not repeated.
+    asks_again: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -122,6 +123,9 @@ def judge_logs(
     exact64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     free64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     noise: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    again1: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    again2: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    again3: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     step_ref64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     step_cand64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     step_cand: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
@@ -144,6 +148,8 @@ def judge_logs(
     exact64        the same run with Paddle's inexact operators computed exactly: it shows which
                    differences are theirs
     free64         such a run that is fed nothing: whether they explain all that is off
+    noise          how far rounding moves the reference (common/logs/noise.py)
+    again1 …       the candidate's float32 run, repeated from starts beside its own
     step_*         both float64 runs, and the candidate's in half precision, whose modules are fed
                    the reference's values in half precision
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
@@ -158,6 +164,7 @@ def judge_logs(
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
     sources |= dict(exact64=exact64, free64=free64, noise=noise)
+    sources |= dict(again1=again1, again2=again2, again3=again3)
     sources |= dict(step_ref64=step_ref64, step_cand64=step_cand64, step_cand=step_cand)
     with ExitStack() as stack:
         logs = Logs(stack, sources)
@@ -190,8 +197,6 @@ def judge_logs(
             row = judge.row(key)
             if seeks and judge.case_of(key).off:
                 progress.first_off(len(judgement.rows), known)
-            if key.is_step and known:  # what was found of the whole step
-                known["kinks"] = judge.case_of(key).kinks.state()
             if observer:
                 observer(key, known, copy(row))
             row.step, row.model = step, model
@@ -212,15 +217,19 @@ def judge_logs(
         if half.on:
             judgement.notes += half.judge(judgement.rows, inside.keys)
         judgement.asks_free = inside.asks_free
-        doubted = (
-            key.case.rstrip("/") or "main"
-            for key, row in zip(keys, judgement.rows, strict=False)
-            if in_doubt(row) and logs.get("noise", key) is None
-        )
-        judgement.asks_noise = tuple(dict.fromkeys(doubted))
+        doubted = [k for k, row in zip(keys, judgement.rows, strict=False) if in_doubt(row)]
+        judgement.asks_noise = _cases(k for k in doubted if logs.get("noise", k) is None)
+        lost = {row.key for row in judgement.rows if row.verdict == "PRECISION"}
+        known = (k for k in doubted if logs.get("noise", k) is not None and str(k) in lost)
+        judgement.asks_again = _cases(k for k in known if logs.get(AGAIN[0], k) is None)
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
+
+
+def _cases(keys: Iterable[Key]) -> tuple[str, ...]:
+    """The names of the keys' cases."""
+    return tuple(dict.fromkeys(key.case.rstrip("/") or "main" for key in keys))
 
 
 def in_doubt(row: Row) -> bool:
@@ -230,7 +239,8 @@ def in_doubt(row: Row) -> bool:
     """
     if row.gap is None or row.noise_ref is None or row.measure == "claim":
         return False
-    small = row.verdict in ("DIVERGED", "CARRIED") and row.gap < max(row.noise_ref, row.noise_cand or 0.0)
+    noise = max(row.noise_ref, row.noise_cand or 0.0)
+    small = row.verdict in ("DIVERGED", "CARRIED") and row.gap < noise
     return row.verdict == "PRECISION" or small
 
 
@@ -249,7 +259,6 @@ class _Case:
         self.failing_setups: set[str] = set()  # set-ups on given gradients of which one does not
         self.imprecise = False  # whether the candidate's float32 is less exact, Adam's noise aside
         self.longest_sum = LongestSum()
-        self.kinks = Kinks()
         probed = logs.sidecars["ref32"].modules
         self.modules = {module[len(name) :] for module in probed if module.startswith(name)}
 
@@ -304,7 +313,6 @@ class JudgeOfRows:
             "failing_setups": sorted(case.failing_setups),
             "imprecise": case.imprecise,
             "longest_sum": case.longest_sum.state(),
-            "kinks": case.kinks.state(),
             "streams": [] if parent is None else self.streams.seen(key, parent),
         }
 
@@ -324,17 +332,13 @@ class JudgeOfRows:
             known[name] for name in ("off", "failing", "imprecise")
         )
         case.failing_setups.update(known["failing_setups"])
-        for name in ("longest_sum", "kinks"):
-            getattr(case, name).restore(known[name])
+        case.longest_sum.restore(known["longest_sum"])
         for text in known["streams"]:
             self.came_around(Key.parse(text, self.logs.cases))
 
     def row(self, key: Key) -> Row:
         """The next row, with its cause where one is known."""
         row, case = self.compared(key), self.case_of(key)
-        if row.verdict == "PRECISION" and not case.imprecise and (key.is_gradient or key.is_step):
-            numbers = self.logs.get("ref32", key).size
-            case.kinks.excuse(row, key, numbers, lambda: self.kink_in_step(key))
         clipped = row.verdict == "PRECISION" and is_clipped_loss(key, self.logs, row.allowed)
         if clipped:
             row.verdict, row.excuse, row.note = "CONSTANT", A_CLIPPED_LOSS, CLIPPED
@@ -354,25 +358,6 @@ class JudgeOfRows:
             case.failing = True
         explain(row, key, self.logs)
         return row
-
-    def kink_in_step(self, key: Key) -> str:
-        """What shows a ReLU's kink in the optimizer step that a key is of; "" if nothing does."""
-        loss, start = self.in_step(f"{key.prefix}loss"), f"{key.prefix}grad/"
-        if loss is None or not loss.single.size:
-            return ""
-        names = [text for text in self.logs["cand32"] if text.startswith(start)]
-        found = {name.removeprefix(start): self.in_step(name) for name in names}
-        return shown_by(loss, {name: of for name, of in found.items() if of is not None})
-
-    def in_step(self, key: str) -> InStep | None:
-        """A tensor of an optimizer's step in both precisions; None where a log lacks it."""
-        values = [self.logs.get(name, key) for name in _FOUR]
-        if any(value is None for value in values):
-            return None
-        ref32, single, ref64, double = values
-        with np.errstate(invalid="ignore"):  # infinity minus infinity
-            noise = np.abs(ref32 - ref64)
-        return InStep(single, double, float(noise.max(initial=0.0)))
 
     def is_adams(self, row: Row, key: Key) -> bool:
         """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""
@@ -419,16 +404,10 @@ class JudgeOfRows:
                 arrays[1] = arrays[1].astype(arrays[0].dtype)
             arrays[2:] = map(overflowing, arrays[:2], arrays[2:])
         row = self.judged(key, arrays)
-        case = self.case_of(key)
-        if arrays[2] is not None and not key.kind and not key.is_step:
-            if arrays[2].dtype.kind == "f":
-                case.kinks.see(row, arrays[2])
         if "ref64" in self.logs and arrays[2] is None:
             row.add_note("not in the float64 logs")
         if key.is_gradient and row.verdict != "INVALID":
             note_gradient(row, *(arrays[:2] if arrays[2] is None else arrays[2:]))
-            if arrays[3] is not None and not key.is_step and not self.logs.of_sums(key):
-                case.kinks.see_gradient(row, arrays[1], arrays[3])
         return row
 
     def judged(self, key: Key, arrays: list[np.ndarray | None], single_step: bool = False) -> Row:
@@ -439,6 +418,11 @@ class JudgeOfRows:
         )
         self.say_of_sums(row, key)
         return row
+
+    def repeated(self, key: Key) -> list[np.ndarray]:
+        """The candidate's float32 values of further runs from starts beside this one, if any."""
+        values = (self.logs.get(name, key) for name in AGAIN)
+        return [value for value in values if value is not None]
 
     def unlike(self, key: Key, runs: Sequence[str]) -> Row | None:
         """The row of tensors whose shapes differ, where sums would not show it; else None."""
@@ -482,6 +466,7 @@ class JudgeOfRows:
             ),
             sampled=sample_of(shape) if of_sums else 0,
             noise=self.logs.get("noise", key),
+            again=[] if single_step else self.repeated(key),
         )
 
     def batch_of(self, key: Key) -> int | None:
@@ -667,11 +652,6 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append(
             f"{len(logs.unfed)} of torch's values were not fed to Paddle's modules, since they "
             f"have another type, order or mask there, such as {escaped(min(logs.unfed))}"
-        )
-    behind = [row for row in rows if row.note.endswith(AFTER_A_KINK)]
-    if behind:
-        notes.append(
-            f"{len(behind)} rows of optimizer steps, judged by the float64 runs: {behind[0].note}"
         )
     exact = made_exact(logs.sidecars["cand64"].inexact)
     if exact:

@@ -40,6 +40,8 @@ LOGS = {
     "step_cand64": "paddle's float64 log of single steps",
     "step_cand": "paddle's log of single steps in half precision",
 }
+AGAIN = ("again1", "again2", "again3")
+LOGS |= dict.fromkeys(AGAIN, "paddle's repeated float32 log")
 _FLOAT32 = ("ref32", "cand32")
 
 

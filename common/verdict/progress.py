@@ -12,7 +12,7 @@ from copy import copy
 from common.logs.key import Key
 from common.verdict.row import Row
 
-_ALWAYS = ("ref32", "cand32", "ref64", "cand64", "noise")
+_ALWAYS = ("ref32", "cand32", "ref64", "cand64", "noise", "again1")
 _AFTERWARDS = "free64"  # what only `Inside` looks at
 
 

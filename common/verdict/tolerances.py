@@ -100,51 +100,6 @@ TOLERANCES = {
         "times precision at most, whatever the length: a million terms",
         "1e6 terms: see faults/hard.py",
     ),
-    "kinks_expected": Tolerance(
-        0.01,
-        "activations that float32's noise may put across 0, by their number and noise: fewer, and "
-        "a gradient that is less exact is no ReLU's doing",
-        "two layers of 16 values: 1e-5; ResNet-18 at 224 x 224: 2",
-    ),
-    "kink_values": Tolerance(
-        2e-3,
-        "of a tensor's values (or one): so few are off where an activation is on the other side",
-        "one of 1,280 sums of 401,408 gradients; a cast to half precision makes half of them off",
-    ),
-    "kink_windows": Tolerance(
-        0.01,
-        "of a gradient's values: in so few windows float32 takes the largest value from elsewhere",
-        "Informer's near_ties, all of whose rows are nearly alike: 6 of 1,152 values",
-    ),
-    "kink_spread": Tolerance(
-        8.0,
-        "times the part of a gradient that one such error was: it comes back as no larger a part",
-        "ResNet-18, from layer1 to the image: 0.4 to 1.3",
-    ),
-    "kink_in_step": Tolerance(
-        0.02,
-        "of a gradient, in optimizer steps, into which no probe looks; the first pass of the same "
-        "model shows a precision that is lost",
-        "ResNet-18 and two Linear layers over 600 rows: up to 4e-3",
-    ),
-    "kink_off": Tolerance(
-        1e-3,
-        "of a gradient's root mean square: a value that is further off in float32, in an "
-        "optimizer's step, is no rounding's",
-        "24 residual blocks of 6 channels: 0.01 to 0.24 where a kink is, up to 2e-5 elsewhere",
-    ),
-    "kink_beyond": Tolerance(
-        10.0,
-        "times the largest float32 noise that the reference has in that gradient: what is no "
-        "further off is no more than its own float32 does",
-        "MobileNetV2 in train mode: 560 times where a kink is, up to 1.6 times in what is computed "
-        "behind it, 4 to 10 times before it",
-    ),
-    "kink_least": Tolerance(
-        1e-5,
-        "of the largest gradient, and of the loss: what is no further off in float32 is right",
-        "the same: a loss 9e-7, gradients that are zero in exact arithmetic 1e-7",
-    ),
     "float32_epsilon": Tolerance(2.0**-23, "spacing of float32 at 1", "by definition"),
     "noise_only": Tolerance(
         1e-2,
