@@ -25,7 +25,7 @@ from common.system.json_file import MAX_BYTES as MAX_BYTES_OF_JSON
 from common.system.json_file import parse_json
 
 MANIFEST = "manifest.json"
-SCHEMA = 1
+SCHEMA = 2  # 1: rows were judged by another rule
 
 MAX_FILES = 20_000
 MAX_RATIO = 200  # of one file: JSON lines of zeros and equal names pack to a hundredth

@@ -249,7 +249,9 @@ def judge_constant(measures: Measures, context: Context, rounding: Answer) -> An
 
 def judge_precision(measures: Measures, context: Context) -> Answer:
     """Is the candidate's float32 noise that of float32, and not of half precision or TF32?"""
-    noise, epsilon = measures.noise_ref, context.epsilon
+    # One rounding is no less than the smallest normal number: one side may keep no smaller ones.
+    noise = np.maximum(measures.noise_ref, np.finfo(np.float32).tiny)
+    epsilon = context.epsilon
     size, factor = measures.scale, tolerance("precision")
     bounds = {"": factor * np.maximum(noise, epsilon * size)}
     if context.optimizer:
