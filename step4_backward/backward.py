@@ -311,8 +311,9 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
 
 def take_step(run, path, parameters, optimizer):
     """One step on the gradients that are there, and the weights and moments behind it."""
-    whole = not run.is_large  # what Adam makes of a gradient's noise is not known of sums
-    optimizer.step()
+    whole = not run.is_large
+    with run.session.unmoved("constants"):  # Paddle keeps no optimizer's numbers in float32
+        optimizer.step()
     weights = ((name, run.side.view(value)) for name, value in parameters)
     run.log_as_reference(f"{path}/weight/", weights, whole)
     for name, value in parameters:

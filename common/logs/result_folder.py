@@ -10,6 +10,7 @@ STEM_paddle_fp64_single_step_exact.npy   the same, with what Paddle computes ine
 STEM_paddle_fp64_exact.npy         of a float64 run that is fed nothing, with that made exact
 STEM_torch_fp64_whole.npy          of the float64 run again, all tensors whole; while it is needed
 STEM_torch_fp64_noise.npy          how far rounding moves each tensor (common/logs/noise.py)
+STEM_torch_fp64_rounded.npy        of a float64 run with its constants rounded to float32
 STEM_paddle_again1.npy             of the float32 run repeated from a start beside its own; 2, 3
 STEM_SIDE_unforced.npy             of a float32 run that goes on with its own discrete choices
 STEM_SIDE_fp64_half_step.npy       of a float64 run whose modules are fed torch's half precision
@@ -52,7 +53,7 @@ from common.system.frameworks import SIDES
 FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
 WHOLE = "_fp64_whole"
 AGAIN = ("_again1", "_again2", "_again3")
-NOISE, MOVED = "_fp64_noise", "_fp64_moved"
+NOISE, MOVED, ROUNDED = "_fp64_noise", "_fp64_moved", "_fp64_rounded"
 HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
 EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
 
@@ -144,6 +145,7 @@ class ResultFolder:
             "exact64": self.log(stem, "paddle", EXACT),
             "free64": self.log(stem, "paddle", FREE_EXACT),
             "noise": self.log(stem, "torch", NOISE),
+            "rounded64": self.log(stem, "torch", ROUNDED),
             "step_ref64": self.log(stem, "torch", HALF_STEP64),
             "step_cand64": self.log(stem, "paddle", HALF_STEP64),
             "step_cand": self.log(stem, "paddle", HALF_STEP),

@@ -10,8 +10,9 @@ Sohier et al., arXiv:1807.09655), here at the level of operators.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,8 +21,8 @@ from torch.utils._pytree import tree_map
 
 from common.logs.noise import SEEDS, SIZES, distances
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, MOVED, NOISE, ResultFolder
-from common.logs.sidecar import read_sidecar, seal, sidecar_path, write_sidecar
+from common.logs.result_folder import FLOAT64, MOVED, NOISE, ROUNDED, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
 from common.logs.writer import LogWriter
 
 # What they return was there before, or is exact: nothing is rounded.
@@ -56,6 +57,8 @@ class Moved(TorchDispatchMode):
     seed   of the amounts
     size   the largest relative amount of one rounding: 2^-24 is float32's
     """
+
+    kind = "noise"
 
     def __init__(self, seed: int, size: float):
         super().__init__()
@@ -101,6 +104,22 @@ class Moved(TorchDispatchMode):
     def _factors(self, value, size: float):
         drawn = torch.rand(value.shape, generator=self._generator, dtype=torch.float64)
         return drawn.mul_(2.0 * size).add_(1.0 - size)
+
+
+class Rounded(TorchDispatchMode):
+    """Operators are given Python's numbers rounded to float32, as Paddle keeps its attributes."""
+
+    kind = "constants"
+    still = False  # as `Moved` has it
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if not self.still:
+            args, kwargs = tree_map(self._rounded, (args, kwargs or {}))
+        return function(*args, **(kwargs or {}))
+
+    @staticmethod
+    def _rounded(value):
+        return float(np.float32(value)) if type(value) is float else value
 
 
 def is_wide(value: object) -> bool:
@@ -163,10 +182,12 @@ _REDUCING = (
 def measure(job, write: Callable) -> None:
     """Log how far moved operators bring each tensor of the reference's float64 run.
 
+    And that run with its constants rounded to float32, for what Paddle keeps so.
+
     write   (name of the run, dtype, moved=) makes one more log of the job
     """
     files = ResultFolder(job.folder)
-    moved, target = (files.log(job.stem, "torch", run) for run in (MOVED, NOISE))
+    moved = files.log(job.stem, "torch", MOVED)
     found: list[dict[str, np.ndarray]] = [{} for _ in SIZES]
     with read_log(files.log(job.stem, "torch", FLOAT64)) as plain:
         for largest, size, seeds in zip(found, SIZES, SEEDS, strict=True):
@@ -177,13 +198,30 @@ def measure(job, write: Callable) -> None:
                     for key, off in distances(plain, log, told.batches):
                         largest[key] = np.maximum(largest.get(key, 0.0), off)
     measured = {key: np.stack([largest[key] for largest in found]) for key in found[0]}
-    if target.is_file():  # of other cases
-        with read_log(target) as former:
-            measured = {key: former[key] for key in former} | measured
-    with LogWriter(target) as writer:
-        for key, sizes in measured.items():
-            writer.add(key, sizes)
-    told = replace(told, sums={}, booleans=[], log_sha256=writer.sha256)
-    write_sidecar(target, replace(told, seal=seal(told)))
+    _join(files.log(job.stem, "torch", NOISE), measured, replace(told, sums={}, booleans=[]))
+    write(MOVED, "float64", moved=Rounded())
+    with read_log(moved) as log:
+        _join(files.log(job.stem, "torch", ROUNDED), log, read_sidecar(moved))
     for path in (moved, sidecar_path(moved)):
         path.unlink()
+
+
+def _join(path: Path, values: Mapping[str, np.ndarray], told: Sidecar) -> None:
+    """Write a log of some cases, with what is there of others."""
+    former, of_former = {}, Sidecar()
+    if path.is_file():
+        of_former = read_sidecar(path)
+        with read_log(path) as log:
+            former = {key: log[key] for key in log if key not in values}
+    with LogWriter(path) as writer:
+        for key in former:
+            writer.add(key, former[key])
+        for key in values:
+            writer.add(key, values[key])
+    both = replace(
+        told,
+        sums=of_former.sums | told.sums,
+        booleans=[*of_former.booleans, *told.booleans],
+        log_sha256=writer.sha256,
+    )
+    write_sidecar(path, replace(both, seal=seal(both)))

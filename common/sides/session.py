@@ -126,14 +126,18 @@ class Session:
         return self.running[-1] if self.running else ""
 
     @contextmanager
-    def unmoved(self) -> Iterator[None]:
-        """What is computed inside is no part of the model's run: its values are given."""
-        if self.moved is not None:
+    def unmoved(self, alone: str = "") -> Iterator[None]:
+        """What is computed inside is as it is where operators are moved.
+
+        alone   the only kind of moves that this is for: noise or constants
+        """
+        meant = self.moved is not None and alone in ("", self.moved.kind)
+        if meant:
             self.moved.still = True
         try:
             yield
         finally:
-            if self.moved is not None:
+            if meant:
                 self.moved.still = False
 
     @property

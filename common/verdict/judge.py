@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -123,6 +124,7 @@ def judge_logs(
     exact64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     free64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     noise: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
+    rounded64: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     again1: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     again2: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
     again3: str | os.PathLike | Mapping[str, np.ndarray] | None = None,
@@ -149,6 +151,7 @@ def judge_logs(
                    differences are theirs
     free64         such a run that is fed nothing: whether they explain all that is off
     noise          how far rounding moves the reference (common/logs/noise.py)
+    rounded64      the reference's float64 run, its constants rounded to float32
     again1 …       the candidate's float32 run, repeated from starts beside its own
     step_*         both float64 runs, and the candidate's in half precision, whose modules are fed
                    the reference's values in half precision
@@ -163,7 +166,7 @@ def judge_logs(
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, local64=local64)
-    sources |= dict(exact64=exact64, free64=free64, noise=noise)
+    sources |= dict(exact64=exact64, free64=free64, noise=noise, rounded64=rounded64)
     sources |= dict(again1=again1, again2=again2, again3=again3)
     sources |= dict(step_ref64=step_ref64, step_cand64=step_cand64, step_cand=step_cand)
     with ExitStack() as stack:
@@ -353,7 +356,8 @@ class JudgeOfRows:
         adams = row.verdict == "PRECISION" and (self.is_adams(row, key) or self.trained(row, key))
         if not (clipped or adams):
             case.imprecise |= row.verdict == "PRECISION"
-            self.evidence.settle(row, key, self.class_of(key), lambda: self.exact_row(key))
+            exact, rounded = (partial(row_of, key) for row_of in (self.exact_row, self.rounded_row))
+            self.evidence.settle(row, key, self.class_of(key), exact, rounded)
         if row.origin and row.verdict in FAILING and str(key) not in self.logs.unfed:
             case.failing = True
         explain(row, key, self.logs)
@@ -494,6 +498,13 @@ class JudgeOfRows:
         if ref64 is None or exact64 is None:
             return None
         return self.judged(key, [ref32, ref32, ref64, exact64], single_step=True)
+
+    def rounded_row(self, key: Key) -> Row | None:
+        """The row beside the reference whose constants are rounded; None without such a run."""
+        if self.logs.get("rounded64", key) is None:
+            return None
+        runs = ("ref32", "cand32", "rounded64", "cand64")
+        return self.judged(key, [self.logs.get(name, key) for name in runs])
 
     # ---- discrete choices -----------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ LOGS = {
     "exact64": "paddle's single-step log with exact operators",
     "free64": "paddle's float64 log with exact operators",
     "noise": "torch's measured noise",
+    "rounded64": "torch's float64 log with constants in float32",
     "step_ref64": "torch's float64 log of single steps",
     "step_cand64": "paddle's float64 log of single steps",
     "step_cand": "paddle's log of single steps in half precision",

@@ -23,6 +23,10 @@ from common.verdict.tolerances import tolerance
 TABLE = Path(__file__).with_suffix(".json")
 EXCUSE = "the framework's operator"
 LEFT = 0.9  # of a difference: where more of it is left, the operators are not told
+_OF_CONSTANTS = (
+    "torch computes the same where its constants are rounded to float32, as Paddle keeps an "
+    "operator's attributes"
+)
 _NOT_SHOWN = (
     "as small as a constant kept in float32, but none of Paddle's operators that are known to keep "
     "one is shown to be the cause"
@@ -104,18 +108,31 @@ class Evidence:
         self.found = logs.sidecars["local64"].inexact
         self.asked = False  # a run with exact operators would show more
 
-    def settle(self, row: Row, key: Key, class_name: str, exact_row: Callable[[], Row | None]):
+    def settle(
+        self,
+        row: Row,
+        key: Key,
+        class_name: str,
+        exact_row: Callable[[], Row | None],
+        rounded_row: Callable[[], Row | None] = lambda: None,
+    ):
         """Excuse a difference that is an operator's, and none that only could be.
 
         class_name  of the row's module
         exact_row   judges the same tensor with Paddle's operators computed exactly; None for none
+        rounded_row the same beside torch's run with its constants rounded to float32
         """
         constant = row.verdict == "CONSTANT"
-        if not constant and not (row.verdict == "DIVERGED" and row.origin):
+        origin = row.verdict == "DIVERGED" and row.origin
+        if row.gap is None or not (constant or origin or row.verdict == "CARRIED"):
             return
-        if row.gap is None:
-            return
-        shown, why = self._shown(row, key, class_name, exact_row)
+        shown, why = False, ""
+        if constant or origin:
+            shown, why = self._shown(row, key, class_name, exact_row)
+        if not shown:
+            rounded = rounded_row()
+            if rounded is not None and rounded.verdict in AGREEING:
+                shown, why = True, _OF_CONSTANTS
         if shown:
             row.verdict, row.excuse = "CONSTANT", EXCUSE
         elif constant:
