@@ -19,7 +19,6 @@ from common.logs.leading import KEPT
 from common.logs.pickle_machine import escaped
 from common.logs.sums import place_of, sample_of
 from common.system.half import EPSILONS, HALF, overflowing
-from common.verdict.adam import THROUGH_ADAM, step_of
 from common.verdict.causes import (
     A_CLIPPED_LOSS,
     CLIPPED,
@@ -54,6 +53,7 @@ from common.verdict.row import (
 from common.verdict.rule import judge_tensor
 from common.verdict.tolerances import tolerance
 
+THROUGH_ADAM = "noise through Adam"  # the excuse of a row
 _FOUR = ("ref32", "cand32", "ref64", "cand64")
 _FED = ("ref32", "ref32", "ref64", "local64")
 # (key, what was known before its row, the row): see `JudgeOfRows.known`.
@@ -266,6 +266,12 @@ class _Case:
         self.modules = {module[len(name) :] for module in probed if module.startswith(name)}
 
 
+def _step_of(key: Key) -> int | None:
+    """The number of the optimizer step that a key is of, from 0; None for no step."""
+    last = key.run.rstrip("/").rpartition("/")[2]
+    return int(last) if last.isdecimal() else None
+
+
 class JudgeOfRows:
     """Judges row after row, and remembers whether one was off already.
 
@@ -365,7 +371,7 @@ class JudgeOfRows:
 
     def is_adams(self, row: Row, key: Key) -> bool:
         """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""
-        later = key.is_step and step_of(key) and "/adam" in f"/{key.prefix}"
+        later = key.is_step and _step_of(key) and "/adam" in f"/{key.prefix}"
         if not later or not self.may_have_grown(row, key):
             return False
         row.verdict, row.excuse, row.origin = "CONSTANT", EXCUSE, False
