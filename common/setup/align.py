@@ -182,9 +182,9 @@ def _groups(structure: Structure) -> list[list[Unit]]:
 
 def widths(unit: Unit) -> tuple[int, int]:
     """How many numbers a Linear layer takes and gives: as its call says, else as in torch."""
-    if unit.calls and unit.calls[0].given and unit.calls[0].gave:
+    if unit.calls and unit.calls[0].given and unit.calls[0].gave and not unit.is_conv:
         return unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1]
-    shape = next(owner.shape for owner in unit.entries.values() if len(owner.shape) == 2)
+    shape = next(owner.shape for owner in unit.entries.values() if len(owner.shape) > 1)
     return shape[1], shape[0]
 
 

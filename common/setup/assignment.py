@@ -61,12 +61,12 @@ class Models:
                 locals_[local] = known
                 left.remove(known)
         for local, owner in unit.entries.items():
-            if local not in locals_:
-                fit = [n for n in left if same_sizes(owner, partner.entries[n])]
-                if fit:
-                    fit.sort(key=lambda n: -similarity(words(local), words(n)))
-                    locals_[local] = fit[0]
-                    left.remove(fit[0])
+            mine = words(whole_of(local)[0])
+            fit = [n for n in left if same_sizes(owner, partner.entries[n])]
+            if fit and local not in locals_:
+                fit.sort(key=lambda n: -similarity(mine, words(whole_of(n)[0])))
+                locals_[local] = fit[0]
+                left.remove(fit[0])
         other_way = (n for n, its in locals_.items() if self._is_turned(unit, n, partner, its))
         return Match(other, locals_, frozenset(other_way))
 
@@ -92,13 +92,6 @@ class Models:
             if len(shape) in (2, 3) and shape[-1] == shape[-2] and not kernels:
                 found.append(mine)
         return found
-
-    def channels(self, name: str, match: Match) -> tuple[int, int] | None:
-        """Where Paddle's unit has its channels and where torch's has them, if one is a Linear
-        layer, which reads them last, and the other a convolution."""
-        units = self.paddle.units[name], self.torch.units[match.torch]
-        axes = {("linear", "conv"): (-1, 1), ("conv", "linear"): (1, -1)}
-        return axes.get(tuple(kind_of(unit.kind) for unit in units))
 
     def recipes(self, assignment: Assignment) -> dict[str, Recipe]:
         """Paddle key -> how its values are made of torch's."""
@@ -170,23 +163,21 @@ class Models:
 
     def _fused(self, each: Fused) -> dict[str, Recipe]:
         made = {}
-        ps = [self.paddle.units[name] for name in each.paddle]
-        locals_ = [sorted(unit.entries, key=lambda n: -len(unit.entries[n].shape)) for unit in ps]
-        for i, unit in enumerate(ps):
-            for j, mine in enumerate(locals_[i]):
-                parts = []
-                for name in each.torch:
-                    partner = self.torch.units[name]
-                    its = sorted(partner.entries, key=lambda n: -len(partner.entries[n].shape))
-                    if j >= len(its):
-                        continue
-                    recipe = self.source(name, its[j])
-                    parts.append(turned(recipe) if _lies_in_out(partner, its[j]) else recipe)
+        for i, unit in enumerate(self.paddle.units[name] for name in each.paddle):
+            for j, mine in enumerate(unit.by_size):
+                parts, shape = [], unit.entries[mine].shape
+                for partner in (self.torch.units[name] for name in each.torch):
+                    for its in partner.by_size[j : j + 1]:
+                        source = partner.entries[its].shape
+                        flat = source if len(source) == len(shape) else source[:2]  # a kernel of 1
+                        recipe = shaped(self.source(partner.name, its), source, flat)
+                        parts.append(turned(recipe) if _lies_in_out(partner, its) else recipe)
                 if each.joined:
                     recipe = Joined(tuple(parts), each.groups)
                 else:
                     recipe = Cut(parts[0], each.sizes, i, each.groups)
-                made[unit.key(mine)] = turned(recipe) if _lies_in_out(unit, mine) else recipe
+                recipe = turned(recipe) if _lies_in_out(unit, mine) else recipe
+                made[unit.key(mine)] = shaped(recipe, shape[: len(flat)], shape)
         return made
 
     def to_convert(self, assignment: Assignment) -> dict[str, Recipe]:
@@ -209,10 +200,8 @@ class Models:
     def _lies_otherwise(self, name: str, match: Match, mine: str) -> bool:
         """Whether a weight of a unit is not what RENAME and its class make of torch's."""
         owner, its = self.paddle.units[name].entries[mine], match.locals[mine]
-        shape, by_class = (
-            self.torch.units[match.torch].entries[its].shape,
-            is_turned_by_class(owner),
-        )
+        shape = self.torch.units[match.torch].entries[its].shape
+        by_class = is_turned_by_class(owner)
         fits = (shape[::-1] if by_class else shape) == owner.shape or is_reshaped(owner)
         otherwise = len(owner.shape) >= 2 and by_class != (mine in match.turned)
         return bool(match.regrouped) or otherwise or not fits or halved(mine, its)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from common.setup.spec import Spec
+from common.setup.torch_sources import packages
 from common.system.errors import UserError
 
 CASE = "case.py"
@@ -42,13 +43,7 @@ def _imported(path: Path) -> set[str]:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):  # said where it is imported
         return set()
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names.add(node.module.partition(".")[0])
-    return names
+    return set().union(*map(packages, ast.walk(tree)))
 
 
 def places_of(specs: Mapping[str, Spec]) -> dict[str, str]:

@@ -128,11 +128,9 @@ def model_text(plan: Plan, side: str) -> str:
     ]
     if plan.wrapped:
         parts += ["\n", _wrapper(plan, side, wrapper, made)]
-        made = ["    return " + f"{wrapper}(config)"]
-    else:
-        made = laid_out("    return " + made[0], made[1], made[2])
-        made = [made]
-    parts += ["\n", "def build(config):", *made, "\n", _loss_text(plan, side)]
+        made = f"{wrapper}(config", [], ")"
+    built = laid_out(f"    return {made[0]}", *made[1:])
+    parts += ["\n", "def build(config):", built, "\n", _loss_text(plan, side)]
     return "\n".join(parts) + "\n"
 
 
@@ -160,9 +158,8 @@ def _imports(plan: Plan, side: str) -> str:
     described = plan.sides[side]
     names: dict[str, set[str]] = {}
     plain = set()
-    for module, name in filter(
-        None, [(described.spec.module, described.spec.name), described.config]
-    ):
+    spec = described.spec
+    for module, name in filter(None, [(spec.module, spec.name), described.config]):
         first = name.split(".")[0]
         if first in _TAKEN:
             plain.add(f"import {module}")
@@ -205,13 +202,9 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
         arguments = names
     arguments += [f"{key}={value!r}" for key, value in described.call_options.items()]
     outputs = plan.matched.outputs
-    whole = [one for one in outputs if one.parts[side] is None]
-    if whole:
-        lines = [laid_out("        output = self.network(", arguments, ")")]
-        entries = [f'"{whole[0].name}": output']
-    else:
-        lines = [laid_out("        outputs = self.network(", arguments, ")")]
-        entries = [f'"{one.name}": {_part(described, one.parts[side])}' for one in outputs]
+    whole = any(one.parts[side] is None for one in outputs)
+    call = f"        {'output' if whole else 'outputs'} = self.network("
+    entries = [f'"{one.name}": {_part(described, one.parts[side])}' for one in outputs]
     shapes = ", ".join(str(one.shape) for one in outputs)
     back = laid_out("        return {", entries, "}")
     if "\n" not in back and len(back) + len(shapes) + 4 <= WIDTH:
@@ -226,13 +219,15 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
             laid_out(f"        self.network = {made[0]}", made[1], made[2]),
             "",
             laid_out("    def forward(", ["self", *names], "):"),
-            *lines,
+            laid_out(call, arguments, ")"),
             back,
         ]
     )
 
 
 def _part(described: Described, part: object) -> str:
+    if part is None:
+        return "output"
     attribute = isinstance(part, str) and described.outputs.attributes
     return f"outputs.{part}" if attribute else f"outputs[{_literal(part)}]"
 
