@@ -571,6 +571,15 @@ def test_rows_for_columns_are_a_difference_and_not_another_layer(propose):
     assert not said.open
 
 
+def test_rows_for_columns_of_what_the_model_gives_are_a_difference(propose):
+    """Of a model with weights of its own too, which is a layer by itself."""
+    both = (
+        net("self.w = parameter(self, 8, 6)", f"return {n}(x @ self.w)") for n in ("", "swapped")
+    )
+    proofs = propose(*both, SQUARE.replace("8, 8", "6, 8")).proofs
+    assert any("DIFFERS: what the model gives" in line for line in proofs), proofs
+
+
 SCALED = """
 class Scaled(Base):
     def __init__(self, factor{argument}):

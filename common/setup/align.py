@@ -240,17 +240,12 @@ def _matched(paddle, torch, group_fits) -> list[tuple[int, int]]:
                 scores[i, j] = 1.0 + likeness + _SAME_NAME * same
     pairs = _in_order(scores)
     rows, columns = {i for i, _ in pairs}, {j for _, j in pairs}
-    left = [
-        (scores[i, j], -i, -j)
-        for i, j in np.argwhere(scores > 0)
-        if i not in rows and j not in columns
-    ]
-    for _, i, j in sorted(left, reverse=True):
-        if -i not in rows and -j not in columns:
-            rows.add(-i)
-            columns.add(-j)
-            pairs.append((-i, -j))
-    return [(int(i), int(j)) for i, j in pairs]
+    for i, j in sorted(np.argwhere(scores > 0).tolist(), key=lambda at: -scores[*at]):
+        if i not in rows and j not in columns:
+            rows.add(i)
+            columns.add(j)
+            pairs.append((i, j))
+    return pairs
 
 
 def fits(unit: Unit, other: Unit) -> bool:

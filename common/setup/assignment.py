@@ -57,12 +57,14 @@ class Models:
         left = list(partner.entries)
         for local, owner in unit.entries.items():
             known = next((n for n in torch_locals(owner) if n in left), None)
-            if known is not None and same_sizes(owner, partner.entries[known]):
+            if known is not None and sizes_of(owner.shape) == sizes_of(
+                partner.entries[known].shape
+            ):
                 locals_[local] = known
                 left.remove(known)
         for local, owner in unit.entries.items():
             mine = words(whole_of(local)[0])
-            fit = [n for n in left if same_sizes(owner, partner.entries[n])]
+            fit = [n for n in left if sizes_of(partner.entries[n].shape) == sizes_of(owner.shape)]
             if fit and local not in locals_:
                 fit.sort(key=lambda n: -similarity(mine, words(whole_of(n)[0])))
                 locals_[local] = fit[0]
@@ -188,12 +190,7 @@ class Models:
             for local in match.locals
             if self._lies_otherwise(name, match, local)
         }
-        keys |= {
-            self.paddle.units[name].key(local)
-            for each in assignment.fused
-            for name in each.paddle
-            for local in self.paddle.units[name].entries
-        }
+        keys |= {key for each in assignment.fused for key in self._fused(each)}
         keys |= {key for stack in assignment.stacks for key in self._stacked(stack)}
         return {key: r for key, r in self.recipes(assignment).items() if key in keys}
 
@@ -224,11 +221,6 @@ def matrices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, .
     if len(one) == len(other):
         return one, other
     return tuple(tuple(n for n in shape if n != 1) for shape in (one, other))
-
-
-def same_sizes(owner: Owner, other: Owner) -> bool:
-    """Whether one may hold the other's values."""
-    return sizes_of(owner.shape) == sizes_of(other.shape)
 
 
 def is_turned_by_class(owner: Owner) -> bool:

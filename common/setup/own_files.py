@@ -40,10 +40,9 @@ def linked(spec: Spec) -> dict[str, Path]:
 def _imported(path: Path) -> set[str]:
     """The first names of all that a file imports; none of a file that Python cannot read."""
     try:
-        tree = ast.parse(path.read_bytes())
+        return set().union(*map(packages, ast.walk(ast.parse(path.read_bytes()))))
     except (SyntaxError, ValueError):  # said where it is imported
         return set()
-    return set().union(*map(packages, ast.walk(tree)))
 
 
 def places_of(specs: Mapping[str, Spec]) -> dict[str, str]:

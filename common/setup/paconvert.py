@@ -246,9 +246,8 @@ def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Un
     """The places of a translated file that are still torch's, with their lines in torch's file."""
     known = _Places(file.read_text(encoding="utf-8"))
     here = _Places(text)
-    lines = text.splitlines()
     note = ""
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.splitlines(), 1):
         said = _NOTE.search(line)
         if said:
             note = said[1]
@@ -256,8 +255,7 @@ def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Un
         apis = [note] if note else here.not_imported(_without_strings(line))
         note = ""
         for api in dict.fromkeys(apis):
-            scope = here.scope(number)
-            where = known.take(api, scope, line)
+            where = known.take(api, here.scope(number), line)
             yield Untranslated(api, line.strip(), shown, where, translated, number)
 
 

@@ -59,9 +59,8 @@ def inputs_text(plan: Plan | None, inputs: Sequence[Input], config: Mapping[str,
     """The function make_inputs; with the loss's targets where there is a plan."""
     masks = [one for one in inputs if one.kind == MASK]
     local = {one.name: "mask" if len(masks) == 1 else one.name for one in masks}
-    lines, entries, told = [], [], []
-    for one in masks:
-        lines.append(f"    {local[one.name]} = {one.draw()}  # 1 = keep")
+    lines = [f"    {local[one.name]} = {one.draw()}  # 1 = keep" for one in masks]
+    entries, told = [], []
     for one in inputs:
         mask = mask_of(one, inputs)
         drawn = one.draw(_limit(one, config), mask and local[mask.name])
@@ -187,10 +186,8 @@ def _imports(plan: Plan, side: str) -> str:
             f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
         ]
     used = "cross_entropy" if plan.loss.labels else "regression_loss"
-    faces = []
-    if plan.loss.labels or plan.loss.targets:
-        faces = [f"from common.{side}_side import {used}"]
-    parts = [standard, before, lines, faces]
+    face = f"from common.{side}_side import {used}"
+    parts = [standard, before, lines, [face] if plan.loss.labels or plan.loss.targets else []]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -241,9 +238,7 @@ def _loss_text(plan: Plan, side: str) -> str:
         terms = [f'regression_loss({_taken(plan, o)}, inputs["{n}"])' for n, o in loss.targets]
         body = [f"    return {terms[0]}"]
         if len(terms) > 1:
-            body = [
-                f"    {'total =' if i == 0 else 'total +='} {term}" for i, term in enumerate(terms)
-            ]
+            body = [f"    total {'+=' if i else '='} {term}" for i, term in enumerate(terms)]
             body.append("    return total")
     else:
         logits, labels = _taken(plan, loss.logits), f'inputs["{loss.labels.name}"]'

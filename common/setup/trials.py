@@ -121,7 +121,7 @@ class Trials:
                 arrays[f"state:{key}"] = np.ascontiguousarray(values).reshape(shape)
         same: dict[str, str] = {}
         for name, match in assignment.matches.items():
-            for i, other in enumerate(self.models.torch.calls_of(match.torch)):
+            for i, other in enumerate(self.models.torch.calls_of(match.torch) if name else ()):
                 if paddle.units[name].leaf and other.given:
                     same[f"{name}/{i}/in/0"] = f"{other.number}/in/0"
                 for j in range(0 if match.regrouped or name in own else len(other.gave)):
@@ -177,13 +177,11 @@ class Trials:
         """Every call that has a partner in torch, compared."""
         torch, counts = self.models.torch, {}
         fused = {name: each.torch[0] for each in assignment.fused for name in each.paddle}
+        partners = {"": "", **fused, **{n: m.torch for n, m in assignment.matches.items()}}
         for call in [*seen.calls[1:], *seen.calls[:1]]:  # the model itself, whose outputs come last
             i = counts[call.module] = counts.get(call.module, -1) + 1
             match = assignment.matches.get(call.module)
-            partner = match.torch if match else fused.get(call.module, call.module)
-            if match is None and call.module not in fused and call.module:
-                continue
-            others = torch.calls_of(partner)
+            others = torch.calls_of(partners[call.module]) if call.module in partners else []
             if i >= len(others):
                 continue
             if call.module in fused:

@@ -211,9 +211,8 @@ def told_apart(
     alike: dict[tuple, list[str]] = {}
     for key, values in state.items():
         if not owners[key].parameter and values.dtype.kind == "f" and owners[key].same_as == key:
-            alike.setdefault((key.rpartition(".")[0], values.shape, values.tobytes()), []).append(
-                key
-            )
+            kind = (key.rpartition(".")[0], values.shape, values.tobytes())
+            alike.setdefault(kind, []).append(key)
     rng = np.random.default_rng(0)
     changed = dict(state)
     for keys in alike.values():
