@@ -568,7 +568,7 @@ def test_rows_for_columns_are_a_difference_and_not_another_layer(propose):
     said = propose(*both, SQUARE)
     lines = [line for line in said.proofs if "DIFFERS" in line]
     assert len(lines) == 1 and "what arrives at second" in lines[0], lines
-    assert not said.open
+    assert not said.open and not said.rename and not said.convert
 
 
 def test_rows_for_columns_of_what_the_model_gives_are_a_difference(propose):
@@ -690,36 +690,40 @@ class Spectral(Base):
     def forward(self, x):
         z = {fft}.rfft(x, {axis}=1)
         z = {stack}([z[:, 0] @ {one}, z[:, 1] @ {other}], 1)
-        return {fft}.irfft(z, n=5, {axis}=1)
+        return {fft}.irfft(z, n=5, {axis}=1){more}
 """
 
 
-@pytest.mark.parametrize("names", [["w1_re", "w1_im", "w2_re", "w2_im"], ["d", "b", "a", "c"]])
-def test_two_complex_weights_and_four_real_ones(propose, names):
-    """As in a Fourier neural operator; the names tell, or values do."""
+@pytest.mark.parametrize(
+    ("names", "and_scale"),
+    [(["w1_real", "w1_imag", "w2_real", "w2_imag"], True), (["d", "b", "a", "c"], False)],
+)
+def test_two_complex_weights_and_four_real_ones(propose, names, and_scale):
+    """As in a Fourier neural operator; the names tell, or of few weights of a size their values."""
     complex_ = "nn.Parameter(torch.randn(8, 8, dtype=torch.complex64))"
     weights = [f"paddle.complex(self.{re}, self.{im})" for re, im in (names[:2], names[2:])]
     torch = {
-        **{"init": f"self.w1 = {complex_}; self.w2 = {complex_}", "fft": "torch.fft"},
-        **{"stack": "torch.stack", "axis": "dim", "one": "self.w1", "other": "self.w2"},
+        **{"init": f"self.weights1 = {complex_}; self.weights2 = {complex_}", "fft": "torch.fft"},
+        **{"stack": "torch.stack", "axis": "dim", "one": "self.weights1", "other": "self.weights2"},
     }
     paddle = {
         "init": "; ".join(f"self.{name} = parameter(self, 8, 8)" for name in sorted(names)),
         **{"fft": "paddle.fft", "stack": "paddle.stack", "axis": "axis"},
         **{"one": weights[0], "other": weights[1]},
     }
-    init, forward = "self.layer = Spectral(); self.last = nn.Linear(8, 4)", "self.layer(x)"
-    said = propose(
-        *(
-            net(init, f"return self.last({forward})", SPECTRAL.format(**how))
-            for how in (torch, paddle)
-        )
-    )
+    init, forward = "self.layer = Spectral()", "return self.layer(x)"
+    scale = "; self.scale = parameter(self, 8, 8)" if and_scale else ""
+    both = [torch, paddle]
+    for how in both:
+        how |= {"init": how["init"] + scale, "more": " @ self.scale" if and_scale else ""}
+    said = propose(*(net(init, forward, SPECTRAL.format(**how)) for how in both))
     assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
-    state = numbered(layer__w1=(8, 8, 2), layer__w2=(8, 8, 2))
+    state = numbered(layer__weights1=(8, 8, 2), layer__weights2=(8, 8, 2))
     made = converted(said, state)
     for i, name in enumerate(names):
-        assert np.array_equal(made[f"layer.{name}"], state[f"layer.w{i // 2 + 1}"][..., i % 2])
+        assert np.array_equal(
+            made[f"layer.{name}"], state[f"layer.weights{i // 2 + 1}"][..., i % 2]
+        )
 
 
 EXPERTS = """

@@ -16,22 +16,11 @@ from common.weights.layers import COMPAT, Owner
 
 # Words that models use for the same thing.
 _WORDS = {
-    "layers": "layer",
-    "blocks": "layer",
-    "block": "layer",
-    "h": "layer",
-    "query": "q",
-    "key": "k",
-    "value": "v",
-    "norm": "ln",
-    "layernorm": "ln",
-    "bn": "ln",
-    "batchnorm": "ln",
-    "fc": "linear",
-    "dense": "linear",
-    "attn": "attention",
-    "conv2d": "conv",
-    "out": "output",
+    **dict.fromkeys(("layers", "blocks", "block", "h"), "layer"),
+    **dict.fromkeys(("norm", "layernorm", "bn", "batchnorm"), "ln"),
+    **dict.fromkeys(("fc", "dense"), "linear"),
+    **{"query": "q", "key": "k", "value": "v", "attn": "attention"},
+    **{"conv2d": "conv", "out": "output", "re": "real", "im": "imag"},
 }
 _SAME_NAME = 2.0  # beside the 1 of a match: no order outweighs an equal name
 _SIMILAR = 0.5

@@ -10,7 +10,7 @@ from typing import Any
 
 from common.setup.align import Fused, Stack, kind_of, similarity, words
 from common.setup.recipes import Cut, Joined, Recipe, Text, key, shaped, stacked, turned
-from common.setup.structure import HALVES, Structure, Unit, halved, sizes_of, whole_of
+from common.setup.structure import HALVES, Structure, Unit, halved, sizes_of, spelt, whole_of
 from common.weights.layers import PROJECTIONS, TRANSPOSED, Owner, is_reshaped, torch_locals
 
 
@@ -63,10 +63,10 @@ class Models:
                 locals_[local] = known
                 left.remove(known)
         for local, owner in unit.entries.items():
-            mine = words(whole_of(local)[0])
+            mine = words(spelt(local))
             fit = [n for n in left if sizes_of(partner.entries[n].shape) == sizes_of(owner.shape)]
             if fit and local not in locals_:
-                fit.sort(key=lambda n: -similarity(mine, words(whole_of(n)[0])))
+                fit.sort(key=lambda n: -similarity(mine, words(spelt(n))))
                 locals_[local] = fit[0]
                 left.remove(fit[0])
         other_way = (n for n, its in locals_.items() if self._is_turned(unit, n, partner, its))

@@ -181,6 +181,11 @@ def whole_of(name: str) -> tuple[str, str]:
     return whole, bracket + rest
 
 
+def spelt(name: str) -> str:
+    """An entry's name as one that was a weight by itself would be called."""
+    return name.replace(HALVES[0], ".real").replace(HALVES[1], ".imag")
+
+
 def halved(mine: str, its: str) -> bool:
     """Whether of two entries one is half of a weight."""
     return any(whole_of(name)[1] for name in (mine, its))
