@@ -456,6 +456,7 @@ class Net(nn.Module):
         ("t.log().mean()", ["float32", "positive"]),
         ("(x.sqrt().mean() + t.log().mean())", ["positive", "positive"]),
         ("(t[1:] - t[:-1]).log().mean()", ["float32", "sorted"]),
+        ("(x.sqrt().mean() + (t[1:] - t[:-1]).log().mean())", ["positive", "sorted"]),
         ("1 / ((t[1:] > t[:-1]).all().item() and 1)", ["float32", "sorted"]),
         ("{0}.searchsorted(t, x[:, :3]).mean(dtype='float32')", ["float32", "sorted"]),
         ("{0}.bucketize(x[:, :3], t).mean(dtype='float32')", ["float32", "sorted"]),
@@ -469,6 +470,25 @@ def test_inputs_are_drawn_as_the_model_can_take_them(ask, side, term, kinds):
     told = ask(side, "Net", words=words, text=SEVERAL.format(side, term))
     tried = list(proposals(parse_inputs(words)))
     assert [one.kind for one in tried[told["drawn"]]] == kinds
+
+
+def test_each_input_has_its_own_kind_of_values():
+    """In as few as can be; of large or many inputs not all mixtures are drawn."""
+    words = ["x=float32:2,4", "n=int64:2:5", "t=float32:7", "z=float32:2,4"]
+    kinds = [tuple(one.kind for one in tried) for tried in proposals(parse_inputs(words))]
+    assert len(kinds) == len(set(kinds)) == 27
+    assert kinds[0] == ("float32", "int64", "float32", "float32")
+    changed = [sum(kind in ("positive", "sorted") for kind in each) for each in kinds]
+    assert changed == sorted(changed) and changed[-1] == 3
+    assert ("positive", "int64", "sorted", "float32") in kinds
+    for words in (
+        [f"x{i}=float32:2" for i in range(30)],
+        ["a=float32:3000,3000", "b=float32:2"],
+    ):
+        kinds = [{one.kind for one in tried} for tried in proposals(parse_inputs(words))]
+        assert len(kinds) <= 29 and kinds[0] == {"float32"}
+        assert kinds[-2:] == [{"positive"}, {"sorted"}]
+    assert len(list(proposals(parse_inputs(["n=int64:2:5"])))) == 1
 
 
 def test_paddle_s_other_name_of_an_input_is_found(ask):

@@ -23,6 +23,7 @@ CONFIGS = {"default": {}}
 def make_inputs(config, seed):
     return {"x": np.random.default_rng(seed).standard_normal((2, 5, 8))}
 """
+SQUARE = CASE.replace("(2, 5, 8)", "(2, 8, 8)")  # as many places as channels
 HEAD = {
     "torch": """
 import torch
@@ -189,6 +190,60 @@ def test_q_k_and_v_in_one(propose, groups, order):
     assert np.array_equal(made["fused.weight"], np.concatenate(parts, 1).reshape(16, 8).T)
     parts = [state[f"{name}.bias"].reshape(groups, -1) for name in order]
     assert np.array_equal(made["fused.bias"], np.concatenate(parts, 1).reshape(16))
+
+
+QKV_CONV = QKV.replace("nn.Linear(8, 8)", "nn.Conv1{0}(8, 8, 1)", 3)
+BY_LINEAR = "q, k, v = per_group(self.qkv(x), 1, [8, 8, 8])"
+BY_CONV = "q, k, v = per_group(swapped(self.qkv(swapped(x){0}){1}), 1, [8, 8, 8])"
+IN_ONE_QKV = "self.qkv = {}\nself.out = nn.Linear(8, 8)"
+OF_ONE = "\nreturn self.out(attend(q, k, v, 2))"
+OF_THREE = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
+OF_THREE_CONVS = (
+    "x = swapped(x)\nq, k, v = (swapped(f(x)) for f in (self.query, self.key, self.value))"
+)
+CONVS = {
+    "one of torch": (
+        net(IN_ONE_QKV.format("nn.Conv1d(8, 24, 1)"), BY_CONV.format("", "") + OF_ONE),
+        net(QKV, OF_THREE),
+    ),
+    "one of Paddle": (
+        net(QKV, OF_THREE),
+        net(
+            IN_ONE_QKV.format("nn.Conv2D(8, 24, 1)"),
+            BY_CONV.format("[..., None]", "[..., 0]") + OF_ONE,
+        ),
+    ),
+    "three of torch": (
+        net(QKV_CONV.format("d"), OF_THREE_CONVS + OF_ONE),
+        net(IN_ONE_QKV.format("nn.Linear(8, 24)"), BY_LINEAR + OF_ONE),
+    ),
+    "both": (
+        net(QKV_CONV.format("d"), OF_THREE_CONVS + OF_ONE),
+        net(IN_ONE_QKV.format("nn.Conv1D(8, 24, 1)"), BY_CONV.format("", "") + OF_ONE),
+    ),
+}
+
+
+@pytest.mark.parametrize("square", [False, True])
+@pytest.mark.parametrize("convs", list(CONVS))
+def test_q_k_and_v_in_one_by_kernels_of_1(propose, convs, square):
+    said = propose(*CONVS[convs], SQUARE if square else CASE)
+    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
+    names = ("query", "key", "value")
+    if convs == "one of torch":
+        state = numbered(qkv__weight=(24, 8, 1), qkv__bias=24)
+        made = converted(said, state)
+        parts = [made[f"{name}.weight"].T for name in names]
+        assert np.array_equal(np.concatenate(parts), state["qkv.weight"][..., 0])
+        assert np.array_equal(made["key.bias"], state["qkv.bias"][8:16])
+        return
+    ones = () if convs == "one of Paddle" else (1,)
+    state = numbered(
+        **{f"{n}__weight": (8, 8, *ones) for n in names}, **{f"{n}__bias": 8 for n in names}
+    )
+    made = converted(said, state)["qkv.weight"]
+    right = np.concatenate([state[f"{name}.weight"].reshape(8, 8) for name in names])
+    assert np.array_equal((made.T if made.ndim == 2 else made).reshape(24, 8), right)
 
 
 @pytest.mark.parametrize(("interleaved", "up_first"), [(False, True), (True, False)])
@@ -447,9 +502,6 @@ def test_layers_of_one_kind_whose_numbers_of_rows_differ(propose):
     assert not said.open and not said.rename
 
 
-SQUARE = CASE.replace("(2, 5, 8)", "(2, 8, 8)")  # as many places as channels
-
-
 @pytest.mark.parametrize(("width", "case"), [(6, CASE), (8, SQUARE)], ids=["oblong", "square"])
 @pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("torch_has_it", [True, False])
@@ -484,6 +536,50 @@ def test_channels_last_are_no_difference(propose):
     assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
 
 
+OWN_CONV = """
+class Conv(Base):
+    def __init__(self):
+        super().__init__()
+        self.weight = parameter(self, 8, 8, 3)
+        self.bias = parameter(self, 8)
+    def forward(self, x):
+        return swapped(F.conv1d(swapped(x), self.weight, self.bias, padding=1))
+"""
+
+
+@pytest.mark.parametrize("case", [CASE, SQUARE], ids=["oblong", "square"])
+@pytest.mark.parametrize("torch_has_it", [True, False])
+def test_an_own_layer_of_channels_last_is_no_difference(propose, torch_has_it, case):
+    """It has no setting that says so: its values do."""
+    first = f"self.one = nn.Conv1{'D' if torch_has_it else 'd'}(8, 8, 3, padding=1)"
+    last = "; self.last = nn.Linear(8, 6)"
+    both = (
+        net("self.one = Conv()" + last, "return self.last(F.relu(self.one(x)))", OWN_CONV),
+        net(first + last, "return self.last(F.relu(swapped(self.one(swapped(x)))))"),
+    )
+    said = propose(*(both if torch_has_it else both[::-1]), case)
+    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
+
+
+def test_rows_for_columns_are_a_difference_and_not_another_layer(propose):
+    """What arrives at `second` is torch's, but for its axes; the layer is right."""
+    forward = "return self.second({}(self.first(x)))"
+    both = (net(LINEARS, forward.format(name)) for name in ("", "swapped"))
+    said = propose(*both, SQUARE)
+    lines = [line for line in said.proofs if "DIFFERS" in line]
+    assert len(lines) == 1 and "what arrives at second" in lines[0], lines
+    assert not said.open and not said.rename and not said.convert
+
+
+def test_rows_for_columns_of_what_the_model_gives_are_a_difference(propose):
+    """Of a model with weights of its own too, which is a layer by itself."""
+    both = (
+        net("self.w = parameter(self, 8, 6)", f"return {n}(x @ self.w)") for n in ("", "swapped")
+    )
+    proofs = propose(*both, SQUARE.replace("8, 8", "6, 8")).proofs
+    assert any("DIFFERS: what the model gives" in line for line in proofs), proofs
+
+
 SCALED = """
 class Scaled(Base):
     def __init__(self, factor{argument}):
@@ -509,6 +605,17 @@ EPSILON = {"argument": ", eps=1e-5", "keeps": "; self.eps = eps"}
             ["", ""],
             "its number of groups is 4, and 2 in torch",
         ),
+        *(
+            (
+                [
+                    "nn.Conv1d(8, 8, 3, padding=1)",
+                    f"nn.Conv1D(8, 8, 3, padding=1, padding_mode='{mode}')",
+                ],
+                ["", ""],
+                f"its padding mode is {mode}, and zeros in torch",
+            )
+            for mode in ("reflect", "replicate", "circular")
+        ),
         (
             ["Scaled(1.0)", "Scaled(1.01)"],
             [SCALED.format(**EPSILON), SCALED.format(argument="", keeps="")],
@@ -525,9 +632,8 @@ EPSILON = {"argument": ", eps=1e-5", "keeps": "; self.eps = eps"}
 )
 def test_what_a_layer_was_built_with_is_told_where_it_differs(propose, layers, more, told):
     """An epsilon is spoken of where there is one, and not where both have the same."""
-    forward = (
-        "return swapped(self.one(swapped(x)))" if "Group" in layers[0] else "return self.one(x)"
-    )
+    first = "Group" in layers[0] or "Conv" in layers[0]
+    forward = "return swapped(self.one(swapped(x)))" if first else "return self.one(x)"
     sides = zip(layers, more, strict=True)
     said = propose(*(net(f"self.one = {layer}", forward, own) for layer, own in sides))
     lines = [line for line in said.proofs + said.open if "gives another result" in line]
@@ -574,6 +680,50 @@ def test_a_complex_weight_in_one_and_in_two(propose, torch_has_one, re, im, widt
         state = numbered(layer__a=(8, width), layer__b=(8, width))
         right = np.stack([state[f"layer.{name}"] for name in (re, im)], -1)
         assert np.array_equal(converted(said, state)["layer.w"], right)
+
+
+SPECTRAL = """
+class Spectral(Base):
+    def __init__(self):
+        super().__init__()
+        {init}
+    def forward(self, x):
+        z = {fft}.rfft(x, {axis}=1)
+        z = {stack}([z[:, 0] @ {one}, z[:, 1] @ {other}], 1)
+        return {fft}.irfft(z, n=5, {axis}=1){more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "and_scale"),
+    [(["w1_real", "w1_imag", "w2_real", "w2_imag"], True), (["d", "b", "a", "c"], False)],
+)
+def test_two_complex_weights_and_four_real_ones(propose, names, and_scale):
+    """As in a Fourier neural operator; the names tell, or of few weights of a size their values."""
+    complex_ = "nn.Parameter(torch.randn(8, 8, dtype=torch.complex64))"
+    weights = [f"paddle.complex(self.{re}, self.{im})" for re, im in (names[:2], names[2:])]
+    torch = {
+        **{"init": f"self.weights1 = {complex_}; self.weights2 = {complex_}", "fft": "torch.fft"},
+        **{"stack": "torch.stack", "axis": "dim", "one": "self.weights1", "other": "self.weights2"},
+    }
+    paddle = {
+        "init": "; ".join(f"self.{name} = parameter(self, 8, 8)" for name in sorted(names)),
+        **{"fft": "paddle.fft", "stack": "paddle.stack", "axis": "axis"},
+        **{"one": weights[0], "other": weights[1]},
+    }
+    init, forward = "self.layer = Spectral()", "return self.layer(x)"
+    scale = "; self.scale = parameter(self, 8, 8)" if and_scale else ""
+    both = [torch, paddle]
+    for how in both:
+        how |= {"init": how["init"] + scale, "more": " @ self.scale" if and_scale else ""}
+    said = propose(*(net(init, forward, SPECTRAL.format(**how)) for how in both))
+    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
+    state = numbered(layer__weights1=(8, 8, 2), layer__weights2=(8, 8, 2))
+    made = converted(said, state)
+    for i, name in enumerate(names):
+        assert np.array_equal(
+            made[f"layer.{name}"], state[f"layer.weights{i // 2 + 1}"][..., i % 2]
+        )
 
 
 EXPERTS = """

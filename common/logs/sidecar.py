@@ -17,6 +17,16 @@ from common.system.errors import LogError, UserError
 from common.system.json_file import load_json, write_json
 
 SCHEMA = 1  # the newest that this version reads
+# What the numbers 0, 1, … of a layer's setting stand for.
+IN_WORDS = {
+    "tanh form": ("off", "on"),
+    "padding mode": ("zeros", "reflect", "replicate", "circular"),
+}
+
+
+def setting_text(name: str, value: float) -> str:
+    """A layer's setting as it is spoken of."""
+    return dict(enumerate(IN_WORDS.get(name, ()))).get(value, f"{value:g}")
 
 
 def _entry(kind: kinds.Kind):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
+from common.logs.sidecar import setting_text
 from common.verdict.half import BY_ITSELF
 from common.verdict.row import NOT_FED, Row
 
@@ -134,11 +135,8 @@ def _that_differs(name: str, torch: float, paddle: float) -> str:
             f"momentum is {torch:g} in torch and {1 - paddle:g} in Paddle, where {1 - torch:g} "
             "means the same (1 - torch's)"
         )
-    return f"{name} is {_setting(name, torch)} in torch and {_setting(name, paddle)} in Paddle"
-
-
-def _setting(name: str, value: float) -> str:
-    return ("off", "on")[int(value)] if name == "tanh form" else f"{value:g}"
+    its, mine = (setting_text(name, value) for value in (torch, paddle))
+    return f"{name} is {its} in torch and {mine} in Paddle"
 
 
 def _step(run: str) -> str:

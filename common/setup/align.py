@@ -16,22 +16,11 @@ from common.weights.layers import COMPAT, Owner
 
 # Words that models use for the same thing.
 _WORDS = {
-    "layers": "layer",
-    "blocks": "layer",
-    "block": "layer",
-    "h": "layer",
-    "query": "q",
-    "key": "k",
-    "value": "v",
-    "norm": "ln",
-    "layernorm": "ln",
-    "bn": "ln",
-    "batchnorm": "ln",
-    "fc": "linear",
-    "dense": "linear",
-    "attn": "attention",
-    "conv2d": "conv",
-    "out": "output",
+    **dict.fromkeys(("layers", "blocks", "block", "h"), "layer"),
+    **dict.fromkeys(("norm", "layernorm", "bn", "batchnorm"), "ln"),
+    **dict.fromkeys(("fc", "dense"), "linear"),
+    **{"query": "q", "key": "k", "value": "v", "attn": "attention"},
+    **{"conv2d": "conv", "out": "output", "re": "real", "im": "imag"},
 }
 _SAME_NAME = 2.0  # beside the 1 of a match: no order outweighs an equal name
 _SIMILAR = 0.5
@@ -182,9 +171,9 @@ def _groups(structure: Structure) -> list[list[Unit]]:
 
 def widths(unit: Unit) -> tuple[int, int]:
     """How many numbers a Linear layer takes and gives: as its call says, else as in torch."""
-    if unit.calls and unit.calls[0].given and unit.calls[0].gave:
+    if unit.calls and unit.calls[0].given and unit.calls[0].gave and not unit.is_conv:
         return unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1]
-    shape = next(owner.shape for owner in unit.entries.values() if len(owner.shape) == 2)
+    shape = next(owner.shape for owner in unit.entries.values() if len(owner.shape) > 1)
     return shape[1], shape[0]
 
 
@@ -240,17 +229,12 @@ def _matched(paddle, torch, group_fits) -> list[tuple[int, int]]:
                 scores[i, j] = 1.0 + likeness + _SAME_NAME * same
     pairs = _in_order(scores)
     rows, columns = {i for i, _ in pairs}, {j for _, j in pairs}
-    left = [
-        (scores[i, j], -i, -j)
-        for i, j in np.argwhere(scores > 0)
-        if i not in rows and j not in columns
-    ]
-    for _, i, j in sorted(left, reverse=True):
-        if -i not in rows and -j not in columns:
-            rows.add(-i)
-            columns.add(-j)
-            pairs.append((-i, -j))
-    return [(int(i), int(j)) for i, j in pairs]
+    for i, j in sorted(np.argwhere(scores > 0).tolist(), key=lambda at: -scores[*at]):
+        if i not in rows and j not in columns:
+            rows.add(i)
+            columns.add(j)
+            pairs.append((i, j))
+    return pairs
 
 
 def fits(unit: Unit, other: Unit) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from common.setup.align import Fused, Stack, kind_of, similarity, words
 from common.setup.recipes import Cut, Joined, Recipe, Text, key, shaped, stacked, turned
-from common.setup.structure import HALVES, Structure, Unit, halved, sizes_of, whole_of
+from common.setup.structure import HALVES, Structure, Unit, halved, sizes_of, spelt, whole_of
 from common.weights.layers import PROJECTIONS, TRANSPOSED, Owner, is_reshaped, torch_locals
 
 
@@ -57,16 +57,18 @@ class Models:
         left = list(partner.entries)
         for local, owner in unit.entries.items():
             known = next((n for n in torch_locals(owner) if n in left), None)
-            if known is not None and same_sizes(owner, partner.entries[known]):
+            if known is not None and sizes_of(owner.shape) == sizes_of(
+                partner.entries[known].shape
+            ):
                 locals_[local] = known
                 left.remove(known)
         for local, owner in unit.entries.items():
-            if local not in locals_:
-                fit = [n for n in left if same_sizes(owner, partner.entries[n])]
-                if fit:
-                    fit.sort(key=lambda n: -similarity(words(local), words(n)))
-                    locals_[local] = fit[0]
-                    left.remove(fit[0])
+            mine = words(spelt(local))
+            fit = [n for n in left if sizes_of(partner.entries[n].shape) == sizes_of(owner.shape)]
+            if fit and local not in locals_:
+                fit.sort(key=lambda n: -similarity(mine, words(spelt(n))))
+                locals_[local] = fit[0]
+                left.remove(fit[0])
         other_way = (n for n, its in locals_.items() if self._is_turned(unit, n, partner, its))
         return Match(other, locals_, frozenset(other_way))
 
@@ -92,13 +94,6 @@ class Models:
             if len(shape) in (2, 3) and shape[-1] == shape[-2] and not kernels:
                 found.append(mine)
         return found
-
-    def channels(self, name: str, match: Match) -> tuple[int, int] | None:
-        """Where Paddle's unit has its channels and where torch's has them, if one is a Linear
-        layer, which reads them last, and the other a convolution."""
-        units = self.paddle.units[name], self.torch.units[match.torch]
-        axes = {("linear", "conv"): (-1, 1), ("conv", "linear"): (1, -1)}
-        return axes.get(tuple(kind_of(unit.kind) for unit in units))
 
     def recipes(self, assignment: Assignment) -> dict[str, Recipe]:
         """Paddle key -> how its values are made of torch's."""
@@ -170,23 +165,21 @@ class Models:
 
     def _fused(self, each: Fused) -> dict[str, Recipe]:
         made = {}
-        ps = [self.paddle.units[name] for name in each.paddle]
-        locals_ = [sorted(unit.entries, key=lambda n: -len(unit.entries[n].shape)) for unit in ps]
-        for i, unit in enumerate(ps):
-            for j, mine in enumerate(locals_[i]):
-                parts = []
-                for name in each.torch:
-                    partner = self.torch.units[name]
-                    its = sorted(partner.entries, key=lambda n: -len(partner.entries[n].shape))
-                    if j >= len(its):
-                        continue
-                    recipe = self.source(name, its[j])
-                    parts.append(turned(recipe) if _lies_in_out(partner, its[j]) else recipe)
+        for i, unit in enumerate(self.paddle.units[name] for name in each.paddle):
+            for j, mine in enumerate(unit.by_size):
+                parts, shape = [], unit.entries[mine].shape
+                for partner in (self.torch.units[name] for name in each.torch):
+                    for its in partner.by_size[j : j + 1]:
+                        source = partner.entries[its].shape
+                        flat = source if len(source) == len(shape) else source[:2]  # a kernel of 1
+                        recipe = shaped(self.source(partner.name, its), source, flat)
+                        parts.append(turned(recipe) if _lies_in_out(partner, its) else recipe)
                 if each.joined:
                     recipe = Joined(tuple(parts), each.groups)
                 else:
                     recipe = Cut(parts[0], each.sizes, i, each.groups)
-                made[unit.key(mine)] = turned(recipe) if _lies_in_out(unit, mine) else recipe
+                recipe = turned(recipe) if _lies_in_out(unit, mine) else recipe
+                made[unit.key(mine)] = shaped(recipe, shape[: len(flat)], shape)
         return made
 
     def to_convert(self, assignment: Assignment) -> dict[str, Recipe]:
@@ -197,22 +190,15 @@ class Models:
             for local in match.locals
             if self._lies_otherwise(name, match, local)
         }
-        keys |= {
-            self.paddle.units[name].key(local)
-            for each in assignment.fused
-            for name in each.paddle
-            for local in self.paddle.units[name].entries
-        }
+        keys |= {key for each in assignment.fused for key in self._fused(each)}
         keys |= {key for stack in assignment.stacks for key in self._stacked(stack)}
         return {key: r for key, r in self.recipes(assignment).items() if key in keys}
 
     def _lies_otherwise(self, name: str, match: Match, mine: str) -> bool:
         """Whether a weight of a unit is not what RENAME and its class make of torch's."""
         owner, its = self.paddle.units[name].entries[mine], match.locals[mine]
-        shape, by_class = (
-            self.torch.units[match.torch].entries[its].shape,
-            is_turned_by_class(owner),
-        )
+        shape = self.torch.units[match.torch].entries[its].shape
+        by_class = is_turned_by_class(owner)
         fits = (shape[::-1] if by_class else shape) == owner.shape or is_reshaped(owner)
         otherwise = len(owner.shape) >= 2 and by_class != (mine in match.turned)
         return bool(match.regrouped) or otherwise or not fits or halved(mine, its)
@@ -235,11 +221,6 @@ def matrices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, .
     if len(one) == len(other):
         return one, other
     return tuple(tuple(n for n in shape if n != 1) for shape in (one, other))
-
-
-def same_sizes(owner: Owner, other: Owner) -> bool:
-    """Whether one may hold the other's values."""
-    return sizes_of(owner.shape) == sizes_of(other.shape)
 
 
 def is_turned_by_class(owner: Owner) -> bool:

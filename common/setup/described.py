@@ -89,16 +89,8 @@ def describe(
         for side, spec in specs.items():
             path = work / f"{side}.json"
             write_json(path, request_for(side, spec, asked, work))
-            command = [
-                asked.pythons[side],
-                "-W",
-                "ignore",
-                "-m",
-                "common.sides.library",
-                side,
-                str(path),
-            ]
-            running[side] = Process(command, on_progress)
+            command = [asked.pythons[side], "-W", "ignore", "-m", "common.sides.library"]
+            running[side] = Process([*command, side, str(path)], on_progress)
         for side, process in running.items():
             status = process.wait()
             answer = work / f"{side}_answer.json"

@@ -15,6 +15,8 @@ NAME is what torch's forward calls it; NAME/OTHER, what Paddle's calls it too.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, islice, product
+from math import prod
 
 from common.system.errors import UserError
 
@@ -23,6 +25,7 @@ POSITIVE, SORTED = "positive", "sorted"
 MASK, LABELS = "mask", "labels"
 KINDS = (*NORMAL, POSITIVE, SORTED, "int64", "bool", MASK, LABELS)
 _LIMITED = ("int64", LABELS)
+_MOST_TRIED, _MOST_VALUES = 27, 30_000_000  # all of three inputs; all are drawn before the first
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,9 @@ class Input:
         if self.kind == "int64" and len(self.shape) == 1 and says_how_long:
             return f"np.array({_lengths(self.shape[0], self.limit - 1)})"
         drawn = f"rng.integers(0, {limit}, {shape})"
-        if mask is None:
-            return drawn
-        return (
-            f"np.where({mask} == 1, {drawn}, -100)" if self.kind == LABELS else f"{drawn} * {mask}"
-        )
+        if mask and self.kind == LABELS:
+            return f"np.where({mask} == 1, {drawn}, -100)"
+        return f"{drawn} * {mask}" if mask else drawn
 
 
 def _lengths(rows: int, tokens: int) -> list[int]:
@@ -77,13 +78,20 @@ def _lengths(rows: int, tokens: int) -> list[int]:
 
 
 def proposals(inputs: Sequence[Input]) -> Iterator[list[Input]]:
-    """What is tried: the inputs as they are asked for; then normal numbers from 0 to 1 instead, and
-    then rising ones, of each input by itself and of all."""
-    yield list(inputs)
+    """What is tried: the inputs as they are asked for; then numbers from 0 to 1, or rising ones,
+    instead of normal numbers: in as few inputs as can be, each of its own kind; then in all."""
     normal = [one.name for one in inputs if one.kind in NORMAL]
-    for kind in (POSITIVE, SORTED):
-        for names in [*([name] for name in normal), *([normal] if len(normal) > 1 else [])]:
-            yield [replace(one, kind=kind) if one.name in names else one for one in inputs]
+    mixed = (
+        dict(zip(names, kinds, strict=True))
+        for count in range(len(normal) + 1)
+        for names in combinations(normal, count)
+        for kinds in product((POSITIVE, SORTED), repeat=count)
+    )
+    size = sum(prod(one.shape) for one in inputs)
+    tried = [*islice(mixed, max(1, min(_MOST_TRIED, _MOST_VALUES // size)))]
+    alike = [dict.fromkeys(normal, kind) for kind in (POSITIVE, SORTED)]
+    for kinds in [*tried, *(one for one in alike if one not in tried)]:
+        yield [replace(one, kind=kinds.get(one.name, one.kind)) for one in inputs]
 
 
 def parse_inputs(words: Sequence[str]) -> list[Input]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from common.setup.spec import Spec
+from common.setup.torch_sources import packages
 from common.system.errors import UserError
 
 CASE = "case.py"
@@ -39,16 +40,9 @@ def linked(spec: Spec) -> dict[str, Path]:
 def _imported(path: Path) -> set[str]:
     """The first names of all that a file imports; none of a file that Python cannot read."""
     try:
-        tree = ast.parse(path.read_bytes())
+        return set().union(*map(packages, ast.walk(ast.parse(path.read_bytes()))))
     except (SyntaxError, ValueError):  # said where it is imported
         return set()
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names.add(node.module.partition(".")[0])
-    return names
 
 
 def places_of(specs: Mapping[str, Spec]) -> dict[str, str]:

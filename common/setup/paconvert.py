@@ -69,17 +69,14 @@ class Translation:
         found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
         more = ""
         if found and self.files.get(found[1]):
-            line = int(found[2])
-            left = [
-                one
-                for one in self.untranslated
-                if one.translated.absolute() == self.folder / found[1]
-                and one.translated_line == line
-            ]
-            if left:
-                more = f"; PaConvert left this in torch: {left[0]}"
+            file, line = self.folder / found[1], int(found[2])
+            places = {
+                (o.translated.absolute(), o.translated_line): o for o in self.untranslated[::-1]
+            }
+            if (file, line) in places:
+                more = f"; PaConvert left this in torch: {places[file, line]}"
             else:
-                text = (self.folder / found[1]).read_text(encoding="utf-8")
+                text = file.read_text(encoding="utf-8")
                 where = _line_of(text, line, self.files[found[1]].read_text(encoding="utf-8"))
                 more = f"; in torch {self.files[found[1]]}:{where}" if where else ""
         mend = "Mend the translation" if found else "Mend that"  # such as a package that is missing
@@ -249,9 +246,8 @@ def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Un
     """The places of a translated file that are still torch's, with their lines in torch's file."""
     known = _Places(file.read_text(encoding="utf-8"))
     here = _Places(text)
-    lines = text.splitlines()
     note = ""
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.splitlines(), 1):
         said = _NOTE.search(line)
         if said:
             note = said[1]
@@ -259,8 +255,7 @@ def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Un
         apis = [note] if note else here.not_imported(_without_strings(line))
         note = ""
         for api in dict.fromkeys(apis):
-            scope = here.scope(number)
-            where = known.take(api, scope, line)
+            where = known.take(api, here.scope(number), line)
             yield Untranslated(api, line.strip(), shown, where, translated, number)
 
 
@@ -298,9 +293,8 @@ class _Places:
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    self._names[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
+                    first = alias.name.partition(".")[0]
+                    self._names[alias.asname or first] = alias.name if alias.asname else first
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 for alias in node.names:
                     self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
@@ -330,9 +324,7 @@ class _Places:
 
     def not_imported(self, line: str) -> list[str]:
         """What a line names of torch and its kin that the file does not import."""
-        return [
-            package + rest for package, rest in _LEFT.findall(line) if package not in self._names
-        ]
+        return [first + rest for first, rest in _LEFT.findall(line) if first not in self._names]
 
     def scope(self, line: int) -> str:
         """The class and function around a line."""
@@ -346,7 +338,6 @@ class _Places:
         found = [use for use in found if use[2] == scope] or found
         if not found:
             return 0
-
         best = max(found, key=lambda use: _likeness(self.lines[use[1] - 1], like))  # the first
         self.uses.remove(best)
         return best[1]

@@ -6,6 +6,7 @@ NumPy only.
 import re
 from collections.abc import Iterator
 
+from common.logs.sidecar import setting_text
 from common.setup.align import Fused, Stack
 from common.setup.assignment import Models, alike, grouped, is_turned_by_class
 from common.setup.search import Found
@@ -66,7 +67,7 @@ def _by_settings(name: str, found: Found, models: Models) -> str:
     mine = models.paddle.settings.get(name, {})
     its = models.torch.settings.get(found.assignment.matches[name].torch, {})
     told = [
-        f"its {what} is {value:g}, and {its[what]:g} in torch"
+        f"its {what} is {setting_text(what, value)}, and {setting_text(what, its[what])} in torch"
         for what, value in mine.items()
         if what not in _IN_TRAINING and its.get(what, value) != value
     ]

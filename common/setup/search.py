@@ -1,6 +1,6 @@
 """An assignment corrected by what its trials show, and what they prove of it.  NumPy only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, permutations, product
 
@@ -8,10 +8,9 @@ import numpy as np
 
 from common.setup.align import Fused, Stack, fits
 from common.setup.assignment import Assignment, Match, Models, grouped, row_axis, template
-from common.setup.trials import CLOSE, Event, Trials, Tried, distance
+from common.setup.structure import sizes_of
+from common.setup.trials import CLOSE, NEARER, Event, Trials, Tried, distance
 
-# Where the sides compute otherwise nothing agrees, but what is right is by far the nearest.
-_NEARER = 0.3
 _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 
 
@@ -62,7 +61,7 @@ class Search:
                 return other, then
             if then.score == tried.score and then.off < nearest[1].off:
                 nearest = other, then
-        return nearest if nearest[1].off < _NEARER * tried.off else None
+        return nearest if nearest[1].off < NEARER * tried.off else None
 
     def _changes(self, assignment: Assignment, tried: Tried) -> Iterator[Assignment]:
         """Other assignments to try, the likeliest first."""
@@ -105,11 +104,9 @@ class Search:
                 continue
             arrived = tried.calls.values[f"{calls[0].number}/in/0"]
             for other, values in given.items():
-                partner = torch.units[other]
                 if owner.get(other) in agreeing or other in moves.values() or values is None:
                     continue
-                same = calls[0].given[0] == partner.calls[0].given[0]
-                if fits(unit, partner) and distance(arrived, values, same) <= CLOSE:
+                if fits(unit, torch.units[other]) and distance(arrived, values, False) <= CLOSE:
                     moves[name] = other
                     break
         matches = dict(assignment.matches)
@@ -130,11 +127,7 @@ class Search:
         """What could be otherwise: the units of each choice, and its other ways, for all layers."""
         choices = []
         for ties in self.ties(assignment).values():
-            count = len(ties[0])
-            orders = list(permutations(range(count)))[1:]
-            if count > _MOST_IN_A_TIE:
-                orders = [_exchanged(range(count), *two) for two in combinations(range(count), 2)]
-            others = [self._permuted(assignment, ties, order) for order in orders]
+            others = [self._permuted(assignment, ties, order) for order in _reordered(len(ties[0]))]
             choices.append(([name for tie in ties for name in tie], others))
         turnable = {n: self.models.turnable(n, m) for n, m in assignment.matches.items()}
         for names in grouped(n for n, locals_ in turnable.items() if locals_).values():
@@ -142,10 +135,9 @@ class Search:
                 self._turned(assignment, names, local) for local in sorted(turnable[names[0]])
             ]
             choices.append((names, others))
-        for names in grouped(assignment.matches).values():
-            others = list(self._other_locals(assignment, names))
-            if others:
-                choices.append((names, others))
+        equal = {name: self._equal(name, match) for name, match in assignment.matches.items()}
+        for names in grouped(equal, lambda name: (template(name), equal[name])).values():
+            choices.append((names, list(self._other_locals(assignment, names, equal[names[0]]))))
         by_template = grouped(assignment.fused, lambda f: (*map(template, f.paddle), f.sizes))
         for same in by_template.values():
             names = [name for each in same for name in each.paddle]
@@ -190,9 +182,8 @@ class Search:
         together: dict[object, list[str]] = {}
         for name, match in assignment.matches.items():
             unit = torch.units[match.torch]
-            if unit.calls and (
-                unit.is_linear or any(len(o.shape) == 3 for o in unit.entries.values())
-            ):
+            stacked = any(len(owner.shape) == 3 for owner in unit.entries.values())
+            if unit.calls and not unit.is_conv and (unit.is_linear or stacked):
                 together.setdefault(torch.given(unit) or name, []).append(name)
         both = [
             each for names in together.values() for n in (1, 2) for each in combinations(names, n)
@@ -222,7 +213,7 @@ class Search:
 
     def _rows(self, match: Match) -> int:
         unit = self.models.torch.units[match.torch]
-        local = max(unit.entries, key=lambda n: len(unit.entries[n].shape))
+        local = unit.by_size[0]
         return unit.entries[local].shape[row_axis(unit, local)]
 
     def _regrouped(self, match: Match, parts: int, size: int, back: bool) -> Match:
@@ -250,26 +241,30 @@ class Search:
         return assignment.exchanged(moves)
 
     def _turned(self, assignment: Assignment, names: list[str], local: str) -> Assignment:
-        matches = {name: assignment.matches[name] for name in names}
-        moves = {
-            name: replace(match, turned=match.turned ^ {local})
-            for name, match in matches.items()
-            if local in match.locals
-        }
-        return assignment.exchanged(moves)
+        matches = ((name, assignment.matches[name]) for name in names)
+        return assignment.exchanged(
+            {n: replace(m, turned=m.turned ^ {local}) for n, m in matches if local in m.locals}
+        )
 
-    def _other_locals(self, assignment: Assignment, names: list[str]) -> Iterator[Assignment]:
-        """Weights of one unit that have equal sizes, exchanged."""
-        first = assignment.matches[names[0]]
-        for one, other in combinations(first.locals, 2):
-            moves = {}
-            for name in names:
-                match, entries = assignment.matches[name], self.models.paddle.units[name].entries
-                sizes = [sorted(entries[n].shape) for n in (one, other) if n in match.locals]
-                if len(sizes) == 2 and sizes[0] == sizes[1]:
-                    locals_ = {**match.locals, one: match.locals[other], other: match.locals[one]}
-                    moves[name] = Match(match.torch, locals_, match.turned)
-            if moves:
+    def _equal(self, name: str, match: Match) -> tuple[tuple[str, ...], ...]:
+        """The weights of a unit, those of equal sizes together; a framework's own are known."""
+        mine, its = self.models.paddle.units[name], self.models.torch.units[match.torch]
+        own = [
+            local
+            for local, other in match.locals.items()
+            if not (mine.entries[local].kind and its.entries[other].kind)
+        ]
+        return tuple(map(tuple, grouped(own, lambda n: sizes_of(mine.entries[n].shape)).values()))
+
+    def _other_locals(self, assignment: Assignment, names, equal) -> Iterator[Assignment]:
+        """Weights of one unit that have equal sizes, in another order."""
+        for each in equal:
+            for order in _reordered(len(each)):
+                moves = {}
+                for name in names:
+                    match = assignment.matches[name]
+                    moved = {each[i]: match.locals[each[j]] for i, j in enumerate(order)}
+                    moves[name] = replace(match, locals={**match.locals, **moved})
                 yield assignment.exchanged(moves)
 
     def _other_fusions(self, assignment: Assignment, same: list[Fused]) -> Iterator[Assignment]:
@@ -329,6 +324,13 @@ def _turns(rows: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
     most = int(np.gcd.reduce(rows)) if len(rows) > 1 else 1
     counts = [n for n in range(1, most + 1) if most % n == 0]
     return list(product(counts, permutations(range(len(rows)))))
+
+
+def _reordered(count: int) -> list[Sequence[int]]:
+    """Other orders of so many; of too many those in which two are exchanged."""
+    if count > _MOST_IN_A_TIE:
+        return [_exchanged(range(count), *two) for two in combinations(range(count), 2)]
+    return list(permutations(range(count)))[1:]
 
 
 def _exchanged(numbers, one: int, other: int) -> list[int]:

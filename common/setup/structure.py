@@ -19,12 +19,14 @@ HALVES = ("[..., 0]", "[..., 1]")  # of a weight that is two on the other side, 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a module: the shapes of the tensors that it was given and gave."""
+    """One call of a module: the shapes of the tensors that it was given and gave; and whether
+    values alone said that their axes stand in another order than torch's."""
 
     number: int
     module: str
     given: tuple[tuple[int, ...], ...]
     gave: tuple[tuple[int, ...], ...]
+    turned: bool = False
 
 
 @dataclass
@@ -44,10 +46,21 @@ class Unit:
         return f"{self.name}.{local}" if self.name else local
 
     @property
+    def by_size(self) -> list[str]:
+        """Its own names of the entries, the weight before a bias."""
+        return sorted(self.entries, key=lambda local: -len(self.entries[local].shape))
+
+    @property
     def is_linear(self) -> bool:
-        """True for one matrix, with a bias or without."""
-        shapes = sorted(len(owner.shape) for owner in self.entries.values())
-        return self.leaf and shapes in ([2], [1, 2]) and "Embedding" not in self.kind
+        """True for one matrix, with a bias or without, as a convolution with a kernel of 1 has."""
+        shapes = [owner.shape for owner in self.entries.values()]
+        ndims = sorted(len(s[:2] if self.is_conv and {*s[2:]} == {1} else s) for s in shapes)
+        return self.leaf and ndims in ([2], [1, 2]) and "Embedding" not in self.kind
+
+    @property
+    def is_conv(self) -> bool:
+        """True for a framework's convolution, whose calls' tensors have channels first."""
+        return any(owner.kind[:-2].endswith("Conv") for owner in self.entries.values())
 
     @cached_property
     def shape(self) -> tuple:
@@ -168,6 +181,11 @@ def whole_of(name: str) -> tuple[str, str]:
     return whole, bracket + rest
 
 
+def spelt(name: str) -> str:
+    """An entry's name as one that was a weight by itself would be called."""
+    return name.replace(HALVES[0], ".real").replace(HALVES[1], ".imag")
+
+
 def halved(mine: str, its: str) -> bool:
     """Whether of two entries one is half of a weight."""
     return any(whole_of(name)[1] for name in (mine, its))
@@ -191,7 +209,7 @@ def read_calls(path: Path, structure: Structure) -> Structure:
     """The structure with the calls of another pass."""
     told = load_json(path)
     calls = [
-        Call(i, c["module"], *(tuple(tuple(s) for s in c[what]) for what in ("in", "out")))
+        Call(i, c["module"], *(tuple(map(tuple, c[what])) for what in ("in", "out")), c["turned"])
         for i, c in enumerate(told["calls"])
     ]
     return replace(structure, calls=calls, values=read_npz(path.with_suffix(".npz")))

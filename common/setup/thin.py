@@ -59,9 +59,8 @@ def inputs_text(plan: Plan | None, inputs: Sequence[Input], config: Mapping[str,
     """The function make_inputs; with the loss's targets where there is a plan."""
     masks = [one for one in inputs if one.kind == MASK]
     local = {one.name: "mask" if len(masks) == 1 else one.name for one in masks}
-    lines, entries, told = [], [], []
-    for one in masks:
-        lines.append(f"    {local[one.name]} = {one.draw()}  # 1 = keep")
+    lines = [f"    {local[one.name]} = {one.draw()}  # 1 = keep" for one in masks]
+    entries, told = [], []
     for one in inputs:
         mask = mask_of(one, inputs)
         drawn = one.draw(_limit(one, config), mask and local[mask.name])
@@ -128,11 +127,9 @@ def model_text(plan: Plan, side: str) -> str:
     ]
     if plan.wrapped:
         parts += ["\n", _wrapper(plan, side, wrapper, made)]
-        made = ["    return " + f"{wrapper}(config)"]
-    else:
-        made = laid_out("    return " + made[0], made[1], made[2])
-        made = [made]
-    parts += ["\n", "def build(config):", *made, "\n", _loss_text(plan, side)]
+        made = f"{wrapper}(config", [], ")"
+    built = laid_out(f"    return {made[0]}", *made[1:])
+    parts += ["\n", "def build(config):", built, "\n", _loss_text(plan, side)]
     return "\n".join(parts) + "\n"
 
 
@@ -160,9 +157,8 @@ def _imports(plan: Plan, side: str) -> str:
     described = plan.sides[side]
     names: dict[str, set[str]] = {}
     plain = set()
-    for module, name in filter(
-        None, [(described.spec.module, described.spec.name), described.config]
-    ):
+    spec = described.spec
+    for module, name in filter(None, [(spec.module, spec.name), described.config]):
         first = name.split(".")[0]
         if first in _TAKEN:
             plain.add(f"import {module}")
@@ -190,10 +186,8 @@ def _imports(plan: Plan, side: str) -> str:
             f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
         ]
     used = "cross_entropy" if plan.loss.labels else "regression_loss"
-    faces = []
-    if plan.loss.labels or plan.loss.targets:
-        faces = [f"from common.{side}_side import {used}"]
-    parts = [standard, before, lines, faces]
+    face = f"from common.{side}_side import {used}"
+    parts = [standard, before, lines, [face] if plan.loss.labels or plan.loss.targets else []]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -205,13 +199,9 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
         arguments = names
     arguments += [f"{key}={value!r}" for key, value in described.call_options.items()]
     outputs = plan.matched.outputs
-    whole = [one for one in outputs if one.parts[side] is None]
-    if whole:
-        lines = [laid_out("        output = self.network(", arguments, ")")]
-        entries = [f'"{whole[0].name}": output']
-    else:
-        lines = [laid_out("        outputs = self.network(", arguments, ")")]
-        entries = [f'"{one.name}": {_part(described, one.parts[side])}' for one in outputs]
+    whole = any(one.parts[side] is None for one in outputs)
+    call = f"        {'output' if whole else 'outputs'} = self.network("
+    entries = [f'"{one.name}": {_part(described, one.parts[side])}' for one in outputs]
     shapes = ", ".join(str(one.shape) for one in outputs)
     back = laid_out("        return {", entries, "}")
     if "\n" not in back and len(back) + len(shapes) + 4 <= WIDTH:
@@ -226,13 +216,15 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
             laid_out(f"        self.network = {made[0]}", made[1], made[2]),
             "",
             laid_out("    def forward(", ["self", *names], "):"),
-            *lines,
+            laid_out(call, arguments, ")"),
             back,
         ]
     )
 
 
 def _part(described: Described, part: object) -> str:
+    if part is None:
+        return "output"
     attribute = isinstance(part, str) and described.outputs.attributes
     return f"outputs.{part}" if attribute else f"outputs[{_literal(part)}]"
 
@@ -246,9 +238,7 @@ def _loss_text(plan: Plan, side: str) -> str:
         terms = [f'regression_loss({_taken(plan, o)}, inputs["{n}"])' for n, o in loss.targets]
         body = [f"    return {terms[0]}"]
         if len(terms) > 1:
-            body = [
-                f"    {'total =' if i == 0 else 'total +='} {term}" for i, term in enumerate(terms)
-            ]
+            body = [f"    total {'+=' if i else '='} {term}" for i, term in enumerate(terms)]
             body.append("    return total")
     else:
         logits, labels = _taken(plan, loss.logits), f'inputs["{loss.labels.name}"]'

@@ -165,17 +165,20 @@ def _imported(tree: ast.Module, module: Module, folders: Sequence[Path]) -> Iter
                 yield child if locate(child, folders) is not None else base
 
 
+def packages(node: ast.AST) -> set[str]:
+    """The first names of all that a statement imports, but relatively."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        names = [node.module]
+    return {name.partition(".")[0] for name in names}
+
+
 def _needs_torch(tree: ast.Module) -> bool:
     """True for a file that imports torch as soon as it is imported."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [node.module or ""]
-        if any(name.partition(".")[0] == "torch" for name in names):
+        if "torch" in packages(node):
             return True
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting += ast.iter_child_nodes(node)

@@ -5,6 +5,8 @@ A check names the one that differs where a layer computes something else from th
 
 import math
 
+from common.logs.sidecar import IN_WORDS
+
 # What a sentence calls a setting -> where torch's layers keep it, and where Paddle's do.
 _KEPT = {
     "epsilon": ("eps", "_epsilon"),
@@ -17,7 +19,9 @@ _KEPT = {
     "beta": ("beta", "_beta"),
     "threshold": ("threshold", "_threshold"),
     "tanh form": ("approximate", "_approximate"),
+    "padding mode": ("padding_mode", "_padding_mode"),
 }
+_SPELT = {"none": "off", "tanh": "on", False: "off", True: "on"}
 
 
 def settings_of(module: object, side: str) -> dict[str, float]:
@@ -26,8 +30,9 @@ def settings_of(module: object, side: str) -> dict[str, float]:
     found = {}
     for name, places in _KEPT.items():
         value = own.get(places[side == "paddle"])
-        if name == "tanh form" and isinstance(value, str | bool):
-            value = float(value in ("tanh", True))
+        if isinstance(value, str | bool):
+            told, known = _SPELT.get(value, value), IN_WORDS.get(name, ())
+            value = known.index(told) if told in known else None
         if type(value) not in (int, float) or not (math.isfinite(value) and 0 <= value < 1e12):
             continue
         if name == "momentum" and side == "paddle":

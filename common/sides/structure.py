@@ -13,6 +13,7 @@ and outputs of every module that has weights.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 
@@ -31,8 +32,6 @@ from common.weights import states as weights
 from common.weights.layers import Owner
 
 SEE, TRY = "see", "try"  # of a request's `structure`
-_ORDERS = ("_data_format", "data_format", "_data_layout")  # where layers keep the order of axes
-_CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
 _ONE = 1e-9  # of the largest: float64's rounding is far below, what differs in earnest far above
 _SAMPLES = 256  # values of a tensor that are kept of its order, and as many of its sizes
 
@@ -56,31 +55,31 @@ def fingerprint(values: np.ndarray) -> np.ndarray:
 class Seen:
     """The calls of a model's modules in one pass, as files hold them.
 
-    whole   the modules whose inputs and outputs are kept whole beside their fingerprints
-    given   "MODULE/CALL OF IT/in/NUMBER" -> what is used in that tensor's place, if of its shape
-
-    Tensors of a module that reads channels last are kept with channels first, as torch has them:
-    where an image has as many rows as channels, no shape would tell the two apart.
-
-    channels   modules -> where their tensors have channels, and where they are kept with them
+    whole    the modules whose inputs and outputs are kept whole beside their fingerprints
+    given    "MODULE/CALL OF IT/in/NUMBER" -> what is used in that tensor's place: turned, where its
+             axes stand in another order, as of a module that reads channels last; what is kept of
+             the tensor is turned back
+    nearer   modules -> how `axes_of` tells the order by values
     """
 
-    def __init__(self, side, whole: Iterable[str] = (), given: Mapping | None = None):
+    def __init__(self, side, whole: Iterable[str] = (), given=None, nearer=None):
         self.side = side
         self.whole = whole
-        self.given = given or {}
-        self.channels: dict[str, Sequence[int] | None] = {}
+        self.given: Mapping[str, np.ndarray] = given or {}
+        self.nearer: Mapping[str, float] = nearer or {}
         self.calls: list[dict] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.kept: dict[str, np.ndarray] = {}
         self._counts: dict[str, int] = {}
         self._names: list[str] = []
+        self._axes: list[Sequence[int]] = []  # of each call's last tensor
 
     def begin(self, name: str, values: object) -> tuple[int, object]:
         """A module is called with these inputs: the number of the call, and what to give it."""
         self._counts[name] = self._counts.get(name, -1) + 1
         self._names.append(f"{name}/{self._counts[name]}")
-        self.calls.append({"module": name, "in": [], "out": []})
+        self.calls.append({"module": name, "in": [], "out": [], "turned": False})
+        self._axes.append(())
         return len(self.calls) - 1, self._take(len(self.calls) - 1, "in", values)
 
     def end(self, call: int, values: object) -> object:
@@ -91,25 +90,40 @@ class Seen:
         """Keep a call's inputs or outputs; returns those to use in their place."""
 
         def change(path, value):
-            shapes = self.calls[call][what]
-            array = self.moved(call, self.side.array(value))
+            told, array = self.calls[call], self.side.array(value)
+            shapes = told[what]
             key = f"{call}/{what}/{len(shapes)}"
-            self.arrays[key] = fingerprint(array)
-            if self.calls[call]["module"] in self.whole:
-                self.kept[key] = np.array(array)  # a copy: what comes later may write into it
             given = self.given.get(f"{self._names[call]}/{what}/{len(shapes)}")
+            nearer = self.nearer.get(told["module"], 0.0)
+            axes = None if given is None else axes_of(given, array, self._axes[call], nearer)
+            if axes is not None:
+                self._axes[call] = axes
+                told["turned"] |= list(axes) != sorted(axes) and given.shape == array.shape
+                array, given = array.transpose(np.argsort(axes)), given.transpose(axes)
+            self.arrays[key] = fingerprint(array)
+            if told["module"] in self.whole:
+                self.kept[key] = np.array(array)  # a copy: what comes later may write into it
             shapes.append(list(array.shape))
-            if given is None or not self.side.is_float(value):
-                return value
-            given = self.moved(call, given, back=True)
-            return self.side.like(given, value) if given.shape == self.side.shape(value) else value
+            fed = axes is not None and self.side.is_float(value)
+            return self.side.like(given, value) if fed else value
 
         return tree_map(values, change, self.side.is_tensor)
 
-    def moved(self, call: int, array: np.ndarray, back: bool = False) -> np.ndarray:
-        """A tensor of a call with its channels where they are kept; `back`: where it has them."""
-        axes = self.channels.get(self.calls[call]["module"])
-        return np.moveaxis(array, *axes[:: -1 if back else 1]) if axes and array.ndim > 2 else array
+
+def axes_of(given: np.ndarray, value: np.ndarray, usual: Sequence[int], nearer: float):
+    """The order of the axes of `given` in which it is `value`; None where none has its shape.
+
+    As `usual`, as of what a call was given for what it gave, or as they are: where there are as
+    many places as channels, no shape tells, and another order is taken where its values are by far
+    nearer.
+    """
+    orders = [o for o in (usual, *permutations(range(given.ndim))) if len(o) == given.ndim]
+    orders = [o for o in orders if tuple(given.shape[i] for i in o) == value.shape]
+    if len(orders) < 2:
+        return orders[0] if orders else None
+    gaps = [np.abs(np.subtract(given.transpose(o), value, dtype=np.float64)).sum() for o in orders]
+    nearest = int(np.argmin(gaps))
+    return orders[nearest if gaps[nearest] < nearer * gaps[0] else 0]
 
 
 def answer(job: Job) -> None:
@@ -128,9 +142,6 @@ def recording(side, model, seen):
     for name, module in list(side.modules(model)):
         if name == "":
             continue
-        if any(vars(module).get(place) in _CHANNELS_LAST for place in _ORDERS):
-            # A Linear layer that is its partner reads them last too.
-            seen.channels[name] = None if seen.channels.get(name) else (-1, 1)
 
         def before(module, inputs, keywords, name=name):
             call, given = seen.begin(name, (inputs, keywords))
@@ -200,9 +211,8 @@ def told_apart(
     alike: dict[tuple, list[str]] = {}
     for key, values in state.items():
         if not owners[key].parameter and values.dtype.kind == "f" and owners[key].same_as == key:
-            alike.setdefault((key.rpartition(".")[0], values.shape, values.tobytes()), []).append(
-                key
-            )
+            kind = (key.rpartition(".")[0], values.shape, values.tobytes())
+            alike.setdefault(kind, []).append(key)
     rng = np.random.default_rng(0)
     changed = dict(state)
     for keys in alike.values():
@@ -225,8 +235,7 @@ def _try(job: Job) -> None:
     told = load_json(job.folder / "trial.json")
     with np.load(job.folder / "whole_torch.npz") as whole:
         given |= {key: whole[value] for key, value in told["same"].items()}
-    seen = Seen(job.side, given=given)
-    seen.channels = told["channels"]
+    seen = Seen(job.side, given=given, nearer=told["nearer"])
     case = replace(job.cases[0], name=STIRRED, weights=STIRRED)
     with _built(job, case, str(job.folder)) as (run, model):
         _pass(run, model, seen, state)
