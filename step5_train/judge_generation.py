@@ -59,7 +59,7 @@ from common.pair.pairs import STIRRED
 from common.system.frameworks import SIDES
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.row import Row
-from common.verdict.rule import rounding_bounds
+from common.verdict.rule import rounding_bound
 from common.verdict.tolerances import tolerance
 from step5_train.generation import CACHE, LIBRARY, PADDED, PADDED_CACHE, PADDED_LIBRARY, order_of
 
@@ -215,9 +215,8 @@ def _by_logits(found: Generated, side: str, way: str, row: Row) -> None:
             allowed = tolerance("close") * scale
         else:
             noise = found.noise(side, number)
-            bounds = rounding_bounds(noise, scale, scale)
             of_type, verdict, gap = "float64", "DIVERGED", gaps[0]
-            allowed = np.maximum(*bounds.values())
+            allowed = rounding_bound(noise, scale, scale)
             inexact = tolerance("precision") * max(noise.max(), 2.0**-23 * scale.max())
             if (gap <= allowed).all() and not (gaps[1] <= inexact).all():
                 of_type, verdict, gap = "float32", "PRECISION", gaps[1]
@@ -330,7 +329,7 @@ def _by_ids(found: Generated, side: str, way: str, row: Row) -> None:
                 noise = float(found.noise(side, number)[n]) if found.in_float64 else 0.0
                 if run == FLOAT64:
                     scale = np.abs(scores[n]).max()
-                    noise = min(noise, float(max(rounding_bounds(noise, scale, scale).values())))
+                    noise = min(noise, float(rounding_bound(noise, scale, scale)))
                 said = (
                     f"{_CALLED[way].format(side)} chooses {ids[n]} at position "
                     f"{found.prompts[number].size + n} (prompt {number}, token {n}), where its own "

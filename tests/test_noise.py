@@ -137,6 +137,14 @@ def test_moves_are_drawn_by_their_seed_and_leave_float32_and_copies_alone():
         assert torch.equal(x * 2.0, one - one + x * 2.0)
 
 
+def test_the_largest_value_stays_one_of_its_values():
+    """Its gradient goes where it equals a value: moved, it would equal none, and NaN come back."""
+    x = torch.randn(4, 9, dtype=torch.float64, requires_grad=True)
+    with Moved(0, SINGLE):
+        (2.0 * x).amax(-1).sum().backward()
+    assert (x.grad != 0).sum() == 4 and torch.isfinite(x.grad).all()
+
+
 def test_running_statistics_move_on_while_operators_are_moved():
     norm, x = torch.nn.BatchNorm1d(6).double(), torch.randn(9, 6, dtype=torch.float64)
     other = copy.deepcopy(norm)

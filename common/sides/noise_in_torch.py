@@ -28,19 +28,26 @@ from common.logs.writer import LogWriter
 # What they return was there before, or is exact: nothing is rounded.
 EXACT = frozenset(
     """
-    _local_scalar_dense _to_copy _unsafe_view abs alias arange argmax argmin argsort as_strided
-    bernoulli_ broadcast_to bucketize cat ceil clamp clamp_max clamp_min clone constant_pad_nd copy
-    copy_ detach diagonal diagonal_backward embedding empty_like eq expand fill fill_ flip floor
-    frac full full_like gather ge gt im2col index index_select isfinite le lift lift_fresh lt
-    masked_fill masked_fill_ masked_select max max_pool2d_with_indices
-    max_pool2d_with_indices_backward max_pool3d_with_indices max_pool3d_with_indices_backward
-    maximum min minimum narrow ne neg neg_ new_empty_strided new_full new_zeros normal_ ones
-    ones_like permute pixel_shuffle pixel_unshuffle random_ reflection_pad1d reflection_pad2d relu
-    relu_ repeat replication_pad1d replication_pad2d reshape roll round scalar_tensor scatter
-    searchsorted select select_backward select_scatter sign slice slice_backward slice_scatter sort
-    split split_with_sizes squeeze stack t threshold_backward topk transpose tril triu trunc unbind
-    unfold uniform_ unique_dim unsqueeze upsample_nearest1d upsample_nearest2d view view_as_complex
-    view_as_real where zero_ zeros zeros_like
+    _conj _local_scalar_dense _to_copy _unsafe_view abs adaptive_max_pool2d
+    adaptive_max_pool2d_backward adaptive_max_pool3d adaptive_max_pool3d_backward alias all amax
+    amin aminmax any arange argmax argmin argsort as_strided bernoulli bernoulli_ bitwise_and
+    bitwise_not bitwise_or broadcast_to bucketize cat ceil clamp clamp_max clamp_min clone complex
+    conj_physical constant_pad_nd copy copy_ count_nonzero cummax cummin detach detach_ diagonal
+    diagonal_backward embedding empty empty_like empty_strided eq expand eye fill fill_ flip floor
+    floor_divide fmax fmin frac full full_like gather ge gt hardtanh hardtanh_ hardtanh_backward
+    im2col imag index index_fill index_fill_ index_select isfinite isinf isnan kthvalue le lift
+    lift_fresh linspace logical_and logical_not logical_or logical_xor lt masked_fill masked_fill_
+    masked_scatter masked_select max max_pool2d_with_indices max_pool2d_with_indices_backward
+    max_pool3d_with_indices max_pool3d_with_indices_backward max_unpool2d max_unpool3d maximum
+    median min minimum mode nan_to_num nanmedian narrow ne neg neg_ new_empty_strided new_full
+    new_zeros nonzero normal_ one_hot ones ones_like permute pixel_shuffle pixel_unshuffle put rand
+    randint randn random_ randperm real reflection_pad1d reflection_pad2d relu relu_ repeat
+    replication_pad1d replication_pad2d reshape resize_ roll rot90 round scalar_tensor scatter
+    scatter_ searchsorted select select_backward select_scatter set_ sgn sign slice slice_backward
+    slice_scatter sort split split_with_sizes squeeze squeeze_ stack t t_ take threshold_backward
+    topk transpose transpose_ tril tril_ triu triu_ trunc unbind unfold uniform_ unique_dim
+    unsafe_chunk unsafe_split unsqueeze unsqueeze_ upsample_nearest1d upsample_nearest2d view
+    view_as_complex view_as_real where zero_ zeros zeros_like
     """.split()
 )
 _SCATTERED = frozenset(

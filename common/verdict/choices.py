@@ -13,7 +13,7 @@ import numpy as np
 
 from common.logs.leading import KEPT, LARGEST
 from common.verdict.row import Row
-from common.verdict.rule import rounding_bounds
+from common.verdict.rule import rounding_bound
 from common.verdict.tolerances import tolerance
 
 
@@ -68,7 +68,7 @@ def judge_choice(
             # In float64 the scores of another function may not excuse the choice they cause.
             scale = float(np.abs(_finite(reference.scores)).max())
             own = float(_distance(ref32.scores, reference.scores).max())
-            allowed = max(map(float, rounding_bounds(own, scale, scale).values()))
+            allowed = float(rounding_bound(own, scale, scale))
             noise = np.minimum(noise, allowed)
         lost, sound = _lost(reference, run, margin)
         bad = differs & ~(sound & (lost <= 2.0 * noise) & (noise > 0.0))

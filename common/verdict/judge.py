@@ -193,7 +193,7 @@ def judge_logs(
         if judgement.rows and before is not None:
             judge.restore(keys[len(judgement.rows)], before)
         elif judgement.rows:
-            judge.evidence.asked = progress.asked
+            judge.evidence.asked, judge.doubted = progress.asked, progress.doubted
         for key in keys[len(judgement.rows) :]:
             seeks = progress is not None and progress.seeks_first
             known = judge.known(key) if observer or seeks else {}
@@ -220,11 +220,12 @@ def judge_logs(
         if half.on:
             judgement.notes += half.judge(judgement.rows, inside.keys)
         judgement.asks_free = inside.asks_free
-        doubted = [k for k, row in zip(keys, judgement.rows, strict=False) if in_doubt(row)]
+        failing = {row.key: row for row in judgement.rows if row.verdict in FAILING}
+        doubted = [key for key in judge.doubted if str(key) in failing]
         judgement.asks_noise = _cases(k for k in doubted if logs.get("noise", k) is None)
-        lost = {row.key for row in judgement.rows if row.verdict == "PRECISION"}
-        known = (k for k in doubted if logs.get("noise", k) is not None and str(k) in lost)
-        judgement.asks_again = _cases(k for k in known if logs.get(AGAIN[0], k) is None)
+        known = (k for k in doubted if logs.get("noise", k) is not None)
+        lost = (k for k in known if failing[str(k)].verdict == "PRECISION")
+        judgement.asks_again = _cases(k for k in lost if logs.get(AGAIN[0], k) is None)
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
@@ -243,7 +244,7 @@ def in_doubt(row: Row) -> bool:
     if row.gap is None or row.noise_ref is None or row.measure == "claim":
         return False
     noise = max(row.noise_ref, row.noise_cand or 0.0)
-    small = row.verdict in ("DIVERGED", "CARRIED") and row.gap < noise
+    small = row.verdict in ("DIVERGED", "CONSTANT") and row.gap < noise
     return row.verdict == "PRECISION" or small
 
 
@@ -299,6 +300,7 @@ class JudgeOfRows:
         self.kind_scales = scales
         self.choices = {name: logs.sidecars[name].choices for name in logs.names()}
         self.streams = Streams()
+        self.doubted: list[Key] = []  # of rows that the measured noise or a repeated run decides
         self.evidence = Evidence(logs, self.kind_scales)
         self._cases: dict[str, _Case] = {}
 
@@ -348,6 +350,8 @@ class JudgeOfRows:
     def row(self, key: Key) -> Row:
         """The next row, with its cause where one is known."""
         row, case = self.compared(key), self.case_of(key)
+        if in_doubt(row):
+            self.doubted.append(key)
         clipped = row.verdict == "PRECISION" and is_clipped_loss(key, self.logs, row.allowed)
         if clipped:
             row.verdict, row.excuse, row.note = "CONSTANT", A_CLIPPED_LOSS, CLIPPED

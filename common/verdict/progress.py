@@ -22,6 +22,7 @@ class Progress:
     def __init__(self):
         self.scales: dict[str, float] | None = None  # see JudgeOfRows
         self.asked = False  # as Evidence has it
+        self.doubted: list[Key] = []  # as JudgeOfRows has it
         self._sources: dict[str, tuple] = {}  # log -> its version
         self._summed: set[str] = set()
         self._rows: list[Row] = []  # as they were before they were settled
@@ -65,6 +66,7 @@ class Progress:
         """The rows that were judged, before they are settled, and their judge."""
         self._rows, self._all = [copy(row) for row in rows], all_keys
         self.scales, self.asked = judge.kind_scales, judge.evidence.asked
+        self.doubted = list(judge.doubted)
 
 
 def _version(path: object) -> tuple:

@@ -221,17 +221,17 @@ def _measured(measures: Measures, context: Context, size: int) -> np.ndarray:
 # ---- is the gap rounding's? ---------------------------------------------------------------------
 
 
-def rounding_bounds(noise_ref, scale, limit) -> dict[str, np.ndarray]:
+def rounding_bound(noise_ref, scale, limit) -> np.ndarray:
     """The largest gap that the plain rule takes for rounding."""
     excused = tolerance("gap") * np.minimum(noise_ref, tolerance("cap") * limit)
-    return {"": np.maximum(excused, tolerance("floor") * scale)}
+    return np.maximum(excused, tolerance("floor") * scale)
 
 
 def judge_rounding(measures: Measures, context: Context) -> Answer:
     """Is the gap between the two float64 runs what rounding makes of one function?"""
-    bounds = rounding_bounds(measures.noise_ref, measures.scale, _limit(measures, context))
-    bounds[MEASURED] = tolerance("measured_gap") * _measured(measures, context, 1)
-    return _answer(measures.gap, bounds)
+    plain = rounding_bound(measures.noise_ref, measures.scale, _limit(measures, context))
+    measured = tolerance("measured_gap") * _measured(measures, context, 1)
+    return _answer(measures.gap, {"": plain, MEASURED: measured})
 
 
 # ---- is it that of a constant? ------------------------------------------------------------------
