@@ -3,12 +3,13 @@
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import read_sidecar
+from common.verdict.row import HARMLESS
 from faults import peers
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout, change
@@ -142,7 +143,8 @@ class Worker:
         wanted = 2 if fault.refused else 1
         rows = [row for row in told.get("rows", []) if row.get("origin") and row["verdict"] in BAD]
         right = fault.origin in sentence if fault.refused else fault.named(first or "")
-        caught = control_is_green and done.returncode == wanted
+        green = green_and_off(told.get("rows", []))
+        caught = control_is_green and done.returncode == wanted and not green
         return {
             "id": fault.id,
             "area": fault.area,
@@ -159,6 +161,7 @@ class Worker:
             "first": first,
             "origins": [row["key"] for row in rows[:SHOWN_ORIGINS]],
             "origin_count": len(rows),
+            "green_and_off": green[:SHOWN_ORIGINS],
             "sentence": sentence[:400] if done.returncode == 2 else "",
         }
 
@@ -207,6 +210,16 @@ class Worker:
                 raise RuntimeError(f"{fault.id}: its other run failed: {done.stderr[-300:]}")
         fault.after(folder, other)
         return folder
+
+
+def green_and_off(rows: Sequence[Mapping]) -> list[str]:
+    """Keys of rows that decide, are off by more than is allowed, and are called harmless."""
+    return [
+        row["key"]
+        for row in rows
+        if not row["inside"] and row["verdict"] in HARMLESS and row["verdict"] != "FLIP"
+        if None not in (row["gap"], row["allowed"]) and row["gap"] > row["allowed"]
+    ]
 
 
 class _Planted:

@@ -196,6 +196,29 @@ def test_refusal_counts_by_what_its_sentence_says(worker, status, sentence, caug
     assert (found["caught"], found["origin_right"]) == (caught, right)
 
 
+@pytest.mark.parametrize(
+    "changes, green",
+    [
+        ({}, True),
+        ({"verdict": "INSIDE"}, True),
+        ({"verdict": "DIVERGED"}, False),
+        ({"verdict": "CONSTANT"}, False),  # shown by a run
+        ({"inside": True}, False),
+        ({"gap": 1e-9}, False),
+        ({"gap": None}, False),
+    ],
+)
+def test_no_fault_is_found_while_an_output_that_is_off_is_green(worker, changes, green):
+    """Whatever is said of what lies before it: this is asked of every fault of the catalogue."""
+    row = {"key": "main/logits", "verdict": "ROUNDING", "inside": False, "gap": 0.15}
+    row |= {"allowed": 1e-8, "origin": False} | changes
+    fault = BY_ID["layernorm-epsilon-small"]
+    told = {"first_diverged": fault.origin, "verdict": "DIVERGED", "rows": [row]}
+    found = worker.found(fault, True, Done(1), told)
+    assert found["green_and_off"] == (["main/logits"] if green else [])
+    assert found["caught"] is not green
+
+
 # ---- what is told -------------------------------------------------------------------------------
 
 
