@@ -68,7 +68,7 @@ _COUNTS = ("of_sums", "size", "nans")
 _FLAGS = ("capped", "origin", "noise_only", "inside")
 _TEXTS = ("stem", "key", "verdict", "measure", "excuse", "note", "model")
 _FIELDS = {"stem", *Row.__slots__}
-_KNOWN = {"off", "failing", "failing_setups", "imprecise", "longest_sum", "streams"}
+_KNOWN = {"off", "failing", "failing_setups", "longest_sum", "streams"}
 
 
 @dataclass

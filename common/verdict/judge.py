@@ -26,7 +26,6 @@ from common.verdict.causes import (
     class_of,
     explain,
     is_clipped_loss,
-    noisy_adam,
     note_gradient,
 )
 from common.verdict.choices import Choice, judge_choice
@@ -37,7 +36,7 @@ from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import STATISTICS, Inside, is_inside
 from common.verdict.logs_of_a_run import AGAIN, LOGS, Logs, kind_scales, not_judged
 from common.verdict.measures import largest_scale
-from common.verdict.operators import EXCUSE, Evidence, constant_allowed, made_exact, of_class
+from common.verdict.operators import Evidence, constant_allowed, made_exact, of_class
 from common.verdict.origins import Streams, parent_code
 from common.verdict.progress import Progress
 from common.verdict.row import (
@@ -53,7 +52,6 @@ from common.verdict.row import (
 from common.verdict.rule import judge_tensor
 from common.verdict.tolerances import tolerance
 
-THROUGH_ADAM = "noise through Adam"  # the excuse of a row
 _FOUR = ("ref32", "cand32", "ref64", "cand64")
 _FED = ("ref32", "ref32", "ref64", "local64")
 # (key, what was known before its row, the row): see `JudgeOfRows.known`.
@@ -261,16 +259,9 @@ class _Case:
         self.off = False  # whether a row is off already
         self.failing = False  # whether one does not pass
         self.failing_setups: set[str] = set()  # set-ups on given gradients of which one does not
-        self.imprecise = False  # whether the candidate's float32 is less exact, Adam's noise aside
         self.longest_sum = LongestSum()
         probed = logs.sidecars["ref32"].modules
         self.modules = {module[len(name) :] for module in probed if module.startswith(name)}
-
-
-def _step_of(key: Key) -> int | None:
-    """The number of the optimizer step that a key is of, from 0; None for no step."""
-    last = key.run.rstrip("/").rpartition("/")[2]
-    return int(last) if last.isdecimal() else None
 
 
 class JudgeOfRows:
@@ -322,7 +313,6 @@ class JudgeOfRows:
             "off": case.off,
             "failing": case.failing,
             "failing_setups": sorted(case.failing_setups),
-            "imprecise": case.imprecise,
             "longest_sum": case.longest_sum.state(),
             "streams": [] if parent is None else self.streams.seen(key, parent),
         }
@@ -339,9 +329,7 @@ class JudgeOfRows:
         case = self.case_of(key)
         if known["S"] is not None:
             self.kind_scales[key.group] = known["S"]
-        case.off, case.failing, case.imprecise = (
-            known[name] for name in ("off", "failing", "imprecise")
-        )
+        case.off, case.failing = known["off"], known["failing"]
         case.failing_setups.update(known["failing_setups"])
         case.longest_sum.restore(known["longest_sum"])
         for text in known["streams"]:
@@ -363,43 +351,13 @@ class JudgeOfRows:
             case.off = True
             if row.verdict in FAILING and self.logs.get("local64", key) is not None:
                 self.came_around(key)  # the first of its kind
-        adams = row.verdict == "PRECISION" and (self.is_adams(row, key) or self.trained(row, key))
-        if not (clipped or adams):
-            case.imprecise |= row.verdict == "PRECISION"
+        if not clipped:
             exact, rounded = (partial(row_of, key) for row_of in (self.exact_row, self.rounded_row))
             self.evidence.settle(row, key, self.class_of(key), exact, rounded)
         if row.origin and row.verdict in FAILING and str(key) not in self.logs.unfed:
             case.failing = True
         explain(row, key, self.logs)
         return row
-
-    def is_adams(self, row: Row, key: Key) -> bool:
-        """Make CONSTANT a row whose float32 noise is what Paddle's Adam brings; True if it is."""
-        later = key.is_step and _step_of(key) and "/adam" in f"/{key.prefix}"
-        if not later or not self.may_have_grown(row, key):
-            return False
-        row.verdict, row.excuse, row.origin = "CONSTANT", EXCUSE, False
-        row.note = f"{noisy_adam()}: {row.note}"
-        return True
-
-    def trained(self, row: Row, key: Key) -> bool:
-        """Make ROUNDING what Adam makes of noise in a training's first steps; True if it is that.
-
-        Nothing is logged of their gradients.  One that is nearly 0, or on the other side of a kink
-        in one of them, moves its weight by whole steps, by luck on one side alone.
-        """
-        by_adam = {"adam", "adamw"}.intersection(self.logs.sidecars["ref32"].optimizer.values())
-        behind = key.kind == "weight" and not key.is_step
-        if not (by_adam and behind and self.may_have_grown(row, key)):
-            return False
-        row.verdict, row.excuse, row.origin = "ROUNDING", THROUGH_ADAM, False
-        row.note = f"all before it is exact, and Adam makes whole steps of little noise: {row.note}"
-        return True
-
-    def may_have_grown(self, row: Row, key: Key) -> bool:
-        """Whether a row's noise is within what steps make of a case that is exact before them."""
-        most = tolerance("precision_deep") * (row.allowed or 0.0)
-        return not (self.case_of(key).imprecise or row.noise_cand > most)
 
     def compared(self, key: Key) -> Row:
         """A row's verdict from the runs as they were."""

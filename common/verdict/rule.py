@@ -214,8 +214,10 @@ def _measured(measures: Measures, context: Context, size: int) -> np.ndarray:
     """
     if context.noise is None:
         return np.zeros_like(measures.gap)
-    found = context.noise[size]
-    return found if found.size == measures.gap.size else found[:2].repeat(measures.gap.size // 2)
+    whole = context.noise[size][:2]
+    if context.noise.shape[1] == measures.gap.size:
+        return context.noise[size]
+    return np.concatenate([whole, whole.repeat(measures.samples if measures.samples > 1 else 0)])
 
 
 # ---- is the gap rounding's? ---------------------------------------------------------------------
@@ -264,7 +266,7 @@ def judge_precision(measures: Measures, context: Context) -> Answer:
     if context.optimizer == "moment2":
         bounds["moment2"] = tolerance("precision_moment2") * size
     single = np.where(measures.counts == 1, 2.0, 1.0)  # one value's noise may be small by luck
-    measured = tolerance("precision") * single * _measured(measures, context, 0)
+    measured = factor * single * _measured(measures, context, 0)
     bounds[MEASURED] = np.maximum(measured, bounds[""])
     if context.longest_sum > tolerance("long_sum"):
         # One side may add one by one what the other adds in a tree.

@@ -71,12 +71,6 @@ TOLERANCES = {
         "exact a gradient is by itself is judged before the first step, by 16",
         "gradients at Adam's weights 27, with trained-like weights 66 times torch's",
     ),
-    "precision_deep": Tolerance(
-        8.0,
-        "times that again, where the same case's tensors before the second step are as exact as "
-        "float32 is: then the model is not what is inexact; it is told as Adam's",
-        "SqueezeNet's first gradient at the tenth step: 2.2",
-    ),
     "precision_small": Tolerance(
         1e-3,
         "of the kind's scale S: tensors below it take this part of S for their own size, since "
