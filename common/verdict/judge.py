@@ -218,14 +218,15 @@ def judge_logs(
         if half.on:
             judgement.notes += half.judge(judgement.rows, inside.keys)
         judgement.asks_free = inside.asks_free
-        failing = {row.key: row for row in judgement.rows if row.verdict in FAILING}
-        doubted = [key for key in judge.doubted if str(key) in failing]
-        judgement.asks_noise = _cases(k for k in doubted if logs.get("noise", k) is None)
-        known = (k for k in doubted if logs.get("noise", k) is not None)
-        lost = (k for k in known if failing[str(k)].verdict == "PRECISION")
-        judgement.asks_again = _cases(k for k in lost if logs.get(AGAIN[0], k) is None)
+        judgement.asks_noise, judgement.asks_again = judge.in_doubt(judgement.rows)
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
+        if judgement.asks_noise:
+            judgement.notes.append(
+                f"rows of {escaped(', '.join(judgement.asks_noise))} fail beside one float32 run "
+                "of torch's: how far rounding moves them was not measured, which a check that runs "
+                "torch does"
+            )
         return judgement
 
 
@@ -334,6 +335,25 @@ class JudgeOfRows:
         case.longest_sum.restore(known["longest_sum"])
         for text in known["streams"]:
             self.came_around(Key.parse(text, self.logs.cases))
+
+    def in_doubt(self, rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Cases of which the noise is to be measured, and those to be repeated.
+
+        Of rows up to the first that fails whatever these would show.
+        """
+        doubted = {str(key): key for key in self.doubted}
+        unmeasured, lost = [], []
+        for row in rows:
+            if row.verdict not in FAILING:
+                continue
+            key = doubted.get(row.key)
+            if key is not None and self.logs.get("noise", key) is None:
+                unmeasured.append(key)
+            elif key and row.verdict == "PRECISION" and self.logs.get(AGAIN[0], key) is None:
+                lost.append(key)
+            else:
+                break
+        return _cases(unmeasured), _cases(lost)
 
     def row(self, key: Key) -> Row:
         """The next row, with its cause where one is known."""
