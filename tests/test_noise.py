@@ -137,6 +137,21 @@ def test_moves_are_drawn_by_their_seed_and_leave_float32_and_copies_alone():
         assert torch.equal(x * 2.0, one - one + x * 2.0)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_a_mask_stays_a_mask(size):
+    """1 - 1.0 is 0, not a rounding times the lowest float; and all of its fill is one number."""
+    mask = torch.tensor([1.0, 1.0, 0.0, 1.0], dtype=torch.float64)
+    scores = torch.randn(5, 4, dtype=torch.float64)
+    added = (1.0 - mask) * torch.finfo(torch.float32).min
+    plain = F.softmax(scores + added, -1)
+    with Moved(1, size):
+        added = (1.0 - mask) * torch.finfo(torch.float32).min
+        moved = F.softmax(scores + added, -1)
+        none = F.softmax(scores + torch.full((4,), -1e30, dtype=torch.float64), -1)
+    assert torch.allclose(plain, moved, rtol=20 * size, atol=0) and moved[:, 2].max() == 0
+    assert torch.allclose(none, torch.full_like(none, 0.25), rtol=20 * size, atol=0)
+
+
 def test_the_largest_value_stays_one_of_its_values():
     """Its gradient goes where it equals a value: moved, it would equal none, and NaN come back."""
     x = torch.randn(4, 9, dtype=torch.float64, requires_grad=True)
@@ -241,6 +256,14 @@ def test_a_gradient_that_is_zero_in_exact_arithmetic_is_noise_on_both_sides():
     zero = four(size=1e-17, noise_ref=1e-13, gap=3e-17)
     assert verdict(zero, kind_scale=1.0)[0] != "ROUNDING"
     assert verdict(zero, measured(double=1e-17), kind_scale=1.0) == ("ROUNDING", MEASURED)
+
+
+def test_noise_that_does_not_shrink_with_the_moves_is_none():
+    """Something else than rounding was moved; steps of an optimizer may be whole ones of any."""
+    lucky = four(noise_ref=1e-9)
+    assert verdict(lucky, measured(double=NOISE))[0] == "PRECISION"
+    assert verdict(four(gap=1e-7), measured(double=NOISE))[0] == "CONSTANT"
+    assert verdict(four(gap=1e-7), measured(double=NOISE), optimizer="weight")[0] == "ROUNDING"
 
 
 def test_a_single_value_may_be_twice_as_far():

@@ -45,10 +45,14 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     assert report["exit_code"] == 0
     # Informer has near ties on purpose, which fall the other way on some processors.
     assert {row["model"] for row in report["rows"] if row["verdict"] == "FLIP"} <= {"informer"}
-    off = {row["key"] for row in report["rows"] if row["verdict"] not in GREEN}
+    # And rows whose masked scores lie so far apart that Paddle's softmax is seen to clip them.
+    clipped = {row["key"] for row in report["rows"] if row["verdict"] == "CONSTANT"}
+    assert all(key.startswith("near_ties/") for key in clipped), clipped
+    off = {row["key"] for row in report["rows"] if row["verdict"] not in GREEN} - clipped
     assert all(key.startswith(("train/learnt/", "seeds/")) for key in off), off
     table = (checkout.root / "log" / "report.txt").read_text()
-    assert sum(table.count(verdict) for verdict in ("ROUNDING", "FLIP", "UNDECIDED")) == 20
+    verdicts = ("ROUNDING", "FLIP", "UNDECIDED", "CONSTANT")
+    assert sum(table.count(verdict) for verdict in verdicts) == 20
 
 
 def test_make_check_leaves_a_bundle_that_is_verified(checkout):

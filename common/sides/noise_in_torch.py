@@ -49,7 +49,18 @@ EXACT = frozenset(
     view_as_complex view_as_real where zero_ zeros zeros_like
     """.split()
 )
-_RAND = torch.ops.aten.rand.generator  # torch.rand itself may draw from the tape
+
+
+def _signed(number: int) -> int:
+    """The lowest 64 bits as torch's integers have them."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+# Multipliers of a hash (Steele, Lea and Flood 2014, SplitMix64).
+_ODD = [
+    _signed(number)
+    for number in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+]
 _SCATTERED = frozenset(
     "cumsum cumprod index_add index_add_ index_put index_put_ scatter_add scatter_add_ "
     "scatter_reduce _ctc_loss _ctc_loss_backward".split()
@@ -71,13 +82,14 @@ class Moved(TorchDispatchMode):
         super().__init__()
         self.size = size
         self.still = False  # what is computed now is no part of the model's run
-        self._generator = torch.Generator().manual_seed(seed)
+        self._number = seed << 32  # of the operator
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = function.overloadpacket.__name__
         if self.still or name in EXACT:
             return function(*args, **kwargs)
+        self._number += 1
         if not function._schema.is_mutable:
             kept = args[3:] if name in _WRITING else ()
             args, kwargs = nested(self._operand, args), nested(self._operand, kwargs)
@@ -94,7 +106,18 @@ class Moved(TorchDispatchMode):
         return self._value(value, self.size)
 
     def _value(self, value, size: float):
-        return value * self._factors(value, size) if is_wide(value) else value
+        """The values, moved, but for whole numbers that float32 holds, such as those of a mask.
+
+        Nothing rounds them; 1 - mask would be a rounding times the lowest float.
+        """
+        if not is_wide(value):
+            return value
+        if value.is_complex():
+            return torch.view_as_complex(
+                self._value(torch.view_as_real(value.resolve_conj()), size)
+            )
+        whole = (value.round() == value) & (value.to(torch.float32) == value)
+        return value * self._drawn(value).mul_(size).masked_fill_(whole, 0.0).add_(1.0)
 
     def _normwise(self, value, size: float):
         """What was transformed: each value's error is a part of all that it is summed from."""
@@ -102,15 +125,24 @@ class Moved(TorchDispatchMode):
             return value
         parts = torch.view_as_real(value) if value.is_complex() else value
         scale = size * parts.square().mean().sqrt()
-        parts = parts + (self._factors(parts, 1.0) - 1.0) * scale
+        parts = parts + self._drawn(parts) * scale
         return torch.view_as_complex(parts) if value.is_complex() else parts
 
     def _written(self, value, size: float):
-        return value.mul_(self._factors(value, size)) if is_wide(value) else value
+        return value.copy_(self._value(value, size)) if is_wide(value) else value
 
-    def _factors(self, value, size: float):
-        drawn = _RAND(value.shape, generator=self._generator, dtype=torch.float64)
-        return drawn.mul_(2.0 * size).add_(1.0 - size)
+    def _drawn(self, values):
+        """Amounts from -1 to 1 for float64 values: a hash of each, of the seed and the operator.
+
+        Equal values of one operator move alike, as they are rounded alike: a difference of a value
+        with itself stays 0.
+        """
+        mixed = values.view(torch.int64) * _ODD[0] + _signed(self._number * _ODD[1])
+        for factor in _ODD[2:]:
+            mixed ^= mixed >> 29
+            mixed *= factor
+        mixed ^= mixed >> 32
+        return mixed.to(torch.float64).mul_(2.0**-63)
 
 
 class Rounded(TorchDispatchMode):

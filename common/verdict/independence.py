@@ -84,7 +84,8 @@ def _mixed(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> li
     """Logs of one folder that are from different runs, although each pair agrees."""
     problems, first = [], {}
     for path, name in logs.items():
-        for entries, group in ((_ONE_RUN, ""), (_ONE_START, name.stem)):
+        cases = tuple(sidecars[path].cases)  # a further run may be of some cases alone
+        for entries, group in ((_ONE_RUN, ""), (_ONE_START, (name.stem, cases))):
             one = first.setdefault(group, path)
             problems += [
                 f"{one.name} and {path.name} are from different {_MUST_AGREE[entry]}"

@@ -214,10 +214,13 @@ def _measured(measures: Measures, context: Context, size: int) -> np.ndarray:
     """
     if context.noise is None:
         return np.zeros_like(measures.gap)
-    whole = context.noise[size][:2]
-    if context.noise.shape[1] == measures.gap.size:
-        return context.noise[size]
-    return np.concatenate([whole, whole.repeat(measures.samples if measures.samples > 1 else 0)])
+    noise = context.noise
+    if noise.shape[1] != measures.gap.size:
+        whole = noise[:, :2].repeat(measures.samples if measures.samples > 1 else 0, axis=1)
+        noise = np.concatenate([noise[:, :2], whole], axis=1)
+    if context.optimizer:  # whose steps may be whole ones of any noise
+        return noise[size]
+    return np.where(noise[1] <= tolerance("saturated") * noise[0], noise[size], 0.0)
 
 
 # ---- is the gap rounding's? ---------------------------------------------------------------------

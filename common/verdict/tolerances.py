@@ -33,6 +33,12 @@ TOLERANCES = {
         "times how far moves of eight float64 roundings bring the reference: the same function",
         "correct twins 1e-3 to 0.5, up to 1; an epsilon kept in float32 30 to 1e7",
     ),
+    "saturated": Tolerance(
+        2.0**-16,
+        "of what moves of float32's size make: more of it by moves of 2^-26 of that size is no "
+        "rounding's, and the noise is not known there (but for an optimizer's steps)",
+        "2^-26 in smooth tensors, less where there are kinks; 1 where a mask was moved",
+    ),
     "constant": Tolerance(
         2.4e-7,
         "two float32 epsilons of the tensor's own size: a constant kept in float32",
