@@ -12,9 +12,10 @@ from common.logs.noise import SIZES, distance, distances
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.sides.noise_in_torch import Moved
+from common.sides.run import beside
 from common.verdict.context import Context
 from common.verdict.judge import judge_logs
-from common.verdict.rule import MEASURED, judge_tensor
+from common.verdict.rule import MEASURED, REPEATED, judge_tensor
 from common.verdict.tolerances import tolerance
 
 SINGLE, DOUBLE = SIZES
@@ -279,6 +280,39 @@ def test_noise_of_other_samples_than_are_judged_counts_as_a_whole():
     assert verdict(lucky, measured(samples=0)) == ("ROUNDING", MEASURED)
 
 
+# ---- a repeated run -----------------------------------------------------------------------------
+
+
+def kinked():
+    """A value that is far off in the candidate's float32, and what it is in repeated runs."""
+    arrays = four()
+    arrays[1][1, 5] += 1.0
+    draws = np.random.default_rng(9).standard_normal((3, *arrays[3].shape))
+    return arrays, [arrays[3] + NOISE * drawn for drawn in draws]
+
+
+def test_luck_does_not_repeat_and_a_lost_precision_does():
+    arrays, runs = kinked()
+    assert verdict(arrays, measured())[0] == "PRECISION"
+    assert verdict(arrays, measured(), again=runs) == ("ROUNDING", REPEATED)
+    coarse = [np.asarray(run) + 1e-2 for run in runs]
+    assert verdict(arrays, measured(), again=coarse)[0] == "PRECISION"
+
+
+def test_a_repeated_run_starts_beside_this_one_and_leaves_flags_alone():
+    values = np.array([0.1, -2.5, 0.0, 1.0, -np.inf, 3e-5], np.float32)
+    assert beside(values, "x", 0) is values
+    ids = np.arange(4)
+    assert beside(ids, "x", 1) is ids
+    runs = [beside(values, name, again) for name in ("x", "y") for again in (1, 2, 3)]
+    assert len({run.tobytes() for run in runs}) > 3
+    for run in runs:
+        assert (run[2:5] == values[2:5]).all() and run.dtype == np.float32
+        finite = np.isfinite(values)
+        off = np.abs(run[finite] - values[finite])
+        assert (off <= np.spacing(np.abs(values[finite]))).all()
+
+
 # ---- in whole logs ------------------------------------------------------------------------------
 
 
@@ -303,6 +337,8 @@ def test_a_case_in_doubt_asks_for_the_noise_and_one_that_is_settled_does_not(tmp
     asked = judge_logs(**logs(tmp_path, lucky))
     assert asked.asks_noise == ("main",) and asked.exit_code == 1
     assert any("how far rounding moves them was not measured" in note for note in asked.notes)
+    lost = judge_logs(**logs(tmp_path, four(noise_cand=1e-2), measured()))
+    assert lost.asks_noise == () and lost.asks_again == ("main",)
     settled = judge_logs(**logs(tmp_path, lucky, measured()))
     assert settled.asks_noise == () and settled.exit_code == 0
     assert judge_logs(**logs(tmp_path, four())).asks_noise == ()

@@ -417,7 +417,7 @@ class Run:
         if self.dtype == "float64" and self.stored_constants.is_file() and state is self.start():
             state = {**state, **self.states.load(self.stored_constants)}
         if self.again:
-            state = {name: self._beside(name, values) for name, values in state.items()}
+            state = {name: beside(v, name, self.again) for name, v in state.items()}
         if self.layout is None:
             self.layout = self._layout_of(model)
             self.session.rename = self.layout.rename
@@ -515,16 +515,7 @@ class Run:
 
     def tensors(self) -> dict[str, object]:
         """The inputs as tensors of this side, those that nest under a name each."""
-        return {key: self.tensor(self._beside(key, v)) for key, v in self.inputs.items()}
-
-    def _beside(self, name: str, values: np.ndarray) -> np.ndarray:
-        """In a repeated run a value beside each float32 value, or itself; whole numbers stay."""
-        if not self.again or values.dtype != np.float32:
-            return values
-        drawn = np.random.default_rng([self.again, zlib.crc32(name.encode())])
-        ends = drawn.choice(np.array([-np.inf, np.nan, np.inf], np.float32), values.shape)
-        stays = np.isnan(ends) | (values == np.rint(values)) | ~np.isfinite(values)
-        return np.where(stays, values, np.nextafter(values, ends))
+        return {k: self.tensor(beside(v, k, self.again)) for k, v in self.inputs.items()}
 
     def tensor(self, values: np.ndarray):
         """An input as a tensor; a gradient with respect to it can be asked for where one is."""
@@ -637,6 +628,20 @@ class Run:
 def stored(dtype: str, request: RunRequest) -> str:
     """The precision that a run's model is built in."""
     return request.stored_dtype if dtype in HALF else dtype
+
+
+def beside(values: np.ndarray, name: str, again: int) -> np.ndarray:
+    """For a repeated run the next float32 of each value, to either side, or the value itself.
+
+    again   the number of the repeated run; 0: it is none, and all stay
+    Whole numbers stay, since they may be flags or counts; so do infinities and other dtypes.
+    """
+    if not again or values.dtype != np.float32:
+        return values
+    drawn = np.random.default_rng([again, zlib.crc32(name.encode())])
+    ends = drawn.choice(np.array([-np.inf, np.nan, np.inf], np.float32), values.shape)
+    stays = np.isnan(ends) | (values == np.rint(values)) | ~np.isfinite(values)
+    return np.where(stays, values, np.nextafter(values, ends))
 
 
 def _hash(values: np.ndarray) -> bytes:

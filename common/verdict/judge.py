@@ -49,10 +49,15 @@ from common.verdict.row import (
     first_bad_row,
     worst,
 )
-from common.verdict.rule import judge_tensor
+from common.verdict.rule import MEASURED, REPEATED, judge_tensor
 from common.verdict.tolerances import tolerance
 
 _FOUR = ("ref32", "cand32", "ref64", "cand64")
+# What it took beside the plain rule -> the same in words.
+_CLOSER = {
+    MEASURED: "the noise that rounding makes there, which was measured",
+    REPEATED: "a repeated run, in which rounding fell otherwise",
+}
 _FED = ("ref32", "ref32", "ref64", "local64")
 # (key, what was known before its row, the row): see `JudgeOfRows.known`.
 Observer = Callable[[Key, dict[str, object], Row], None]
@@ -652,6 +657,16 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
             f"{len(logs.unfed)} of torch's values were not fed to Paddle's modules, since they "
             f"have another type, order or mask there, such as {escaped(min(logs.unfed))}"
         )
+    for excuse, said in _CLOSER.items():
+        closer = [row for row in rows if excuse in row.excuse.split(", ")]
+        if closer:
+            row = max(closer, key=lambda row: row.noise_cand / (row.noise_ref or 1e-300))
+            count = f"{len(closer)} rows pass" if len(closer) > 1 else "1 row passes"
+            notes.append(
+                f"{count} by {said} (docs/how-judged.md), such as {escaped(row.key)}: paddle's "
+                f"float32 error is {row.noise_cand:.1e}, and torch's one run has "
+                f"{row.noise_ref:.1e}"
+            )
     exact = made_exact(logs.sidecars["cand64"].inexact)
     if exact:
         notes.append(f"computed exactly in the float64 run of so large a model: {exact}")
