@@ -255,8 +255,10 @@ def judge_constant(measures: Measures, context: Context, rounding: Answer) -> An
 def judge_precision(measures: Measures, context: Context) -> Answer:
     """Is the candidate's float32 noise that of float32, and not of half precision or TF32?"""
     # One rounding is no less than the smallest normal number: one side may keep no smaller ones.
-    noise = np.maximum(measures.noise_ref, np.finfo(np.float32).tiny)
+    # Nor is a rounding of a rounding, of the largest of its kind, a loss of precision.
     epsilon = context.epsilon
+    least = max(np.finfo(np.float32).tiny, epsilon**2 * (context.kind_scale or 0.0))
+    noise = np.maximum(measures.noise_ref, least)
     size, factor = measures.scale, tolerance("precision")
     bounds = {"": factor * np.maximum(noise, epsilon * size)}
     if context.optimizer:
