@@ -83,7 +83,8 @@ def load_state(model, arrays):
         made = ((key, (to_load if plain else like)(v, own[key])) for key, v in arrays.items())
         if plain and _one_by_one(own, made):
             return
-        model.load_state_dict(dict(made))
+        own.update(made)  # what else it holds, such as versions, stays
+        model.load_state_dict(own)
 
 
 def _one_by_one(own, made):
