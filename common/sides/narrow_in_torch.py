@@ -88,6 +88,7 @@ def patch_own_ways(spelling: lift.Spelling) -> None:
     lift.install([(owner, name, _with_own_types) for owner, name in takes_types])
     lift.install([(torch.jit, "script", _script)])
     exact = [(F, "hardsigmoid", _hardsigmoid), (F, "celu", _celu)]
+    exact += [(owner, "digamma", _digamma) for owner in (torch, torch.special, torch.Tensor)]
     lift.install_while_lifting(exact)
 
 
@@ -114,6 +115,28 @@ def _celu(own):
         return torch.where(input > 0.0, input, alpha * torch.expm1(below / alpha))
 
     return instead
+
+
+def _digamma(own):
+    """With Hurwitz's zeta function, which is exact, in place of torch's own gradient."""
+
+    @functools.wraps(own)
+    def instead(input):
+        return _Digamma.apply(input) if input.dtype == torch.float64 else own(input)
+
+    return instead
+
+
+class _Digamma(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x)
+        return torch.special.psi(x)  # its other name, of which nothing stands in the way
+
+    @staticmethod
+    def backward(context, gradient):
+        (x,) = context.saved_tensors
+        return gradient * torch.special.zeta(2, x)
 
 
 def _with_own_types(own):
