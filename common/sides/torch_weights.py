@@ -54,6 +54,7 @@ def owners(model):
             next((name for name in reversed(above) if name in probes), ""),
             _padding(modules.get(path)),
             local == VARIANCE and keeps_unbiased(modules.get(path)),
+            type(modules.get(path)).__name__,
         )
     return found
 

@@ -6,6 +6,7 @@ other side, used twice, or tied on one side alone is an error that names both si
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -99,6 +100,35 @@ class Layout:
             if isinstance(entry, Entry):
                 misfit = entry.misfit(self.torch_owners[entry.torch_key].shape)
                 self.problems += [misfit] if misfit else []
+        self._turn_squares()
+
+    def _turn_squares(self) -> None:
+        """Squares in classes of the model's own, which may be kept (in, out), as Paddle's Linear.
+
+        They lie as the other weights of their class do; where these do not say it, and any class of
+        the model's own keeps one (in, out), they are a problem; else they are (out, in).
+        """
+        squares, ways = [], {}
+        for first, entry in self.entries.items():
+            if not isinstance(entry, Entry) or entry.kind not in TRANSPOSED:
+                continue
+            theirs = self.torch_owners[entry.torch_key]
+            if theirs.kind or len(entry.shape) != 2:
+                continue
+            if entry.shape == entry.shape[::-1]:
+                squares.append((first, entry, theirs.own))
+            else:
+                ways.setdefault(theirs.own, set()).add(entry.transposed)
+        every = set().union(*ways.values())
+        for first, entry, own in squares:
+            if ways.get(own) == {False}:
+                self.entries[first] = replace(entry, transposed=False)
+            elif False in ways.get(own, every):
+                self.problems.append(
+                    f"{entry.torch_key} is a square of {own}, a class of the model's own: nothing "
+                    "says whether it is (out, in) or (in, out) (`python -m common.new` finds it by "
+                    "values)"
+                )
 
     def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list[Entry | Converted]:
         """Where the values of a tensor come from, as each of its keys has it."""
@@ -128,14 +158,18 @@ class Layout:
         self, key: str, owner: Owner, torch_key: str, rows: tuple[int, int] | None
     ) -> Entry:
         torch_key = self.torch_first[torch_key]
+        theirs = self.torch_owners[torch_key]
+        turned = owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2
+        if not theirs.kind and theirs.shape == owner.shape != owner.shape[::-1]:
+            turned = False  # a class of the model's own, which keeps it as Paddle does
         return Entry(
             key,
             torch_key,
             owner.kind or "parameter",
             owner.shape,
-            owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2,
+            turned,
             rows,
-            is_reshaped(owner) and self.torch_owners[torch_key].shape != owner.shape,
+            is_reshaped(owner) and theirs.shape != owner.shape,
         )
 
     def _converted(self, key: str, parts: Parts) -> Converted:
