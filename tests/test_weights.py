@@ -177,14 +177,16 @@ def test_a_square_in_a_class_of_the_model_s_own_lies_as_the_others_of_its_class(
     square = own("b.weight", "Mixed", 4, 4)
     known = own("b.weight", "Linear", 4, 4, kind="Linear")
     as_paddle = own("a.weight", "Conv1D", 2, 6)
-    with pytest.raises(LayoutError, match=r"b.weight is a square of Mixed.*common.new` finds it"):
+    with pytest.raises(
+        LayoutError, match=r"b.weight is square and its class, Mixed.*common.new` finds it"
+    ):
         Layout(as_paddle | square, ours)
     assert Layout(as_paddle | known, ours).entries["b.weight"].transposed
     assert Layout(own("a.weight", "Other", 6, 2) | square, ours).entries["b.weight"].transposed
     # Two ways in one class.
     ours |= owners(("c.weight", "Linear", (3, 5)))
     both = own("a.weight", "Mixed", 2, 6) | square | own("c.weight", "Mixed", 5, 3)
-    with pytest.raises(LayoutError, match=r"b.weight is a square of Mixed"):
+    with pytest.raises(LayoutError, match=r"b.weight is square and its class, Mixed"):
         Layout(both, ours)
     # What `convert` says is known.
     layout = Layout(both, ours, convert=lambda state: {"b.weight": state["b.weight"]})

@@ -5,8 +5,6 @@
 Whatever its default dtype, Paddle makes float32 there; torch makes floats of the default dtype.
 """
 
-import functools
-
 import numpy as np
 import paddle
 
@@ -76,7 +74,6 @@ def patch_own_ways(spelling: lift.Spelling) -> None:
 def _lp_pool(own):
     """By powers in float64: Paddle's own result, of 1d too, holds float32 values."""
 
-    @functools.wraps(own)
     def instead(x, kernel, stride, padding, ceil_mode, *more):
         lift.note("lp_pool in float32")
         kept = own(x, kernel, stride, padding, ceil_mode, *more)

@@ -118,16 +118,14 @@ def _celu(own):
 
 
 def _digamma(own):
-    """With Hurwitz's zeta function, which is exact, in place of torch's own gradient."""
-
-    @functools.wraps(own)
-    def instead(input):
-        return _Digamma.apply(input) if input.dtype == torch.float64 else own(input)
-
-    return instead
+    return lambda input, **out: (
+        own(input, **out) if out or input.dtype != torch.float64 else _Digamma.apply(input)
+    )
 
 
 class _Digamma(torch.autograd.Function):
+    """With Hurwitz's zeta function, which is exact, in place of torch's own gradient."""
+
     @staticmethod
     def forward(context, x):
         context.save_for_backward(x)
@@ -135,8 +133,7 @@ class _Digamma(torch.autograd.Function):
 
     @staticmethod
     def backward(context, gradient):
-        (x,) = context.saved_tensors
-        return gradient * torch.special.zeta(2, x)
+        return gradient * torch.special.zeta(2, *context.saved_tensors)
 
 
 def _with_own_types(own):

@@ -589,18 +589,11 @@ def _windows(size, kernel, stride, padding, ceil_mode, exclusive):
 
 
 def _enter_pooling(n):
-    plain_format = ("NCL", "NCHW", "NCDHW")[n - 1]
+    nc = ("NCL", "NCHW", "NCDHW")[n - 1]
 
     @_formula("avg_pool", f"nn.functional.avg_pool{n}d")
     def avg_pool(
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        exclusive,
-        divisor_override=None,
-        data_format=plain_format,
+        x, kernel_size, stride, padding, ceil_mode, exclusive, divisor_override=None, data_format=nc
     ):
         if divisor_override is not None or isinstance(padding, str):
             raise Untaken("a divisor, or a padding by name")
@@ -613,7 +606,7 @@ def _enter_pooling(n):
         return _along_axes(x, [_windows(*s, ceil_mode, exclusive) for s in sizes], data_format)
 
     @_formula("avg_pool", f"nn.functional.adaptive_avg_pool{n}d")
-    def adaptive(x, output_size, data_format=plain_format):
+    def adaptive(x, output_size, data_format=nc):
         spatial = _spatial(x, data_format)
         wanted = [output_size] * n if isinstance(output_size, int) else list(output_size)
         matrices = []

@@ -103,31 +103,26 @@ class Layout:
         self._turn_squares()
 
     def _turn_squares(self) -> None:
-        """Squares in classes of the model's own, which may be kept (in, out), as Paddle's Linear.
+        """Squares in classes of the model's own lie as the other weights of their class do.
 
-        They lie as the other weights of their class do; where these do not say it, and any class of
-        the model's own keeps one (in, out), they are a problem; else they are (out, in).
+        They are a problem where these do not say how, and any such class keeps one as Paddle does.
         """
-        squares, ways = [], {}
-        for first, entry in self.entries.items():
-            if not isinstance(entry, Entry) or entry.kind not in TRANSPOSED:
+        own = [
+            (first, entry, theirs.own)
+            for first, entry in self.entries.items()
+            if isinstance(entry, Entry) and entry.kind in TRANSPOSED and len(entry.shape) == 2
+            if not (theirs := self.torch_owners[entry.torch_key]).kind
+        ]
+        ways = {(name, e.transposed) for _, e, name in own if e.shape != e.shape[::-1]}
+        for first, entry, name in own:
+            if entry.shape != entry.shape[::-1] or all(turned for _, turned in ways):
                 continue
-            theirs = self.torch_owners[entry.torch_key]
-            if theirs.kind or len(entry.shape) != 2:
-                continue
-            if entry.shape == entry.shape[::-1]:
-                squares.append((first, entry, theirs.own))
-            else:
-                ways.setdefault(theirs.own, set()).add(entry.transposed)
-        every = set().union(*ways.values())
-        for first, entry, own in squares:
-            if ways.get(own) == {False}:
+            if (name, True) not in ways and (name, False) in ways:
                 self.entries[first] = replace(entry, transposed=False)
-            elif False in ways.get(own, every):
+            elif (name, True) not in ways or (name, False) in ways:
                 self.problems.append(
-                    f"{entry.torch_key} is a square of {own}, a class of the model's own: nothing "
-                    "says whether it is (out, in) or (in, out) (`python -m common.new` finds it by "
-                    "values)"
+                    f"{entry.torch_key} is square and its class, {name}, the model's own: (out, "
+                    "in) or (in, out)? (`python -m common.new` finds it by values)"
                 )
 
     def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list[Entry | Converted]:
@@ -159,15 +154,13 @@ class Layout:
     ) -> Entry:
         torch_key = self.torch_first[torch_key]
         theirs = self.torch_owners[torch_key]
-        turned = owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2
-        if not theirs.kind and theirs.shape == owner.shape != owner.shape[::-1]:
-            turned = False  # a class of the model's own, which keeps it as Paddle does
+        own = not theirs.kind and theirs.shape == owner.shape != owner.shape[::-1]
         return Entry(
             key,
             torch_key,
             owner.kind or "parameter",
             owner.shape,
-            turned,
+            owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2 and not own,
             rows,
             is_reshaped(owner) and theirs.shape != owner.shape,
         )
