@@ -160,7 +160,7 @@ class Layout:
             torch_key,
             owner.kind or "parameter",
             owner.shape,
-            owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2 and not own,
+            not own and owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2,
             rows,
             is_reshaped(owner) and theirs.shape != owner.shape,
         )
