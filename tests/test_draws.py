@@ -166,6 +166,15 @@ def notes(torch, paddle):
     return draw_notes(*([sidecar] for sidecar in sides))
 
 
+def test_a_green_check_says_that_nothing_depends_on_other_draws():
+    sides = (Sidecar(draws={"main": grouped([draws])}) for draws in ([U, N], [U]))
+    (note,) = draw_notes(*([sidecar] for sidecar in sides), passed=True)
+    assert note == (
+        "the models did not draw the same random numbers, and nothing that decides depends on them:"
+        " torch drew normal numbers of shape [4, 8] at torch_model.py:31, which paddle did not draw"
+    )
+
+
 def test_draws_alike_are_counted():
     there = replace(N, site="tower", place="paddle_model.py:7")
     assert notes([], []) == [] and draw_notes([Sidecar()], [Sidecar()]) == []

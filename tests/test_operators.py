@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as T
 
+from common.sides import narrow_in_paddle, narrow_in_torch
 from common.system.json_file import load_json
 from common.transplant import exact as exact_operators
 from common.transplant.exact import FORMULAS
@@ -179,6 +180,16 @@ WAYS = {
         lambda x: paddle.dist(x, paddle.to_tensor(2.0 * MATRIX), 3.3),
     ),
     "method": (np.abs(MATRIX), lambda x: x.pow(1.7), lambda x: x.pow(1.7)),
+    "complex method": (
+        3.0 * MATRIX.reshape(6, 5, 2),
+        lambda x: torch.view_as_real(torch.view_as_complex(x).exp()),
+        lambda x: paddle.as_real(paddle.as_complex(x).exp()),
+    ),
+    "complex layer": (
+        3.0 * MATRIX.reshape(6, 5, 2),
+        lambda x: torch.view_as_real(torch.view_as_complex(x).sigmoid()),
+        lambda x: paddle.as_real(paddle.nn.Sigmoid()(paddle.as_complex(x))),
+    ),
 }
 
 
@@ -188,6 +199,48 @@ def test_an_operator_called_in_another_way(lifted, way):
     assert lifted.found["here"]
     lifted.begin("off")
     assert max(sides(*WAYS[way])) > EXACT
+
+
+POWERS = {
+    "1d": (lambda x: T.lp_pool1d(x[0], 2.0, 3, 2), lambda x: P.lp_pool1d(x[0], 2.0, 3, 2)),
+    "2d": (lambda x: T.lp_pool2d(x, 3.3, (2, 3)), lambda x: P.lp_pool2d(x, 3.3, [2, 3])),
+    "of a size that is not covered": (
+        lambda x: T.pad(x, (1, 1)).abs().pow(3).unfold(-1, 3, 3).sum(-1).pow(1 / 3),
+        lambda x: P.lp_pool2d(x, 3.0, [1, 3], padding=[0, 1], data_format="NCHW"),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", POWERS)
+def test_powers_are_pooled_in_float64_in_every_float64_run(monkeypatch, way):
+    """Paddle's own results are float32 values, from which no run goes on exactly."""
+    values = np.abs(IMAGES)
+    assert max(sides(values, *POWERS[way])) > EXACT
+    own = paddle._C_ops.lp_pool2d
+    monkeypatch.setattr(paddle._C_ops, "lp_pool2d", narrow_in_paddle._lp_pool(own))
+    assert max(sides(values, *POWERS[way])) < EXACT
+
+
+def test_torchs_gradient_of_digamma_is_exact_in_a_float64_run(monkeypatch):
+    """Of negative numbers too; and the gradient of that gradient."""
+    off = measuring._digamma()[1]
+    monkeypatch.setattr(torch, "digamma", narrow_in_torch._digamma(torch.digamma))
+    assert measuring._digamma()[1] < EXACT < off
+    x = torch.tensor([-0.3, 0.3, 2.5, -7.5], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(torch.digamma, x)
+    slopes = torch.autograd.grad(torch.digamma(x).sum(), x)[0].numpy()
+    reflected = (np.pi / np.sin(np.pi * x.detach().numpy())) ** 2  # of x and 1 - x together
+    others = torch.special.zeta(2, 1.0 - x).detach().numpy()
+    np.testing.assert_allclose(slopes + others, reflected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["exp", "sigmoid"])
+def test_what_is_inexact_of_complex_numbers_alone_is_paddles_own_of_real_ones(lifted, name):
+    x = paddle.to_tensor(MATRIX)
+    found = getattr(paddle, name)(x).numpy()
+    assert lifted.found == {}
+    lifted.begin("off")
+    assert (getattr(paddle, name)(x).numpy() == found).all()
 
 
 MASKED = np.array([[0.0, -1e4, -709.0, -1.0], [3.0, 1.0, -1e9, 2.0]])

@@ -162,6 +162,37 @@ def test_leftovers_and_double_use_are_errors():
     assert list(caught.value.certificate["without_partner"]) == ["sn.weight_u"]
 
 
+def test_a_square_in_a_class_of_the_model_s_own_lies_as_the_others_of_its_class():
+    def own(key, name, *shape, kind=""):
+        return {key: owner(key, kind, shape, own=name)}
+
+    ours = owners(*((f"{k}.weight", "Linear", s) for k, s in (("a", (2, 6)), ("b", (4, 4)))))
+    for shape, transposed in (((2, 6), False), ((6, 2), True)):
+        theirs = own("a.weight", "Conv1D", *shape) | own("b.weight", "Conv1D", 4, 4)
+        layout = Layout(theirs, ours)
+        assert [layout.entries[key].transposed for key in theirs] == [transposed] * 2
+        state = numbered(theirs)
+        assert one_way_keys(layout, layout.to_paddle(state)) == []
+    # Another class's say nothing; a Linear is one.
+    square = own("b.weight", "Mixed", 4, 4)
+    known = own("b.weight", "Linear", 4, 4, kind="Linear")
+    as_paddle = own("a.weight", "Conv1D", 2, 6)
+    with pytest.raises(
+        LayoutError, match=r"b.weight is square and its class, Mixed.*common.new` finds it"
+    ):
+        Layout(as_paddle | square, ours)
+    assert Layout(as_paddle | known, ours).entries["b.weight"].transposed
+    assert Layout(own("a.weight", "Other", 6, 2) | square, ours).entries["b.weight"].transposed
+    # Two ways in one class.
+    ours |= owners(("c.weight", "Linear", (3, 5)))
+    both = own("a.weight", "Mixed", 2, 6) | square | own("c.weight", "Mixed", 5, 3)
+    with pytest.raises(LayoutError, match=r"b.weight is square and its class, Mixed"):
+        Layout(both, ours)
+    # What `convert` says is known.
+    layout = Layout(both, ours, convert=lambda state: {"b.weight": state["b.weight"]})
+    assert layout.entries["b.weight"].change != "transposed"
+
+
 def test_a_buffer_of_positions_needs_no_partner_and_a_parameter_does():
     paddle_owners = owners(
         ("fc.weight", "Linear", (4, 4)), ("embeddings.position_ids", "", (1, 9), False)

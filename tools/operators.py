@@ -251,6 +251,27 @@ def _avg_pool():
     )
 
 
+def _complex(name):
+    """An operator on complex numbers, whose parts are given."""
+    torch, paddle = _frameworks()
+    theirs, ours = getattr(torch, name), getattr(paddle, name)
+    return sides(
+        MATRIX.reshape(6, 5, 2),
+        lambda x: torch.view_as_real(theirs(torch.view_as_complex(x))),
+        lambda x: paddle.as_real(ours(paddle.as_complex(x))),
+    )
+
+
+def _digamma():
+    """Torch's gradient against the sum of 1 / (x + k) ** 2, and what Euler and Maclaurin leave."""
+    torch, _ = _frameworks()
+    x = torch.tensor(POSITIVE, requires_grad=True)
+    torch.digamma(x).sum().backward()
+    slope, far = sum(1.0 / (POSITIVE + k) ** 2 for k in range(40)), POSITIVE + 40
+    slope += 1 / far + 1 / (2 * far**2) + 1 / (6 * far**3) - 1 / (30 * far**5)
+    return 0.0, off_by(x.grad.numpy(), slope)
+
+
 def _against(framework: str, name: str, exact: Callable, *arguments) -> Callable:
     """A framework's own value and gradient; `exact` gives both in NumPy."""
 
@@ -397,6 +418,14 @@ OPERATORS = (
         _functional("softshrink", 0.3),
         ("Softshrink",),
     ),
+    Measured(
+        "thresholded_relu",
+        "keeps its threshold and its value in float32",
+        _functional("thresholded_relu", 0.3, 0.1, torch_name="threshold"),
+        ("ThresholdedReLU",),
+    ),
+    Measured("exp", "has float32's accuracy for complex numbers", lambda: _complex("exp")),
+    Measured("sigmoid", "has float32's accuracy for complex numbers", lambda: _complex("sigmoid")),
     Measured("stanh", "keeps its scales in float32", _stanh),
     Measured("addmm", "keeps its alpha and beta in float32", _addmm),
     Measured("smooth_l1_loss", "keeps its delta in float32", _smooth_l1_loss, ("SmoothL1Loss",)),
@@ -438,6 +467,19 @@ OPERATORS = (
         "keeps the alpha of its gradient in float32",
         _against("torch", "celu", _celu, 0.7),
         framework="torch",
+        excuses=False,
+    ),
+    Measured(
+        "digamma of torch",
+        "has an inexact gradient",
+        _digamma,
+        framework="torch",
+        excuses=False,
+    ),
+    Measured(
+        "lp_pool",
+        "takes its powers in float32, and is computed exactly in every float64 run",
+        _functional("lp_pool2d", 2.0, 3, values=IMAGES),
         excuses=False,
     ),
     Measured("Adam", "is noisier in float32 than torch's", _adam(_run_paddle), excuses=False),

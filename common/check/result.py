@@ -134,7 +134,8 @@ class Result:
                     "see: use nn.Dropout or F.dropout, or draw by rand, randn, normal, bernoulli, "
                     "randint or randperm"
                 )
-        self.notes += draw_notes(*(sidecars[side] for side in SIDES))
+        passed = first_bad_row(self.rows) is None
+        self.notes += draw_notes(*(sidecars[side] for side in SIDES), passed)
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))
         self.notes += lowered_notes(sidecars["torch"])
         self.notes += nan_notes(self.rows, sidecars["torch"][0])

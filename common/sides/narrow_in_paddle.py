@@ -9,6 +9,7 @@ import numpy as np
 import paddle
 
 from common.sides import lift
+from common.transplant.exact import lp_pool
 
 # Paddle's functions end in those of _C_ops, by whatever name a model has imported them.
 ASKED = (
@@ -67,4 +68,15 @@ def patch_own_ways(spelling: lift.Spelling) -> None:
     lift.install([(operators, name, spelling.of_integers) for name in _OF_INTEGERS])
     lift.install([(operators, name, spelling.result) for name in _OF_ANYTHING])
     methods = [(paddle.Tensor, f"__{name}__", spelling.of_integers) for name in _ARITHMETIC]
-    lift.install_while_lifting(methods)
+    lift.install_while_lifting([*methods, (operators, "lp_pool2d", _lp_pool)])
+
+
+def _lp_pool(own):
+    """By powers in float64: Paddle's own result, of 1d too, holds float32 values."""
+
+    def instead(x, kernel, stride, padding, ceil_mode, *more):
+        lift.note("lp_pool in float32")
+        kept = own(x, kernel, stride, padding, ceil_mode, *more)
+        return lp_pool(kept, x, kernel, stride, padding, ceil_mode, more[1], more[-1])
+
+    return instead

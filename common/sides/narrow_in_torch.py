@@ -88,6 +88,7 @@ def patch_own_ways(spelling: lift.Spelling) -> None:
     lift.install([(owner, name, _with_own_types) for owner, name in takes_types])
     lift.install([(torch.jit, "script", _script)])
     exact = [(F, "hardsigmoid", _hardsigmoid), (F, "celu", _celu)]
+    exact += [(owner, "digamma", _digamma) for owner in (torch, torch.special, torch.Tensor)]
     lift.install_while_lifting(exact)
 
 
@@ -114,6 +115,25 @@ def _celu(own):
         return torch.where(input > 0.0, input, alpha * torch.expm1(below / alpha))
 
     return instead
+
+
+def _digamma(own):
+    return lambda input, **out: (
+        own(input, **out) if out or input.dtype != torch.float64 else _Digamma.apply(input)
+    )
+
+
+class _Digamma(torch.autograd.Function):
+    """With Hurwitz's zeta function, which is exact, in place of torch's own gradient."""
+
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x)
+        return torch.special.psi(x)  # its other name, of which nothing stands in the way
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * torch.special.zeta(2, *context.saved_tensors)
 
 
 def _with_own_types(own):

@@ -54,6 +54,7 @@ def owners(model):
             next((name for name in reversed(above) if name in probes), ""),
             _padding(modules.get(path)),
             local == VARIANCE and keeps_unbiased(modules.get(path)),
+            type(modules.get(path)).__name__,
         )
     return found
 
@@ -83,7 +84,8 @@ def load_state(model, arrays):
         made = ((key, (to_load if plain else like)(v, own[key])) for key, v in arrays.items())
         if plain and _one_by_one(own, made):
             return
-        model.load_state_dict(dict(made))
+        own.update(made)  # what else it holds, such as versions, stays
+        model.load_state_dict(own)
 
 
 def _one_by_one(own, made):

@@ -41,6 +41,7 @@ CLIPPED_FROM = 64.0
 FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula, with Paddle's arguments
 PATHS: dict[str, tuple[str, ...]] = {}  # operator -> Paddle's names of it
 _CLIPS = ("softmax", "log_softmax", "cross_entropy")
+_COMPLEX = ("exp", "sigmoid")  # exact of real numbers
 _UNDERFLOW = -708.0  # whose exponential is 3e-308
 # Their values may be exact where their gradients are not, by about this much: p_norm's adds 1e-12
 # to the norm; a group norm's without a weight is another function's.
@@ -135,9 +136,11 @@ class Exact:
         return self.mode != WATCH and paddle.is_grad_enabled()
 
     def _instead(self, name: str, own: Callable, function: Callable) -> Callable:
+        wide = paddle.complex128 if name in _COMPLEX else paddle.float64
+
         @functools.wraps(own)
         def instead(*arguments, **options):
-            if self.mode == OFF or self._busy or not _of_float64(arguments, options):
+            if self.mode == OFF or self._busy or not _of_float64(arguments, options, wide):
                 return own(*arguments, **options)
             return self._answer(name, own, function, arguments, options)
 
@@ -170,7 +173,8 @@ class Exact:
 def apart(own, exact, least: float = 0.0) -> float:
     """The largest difference, as a part of the exact result's largest value, or of `least`."""
     with paddle.no_grad():
-        a, b = (value.detach().numpy().astype(np.float64) for value in (own, exact))
+        values = (value.detach().numpy() for value in (own, exact))
+        a, b = (value.astype(np.result_type(value, np.float64)) for value in values)
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         return np.inf
     size = max(float(np.abs(b).max(initial=0.0)), least)
@@ -178,11 +182,11 @@ def apart(own, exact, least: float = 0.0) -> float:
     return off / size if size else (np.inf if off else 0.0)
 
 
-def _of_float64(arguments, options) -> bool:
-    """True where the first tensor holds float64."""
+def _of_float64(arguments, options, wide=paddle.float64) -> bool:
+    """True where the first tensor holds float64, or complex128 where that is what is `wide`."""
     for value in (*arguments, *options.values()):
         if isinstance(value, paddle.Tensor):
-            return value.dtype == paddle.float64
+            return value.dtype == wide
     return False
 
 
@@ -452,6 +456,22 @@ def _softshrink(x, threshold):
     return paddle.where(paddle.abs(x) > threshold, beyond, paddle.zeros_like(x))
 
 
+@_formula("thresholded_relu", "nn.functional.thresholded_relu")
+def _thresholded_relu(x, threshold, value):
+    return paddle.where(x > threshold, x, paddle.full_like(x, value))
+
+
+@_formula("exp", "exp", "Tensor.exp")
+def _complex_exp(x):
+    size, angle = paddle.exp(paddle.real(x)), paddle.imag(x)
+    return paddle.complex(size * paddle.cos(angle), size * paddle.sin(angle))
+
+
+@_formula("sigmoid", "sigmoid", "Tensor.sigmoid", "nn.functional.sigmoid")
+def _complex_sigmoid(x):
+    return 0.5 + 0.5 * paddle.tanh(0.5 * x)
+
+
 @_formula("stanh", "stanh")
 def _stanh(x, scale_a, scale_b):
     return scale_b * paddle.tanh(scale_a * x)
@@ -569,18 +589,11 @@ def _windows(size, kernel, stride, padding, ceil_mode, exclusive):
 
 
 def _enter_pooling(n):
-    plain_format = ("NCL", "NCHW", "NCDHW")[n - 1]
+    nc = ("NCL", "NCHW", "NCDHW")[n - 1]
 
     @_formula("avg_pool", f"nn.functional.avg_pool{n}d")
     def avg_pool(
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        exclusive,
-        divisor_override=None,
-        data_format=plain_format,
+        x, kernel_size, stride, padding, ceil_mode, exclusive, divisor_override=None, data_format=nc
     ):
         if divisor_override is not None or isinstance(padding, str):
             raise Untaken("a divisor, or a padding by name")
@@ -593,7 +606,7 @@ def _enter_pooling(n):
         return _along_axes(x, [_windows(*s, ceil_mode, exclusive) for s in sizes], data_format)
 
     @_formula("avg_pool", f"nn.functional.adaptive_avg_pool{n}d")
-    def adaptive(x, output_size, data_format=plain_format):
+    def adaptive(x, output_size, data_format=nc):
         spatial = _spatial(x, data_format)
         wanted = [output_size] * n if isinstance(output_size, int) else list(output_size)
         matrices = []
@@ -609,6 +622,18 @@ def _enter_pooling(n):
 
 for _n in (1, 2, 3):
     _enter_pooling(_n)
+
+
+def lp_pool(kept, x, kernel, stride, padding, ceil_mode, layout, power):
+    """The exact result, or what is kept where that means something else."""
+    if x.dtype != paddle.float64 or len(padding) != 2:
+        return kept
+    sizes = zip(_spatial(x, layout), kernel, stride, padding, strict=True)
+    sums = [np.sign(_windows(*size, ceil_mode, False)) for size in sizes]
+    powers = _along_axes(paddle.pow(x, _tensor(power)), sums, layout)
+    exact = paddle.pow(powers, _tensor(1.0 / power))
+    return exact if apart(kept, exact) <= _APART else kept
+
 
 _CUBIC = -0.75  # of Keys 1981, as torch and Paddle have it
 

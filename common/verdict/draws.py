@@ -17,11 +17,11 @@ _NAMES = {
 }
 
 
-def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]:
+def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False) -> list[str]:
     """What to say of the draws that the tape gave; nothing where the models drew none.
 
     The sidecars of both sides' logs, in the same order.  One sentence says that all were alike,
-    or which are the first that are not.
+    or which are the first that are not, which a check may have `passed` all the same.
     """
     count, first = 0, None
     for reference, candidate in zip(torch, paddle, strict=True):
@@ -29,7 +29,7 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]
             both = (runs_of(sidecar.draws.get(case, ())) for sidecar in (reference, candidate))
             for passes, ours, theirs in side_by_side(*both):
                 if _amounts(ours) != _amounts(theirs):
-                    return [_unlike(ours, theirs)]
+                    return [_unlike(ours, theirs, passed)]
                 count += passes * len(ours)
                 first = first or next(iter(ours), None)
     if first is None:
@@ -80,7 +80,7 @@ def _amounts(draws: Pass) -> Counter:
     return Counter(draw.key for draw in draws)
 
 
-def _unlike(ours: Pass, theirs: Pass) -> str:
+def _unlike(ours: Pass, theirs: Pass, passed: bool) -> str:
     """The sentence on a pass in which the models did not draw the same: of the first that differs.
 
     That is of partners which are of another kind or shape, else what has none on the other side.
@@ -97,10 +97,8 @@ def _unlike(ours: Pass, theirs: Pass) -> str:
         what = f"torch drew {_described(torch)}, which paddle did not draw"
     else:
         what = f"paddle drew {_described(paddle)}, which torch did not draw"
-    return (
-        "the models did not draw the same random numbers, and what is made of them cannot agree: "
-        f"{what}"
-    )
+    so = "nothing that decides depends on them" if passed else "what is made of them cannot agree"
+    return f"the models did not draw the same random numbers, and {so}: {what}"
 
 
 def _described(draw: Draw) -> str:

@@ -1,7 +1,8 @@
 """What the frameworks' layers call their weights, and how a torch entry becomes a Paddle entry.
 
 NumPy only.  The tables go by the kind of layer that owns an entry, never by shape: a square Linear
-is transposed like any other, an Embedding never is.
+is transposed like any other, an Embedding never is.  Where torch's owner is of a class of the
+model's own, the weights of that class which are no squares show how it keeps them.
 """
 
 import math
@@ -27,6 +28,7 @@ class Owner(NamedTuple):
     probe: str = ""  # the probe that shows what the owner does
     padding: int | None = None  # an Embedding's padding_idx, whose row no gradient reaches
     unbiased: bool = False  # a running variance that is kept with n / (n - 1), as torch does
+    own: str = ""  # the name of the owner's class
 
 
 # What begins the kind of a layer of paddle.compat.nn: these keep torch's names and layouts, so that

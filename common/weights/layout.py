@@ -6,6 +6,7 @@ other side, used twice, or tied on one side alone is an error that names both si
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -99,6 +100,30 @@ class Layout:
             if isinstance(entry, Entry):
                 misfit = entry.misfit(self.torch_owners[entry.torch_key].shape)
                 self.problems += [misfit] if misfit else []
+        self._turn_squares()
+
+    def _turn_squares(self) -> None:
+        """Squares in classes of the model's own lie as the other weights of their class do.
+
+        They are a problem where these do not say how, and any such class keeps one as Paddle does.
+        """
+        own = [
+            (first, entry, theirs.own)
+            for first, entry in self.entries.items()
+            if isinstance(entry, Entry) and entry.kind in TRANSPOSED and len(entry.shape) == 2
+            if not (theirs := self.torch_owners[entry.torch_key]).kind
+        ]
+        ways = {(name, e.transposed) for _, e, name in own if e.shape != e.shape[::-1]}
+        for first, entry, name in own:
+            if entry.shape != entry.shape[::-1] or all(turned for _, turned in ways):
+                continue
+            if (name, True) not in ways and (name, False) in ways:
+                self.entries[first] = replace(entry, transposed=False)
+            elif (name, True) not in ways or (name, False) in ways:
+                self.problems.append(
+                    f"{entry.torch_key} is square and its class, {name}, the model's own: (out, "
+                    "in) or (in, out)? (`python -m common.new` finds it by values)"
+                )
 
     def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list[Entry | Converted]:
         """Where the values of a tensor come from, as each of its keys has it."""
@@ -128,14 +153,16 @@ class Layout:
         self, key: str, owner: Owner, torch_key: str, rows: tuple[int, int] | None
     ) -> Entry:
         torch_key = self.torch_first[torch_key]
+        theirs = self.torch_owners[torch_key]
+        own = not theirs.kind and theirs.shape == owner.shape != owner.shape[::-1]
         return Entry(
             key,
             torch_key,
             owner.kind or "parameter",
             owner.shape,
-            owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2,
+            not own and owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2,
             rows,
-            is_reshaped(owner) and self.torch_owners[torch_key].shape != owner.shape,
+            is_reshaped(owner) and theirs.shape != owner.shape,
         )
 
     def _converted(self, key: str, parts: Parts) -> Converted:

@@ -243,6 +243,9 @@ class LoadedLayout(Layout):
         self.problems += self._loaded.problems
         self.problems += dict.fromkeys(self._departures)
 
+    def _turn_squares(self) -> None:
+        """The loader says it of each."""
+
     def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list:
         sources = [entry for entry in super()._sources(keys, traced) if not self._misfit(entry)]
         first = keys[0]

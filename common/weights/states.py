@@ -140,7 +140,7 @@ def load_owners(path: Path) -> dict[str, Owner]:
     owners = {}
     for key, row in load_json(path).items():
         kinds = [type(value) for value in row] if isinstance(row, list) else []
-        fits = kinds[:7] == [str, str, list, bool, str, list, str] and kinds[8:] == [bool]
+        fits = kinds[:7] == [str, str, list, bool, str, list, str] and kinds[8:] == [bool, str]
         if not fits or any(type(n) is not int for n in row[2] + [row[7] or 0]):
             raise UserError(f"{path}: refused: {printable(key)} is no entry of a state dict")
         owners[key] = Owner(*row[:2], tuple(row[2]), *row[3:5], tuple(row[5]), *row[6:])

@@ -10,12 +10,28 @@ def as_images(x):
     return x.reshape([-1, 3, 8, 8])
 
 
+def as_complex(x):
+    """(B, N / 2) complex from (B, N)"""
+    return torch.complex(x[:, ::2], x[:, 1::2])
+
+
+def as_real(x):
+    """(B, N) from (B, N / 2) complex"""
+    return torch.cat([torch.real(x), torch.imag(x)], dim=-1)
+
+
 OPERATORS = {
     "selu": lambda x, other: F.selu(x),
     "pow": lambda x, other: torch.abs(x) ** 0.3,
     "elu": lambda x, other: F.elu(x, 0.7),
     "celu": lambda x, other: F.celu(x, 0.7),
     "hardsigmoid": lambda x, other: F.hardsigmoid(x),
+    "thresholded_relu": lambda x, other: F.threshold(x, 0.3, 0.1),
+    "exp_complex": lambda x, other: as_real(torch.exp(as_complex(x))),
+    "sigmoid_complex": lambda x, other: as_real(torch.sigmoid(as_complex(x))),
+    "lp_pool1d": lambda x, other: F.lp_pool1d(as_images(x).flatten(2), 2.0, 3),
+    "lp_pool2d": lambda x, other: F.lp_pool2d(as_images(x), 2.0, 3, 2),
+    "digamma": lambda x, other: torch.digamma(F.softplus(x) + 0.1),
     "hardswish": lambda x, other: F.hardswish(x),
     "avg_pool2d": lambda x, other: F.avg_pool2d(as_images(x), 3, 2),
     "max_pool": lambda x, other: F.max_pool2d(as_images(x), 3, 2),
