@@ -124,7 +124,7 @@ class Evidence:
         """
         constant = row.verdict == "CONSTANT"
         origin = row.verdict == "DIVERGED" and row.origin
-        if row.gap is None or not (constant or origin or row.verdict == "CARRIED"):
+        if row.gap is None or row.verdict not in ("CONSTANT", "DIVERGED", "CARRIED"):
             return
         shown, why = False, ""
         if constant or origin:
