@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from common.logs.noise import SIZES, distance, distances
-from common.logs.sidecar import Sidecar, write_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.sides.noise_in_torch import Moved
 from common.sides.run import beside
@@ -342,6 +342,15 @@ def test_a_case_in_doubt_asks_for_the_noise_and_one_that_is_settled_does_not(tmp
     settled = judge_logs(**logs(tmp_path, lucky, measured()))
     assert settled.asks_noise == () and settled.exit_code == 0
     assert judge_logs(**logs(tmp_path, four())).asks_noise == ()
+
+
+def test_half_precision_is_neither_measured_so_nor_repeated_in_float32(tmp_path):
+    paths = logs(tmp_path, four(noise_cand=1.0))
+    for path in paths.values():
+        told = read_sidecar(path)
+        write_sidecar(path, replace(told, dtype="bfloat16"))
+    asked = judge_logs(**paths)
+    assert asked.exit_code == 1 and (asked.asks_noise, asked.asks_again) == ((), ())
 
 
 def test_no_noise_is_asked_for_a_gap_that_is_larger_than_float32s(tmp_path):

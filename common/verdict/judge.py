@@ -344,8 +344,11 @@ class JudgeOfRows:
     def in_doubt(self, rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Cases of which the noise is to be measured, and those to be repeated.
 
-        Of rows up to the first that fails whatever these would show.
+        Of rows up to the first that fails whatever these would show.  Half precision has a
+        measure of its own (common/verdict/half.py).
         """
+        if self.half in HALF:
+            return (), ()
         doubted = {str(key): key for key in self.doubted}
         unmeasured, lost = [], []
         for row in rows:
