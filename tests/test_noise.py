@@ -132,6 +132,9 @@ def test_moves_are_drawn_by_their_seed_and_leave_float32_and_copies_alone():
     assert torch.equal(one, same) and not torch.equal(one, x * 2.0)
     plain = [x.T, x.clone(), x.relu(), torch.cat([x, x]), x.float() * 2.0, x.argmax()]
     assert all(map(torch.equal, kept, plain))
+    with Moved(3, SINGLE):  # as torch keeps them without computing
+        assert (torch.conj(torch.complex(x, x)).imag * 2.0 != -2.0 * x).any()
+        assert (x.to_sparse() * 2.0).is_sparse
     moved = Moved(3, SINGLE)
     moved.still = True
     with moved:

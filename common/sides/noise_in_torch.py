@@ -116,6 +116,7 @@ class Moved(TorchDispatchMode):
             return torch.view_as_complex(
                 self._value(torch.view_as_real(value.resolve_conj()), size)
             )
+        value = value.resolve_neg()
         whole = (value.round() == value) & (value.to(torch.float32) == value)
         return value * self._drawn(value).mul_(size).masked_fill_(whole, 0.0).add_(1.0)
 
@@ -171,10 +172,10 @@ def nested(change: Callable, value):
 
 
 def is_wide(value: object) -> bool:
-    """True for a tensor of values in float64."""
+    """True for a dense tensor of values in float64."""
     if not isinstance(value, torch.Tensor) or not value.numel():
         return False
-    return value.dtype in (torch.float64, torch.complex128)
+    return value.layout == torch.strided and value.dtype in (torch.float64, torch.complex128)
 
 
 def terms(name: str, args: tuple, found: object) -> int:
