@@ -20,6 +20,8 @@ from tools import page_tables
 from tools.readme import fill, main, results_table
 
 GREEN = ("IDENTICAL", "ROUNDING", "FLIP")
+# Of its near ties: masked scores lie so far below the others that Paddle's softmax clips them.
+CLIPPED = {("informer", "CONSTANT")}
 MODELS = ("reformer", "fast_transformer", "fastformer", "informer")
 # Of a training, which shows nothing then of whether the model learns.
 FEW_STEPS = ("--steps", "12", "--allow", "undecided")
@@ -45,7 +47,6 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     assert report["exit_code"] == 0
     # Informer has near ties on purpose, which fall the other way on some processors.
     assert {row["model"] for row in report["rows"] if row["verdict"] == "FLIP"} <= {"informer"}
-    # And rows whose masked scores lie so far apart that Paddle's softmax is seen to clip them.
     clipped = {row["key"] for row in report["rows"] if row["verdict"] == "CONSTANT"}
     assert all(key.startswith("near_ties/") for key in clipped), clipped
     off = {row["key"] for row in report["rows"] if row["verdict"] not in GREEN} - clipped
@@ -62,7 +63,8 @@ def test_make_check_leaves_a_bundle_that_is_verified(checkout):
     assert f"root: {found.root}" in checkout.everything.stdout
     assert path.stat().st_size <= 20_000_000
     assert len(found.verdicts) == 20 and found.rows > 20_000 and found.derived > 1_000
-    assert {part["verdict"] for part in found.verdicts} <= {"ROUNDING", "FLIP", "UNDECIDED"}
+    verdicts = {(part["model"], part["verdict"]) for part in found.verdicts} - CLIPPED
+    assert {verdict for _, verdict in verdicts} <= {"ROUNDING", "FLIP", "UNDECIDED"}
 
 
 def test_every_log_says_who_wrote_it_and_reprod_log_reads_it(checkout):
