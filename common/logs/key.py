@@ -80,6 +80,11 @@ class Key:
         return self.kind in GRADIENTS
 
     @property
+    def case_name(self) -> str:
+        """The case as it is spoken of: a pair's only one is `main`."""
+        return self.case.rstrip("/") or "main"
+
+    @property
     def is_step(self) -> bool:
         """True for what an optimizer's step logs."""
         return _STEP.search(self.run) is not None

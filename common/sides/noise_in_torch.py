@@ -65,6 +65,12 @@ _SCATTERED = frozenset(
     "cumsum cumprod index_add index_add_ index_put index_put_ scatter_add scatter_add_ "
     "scatter_reduce _ctc_loss _ctc_loss_backward".split()
 )
+# What these names begin reduces its first tensor, or normalises it by what it reduces it to.
+_REDUCING = tuple(
+    "sum mean var std nansum linalg_vector_norm norm logsumexp "
+    "native_layer_norm native_batch_norm native_group_norm cudnn_batch_norm _fused_rms_norm "
+    "_softmax _log_softmax mse_loss avg_pool _adaptive_avg_pool".split()
+)
 # Their running statistics are written to, whatever their schema says, and come fourth and fifth.
 _WRITING = ("native_batch_norm", "cudnn_batch_norm")
 
@@ -204,28 +210,6 @@ def terms(name: str, args: tuple, found: object) -> int:
     if name.startswith(_REDUCING) and tensors and sizes:
         return max(1, tensors[0].numel() // min(sizes))
     return 1
-
-
-_REDUCING = (
-    "sum",
-    "mean",
-    "var",
-    "std",
-    "nansum",
-    "linalg_vector_norm",
-    "norm",
-    "logsumexp",
-    "native_layer_norm",
-    "native_batch_norm",
-    "native_group_norm",
-    "cudnn_batch_norm",
-    "_fused_rms_norm",
-    "_softmax",
-    "_log_softmax",
-    "mse_loss",
-    "avg_pool",
-    "_adaptive_avg_pool",
-)
 
 
 def measure(job, write: Callable) -> None:

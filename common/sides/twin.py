@@ -295,17 +295,17 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
             write(HALF_STEP64, "float64", _load_choices(files.choices(job.stem)), reference)
         note_unfed(files.log(job.stem, side, HALF_STEP64), unfed)
         return
-    if side == "torch" and aligned and not request.noise:
-        if not request.offload:
-            make_weights(job)
-        refuse_full_disk(job)
-    if side == "paddle":
-        read_folders(job)
     choices_path = files.choices(job.stem)
     if request.noise:
         moving = importlib.import_module("common.sides.noise_in_torch")
         moving.measure(job, partial(write, forced=_load_choices(choices_path)))
         return
+    if side == "torch" and aligned:
+        if not request.offload:
+            make_weights(job)
+        refuse_full_disk(job)
+    if side == "paddle":
+        read_folders(job)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
     if request.again:
         for number, run in enumerate(AGAIN, 1):

@@ -202,7 +202,7 @@ class _Part:
         self.guide_passed: bool | None = None
         self.problems: list[str] = []
         self.of_groups: dict[str, dict[str, float]] = {}  # stem -> group -> its largest scale
-        # Stem -> the largest scale, axis and size of its rows.
+        # Stem -> the largest axis and size of its rows.
         self.largest: dict[str, tuple[int, int]] = {}
 
     def problem(self, sentence: str, file: str = "") -> None:

@@ -91,7 +91,7 @@ def _weight_cause(key: Key, logs: Logs) -> str:
     """
     if key.kind or key.is_input:
         return ""
-    case, module = key.case.rstrip("/") or "main", key.site.partition("/")[0]
+    case, module = key.case_name, key.site.partition("/")[0]
     sidecar = logs.sidecars["cand32"]
     for name in sidecar.read_back.get(case, ()):
         if parent_of(name) == module:
@@ -116,7 +116,7 @@ def _mask_cause(key: Key, logs: Logs) -> str:
     if is_layer or key.is_input:
         module = parent_of(module)  # whose code calls it
     label = f"{module}.dropout".removeprefix(".")
-    case = key.case.rstrip("/") or "main"
+    case = key.case_name
     runs = (runs_of(sidecar.dropouts.get(case, ())) for sidecar in (ref, cand))
     for _, ours, theirs in () if key.kind else side_by_side(*runs):
         for i, k in partners(ours, theirs).items():

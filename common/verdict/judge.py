@@ -223,7 +223,7 @@ def judge_logs(
         if half.on:
             judgement.notes += half.judge(judgement.rows, inside.keys)
         judgement.asks_free = inside.asks_free
-        judgement.asks_noise, judgement.asks_again = judge.in_doubt(judgement.rows)
+        judgement.asks_noise, judgement.asks_again = judge.cases_in_doubt(judgement.rows)
         _refuse_nan_alone(judgement.rows)
         judgement.notes += _notes(judgement.rows, logs)
         if judgement.asks_noise:
@@ -237,7 +237,7 @@ def judge_logs(
 
 def _cases(keys: Iterable[Key]) -> tuple[str, ...]:
     """The names of the keys' cases."""
-    return tuple(dict.fromkeys(key.case.rstrip("/") or "main" for key in keys))
+    return tuple(dict.fromkeys(key.case_name for key in keys))
 
 
 def in_doubt(row: Row) -> bool:
@@ -341,7 +341,7 @@ class JudgeOfRows:
         for text in known["streams"]:
             self.came_around(Key.parse(text, self.logs.cases))
 
-    def in_doubt(self, rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def cases_in_doubt(self, rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Cases of which the noise is to be measured, and those to be repeated.
 
         Of rows up to the first that fails whatever these would show.  Half precision has a
@@ -594,7 +594,7 @@ class JudgeOfRows:
         """
         case = self.case_of(key)
         setup = key.run.partition("/")[0]
-        given = self.logs.sidecars["ref32"].given_gradients.get(key.case.rstrip("/") or "main", {})
+        given = self.logs.sidecars["ref32"].given_gradients.get(key.case_name, {})
         if row.verdict not in FAILING:
             return row
         if setup in given.get("setups", ()):

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from common.logs import result_folder
 from common.logs.guide_pair import guide_value
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
@@ -41,7 +42,7 @@ LOGS = {
     "step_cand64": "paddle's float64 log of single steps",
     "step_cand": "paddle's log of single steps in half precision",
 }
-AGAIN = ("again1", "again2", "again3")
+AGAIN = tuple(run.strip("_") for run in result_folder.AGAIN)
 LOGS |= dict.fromkeys(AGAIN, "paddle's repeated float32 log")
 _FLOAT32 = ("ref32", "cand32")
 

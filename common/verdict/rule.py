@@ -187,7 +187,9 @@ def _judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
 
 def _is_only_noise(measures: Measures, context: Context) -> bool:
     """True for a tensor that is zero in exact arithmetic, so that what is logged is noise."""
-    noise = max(measures.noise_ref[0], measures.noise_cand[0], _measured(measures, context, 0)[0])
+    noise = max(measures.noise_ref[0], measures.noise_cand[0])
+    if context.noise is not None:
+        noise = max(noise, _measured(measures, context, 0)[0])
     scale = max(measures.scale[0], measures.cand_scale[0])
     return bool(scale <= tolerance("noise_only") * noise > 0.0)
 
@@ -208,12 +210,10 @@ def _is_capped(measures: Measures, context: Context) -> np.ndarray:
 
 
 def _measured(measures: Measures, context: Context, size: int) -> np.ndarray:
-    """The measured noise, in the order of the measures; 0 where it was not measured.
+    """The measured noise, in the order of the measures; 0 where it is none of rounding's.
 
     size   0: float32's, 1: float64's
     """
-    if context.noise is None:
-        return np.zeros_like(measures.gap)
     noise = context.noise
     if noise.shape[1] != measures.gap.size:
         whole = noise[:, :2].repeat(measures.samples if measures.samples > 1 else 0, axis=1)
@@ -235,8 +235,10 @@ def rounding_bound(noise_ref, scale, limit) -> np.ndarray:
 def judge_rounding(measures: Measures, context: Context) -> Answer:
     """Is the gap between the two float64 runs what rounding makes of one function?"""
     plain = rounding_bound(measures.noise_ref, measures.scale, _limit(measures, context))
-    measured = tolerance("measured_gap") * _measured(measures, context, 1)
-    return _answer(measures.gap, {"": plain, MEASURED: measured})
+    bounds = {"": plain}
+    if context.noise is not None:
+        bounds[MEASURED] = tolerance("measured_gap") * _measured(measures, context, 1)
+    return _answer(measures.gap, bounds)
 
 
 # ---- is it that of a constant? ------------------------------------------------------------------
@@ -270,9 +272,9 @@ def judge_precision(measures: Measures, context: Context) -> Answer:
         bounds["optimizer"] = factor * np.maximum(noise, epsilon * least)
     if context.optimizer == "moment2":
         bounds["moment2"] = tolerance("precision_moment2") * size
-    single = np.where(measures.counts == 1, 2.0, 1.0)  # one value's noise may be small by luck
-    measured = factor * single * _measured(measures, context, 0)
-    bounds[MEASURED] = np.maximum(measured, bounds[""])
+    if context.noise is not None:
+        single = np.where(measures.counts == 1, 2.0, 1.0)  # one value's may be small by luck
+        bounds[MEASURED] = factor * single * _measured(measures, context, 0)
     if context.longest_sum > tolerance("long_sum"):
         # One side may add one by one what the other adds in a tree.
         longer = min(context.longest_sum / tolerance("long_sum"), tolerance("long_sum_most"))
