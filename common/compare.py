@@ -22,11 +22,11 @@ from collections.abc import Sequence
 
 from common.check.flags import Parser
 from common.check.guard import guarded
+from common.logs.independence import check_independence, from_one_side
 from common.logs.sidecar import read_sidecar
 from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.json_file import write_json
-from common.verdict.independence import check_independence, from_one_side
 from common.verdict.judge import Judgement, judge_logs
 from common.verdict.row import first_bad_row
 

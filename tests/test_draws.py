@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
+from common.check.draws import draw_notes, dropout_notes
 from common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
 from common.logs.dropouts import axes_of, partners
 from common.logs.sidecar import Sidecar
@@ -15,7 +16,6 @@ from common.pair.shares import PartOfTape, Share
 from common.pair.tape import KINDS, Tape
 from common.sides.draws import Draws, Dropouts, Restart
 from common.sides.session import Session, using
-from common.verdict.draws import draw_notes, dropout_notes
 
 PAIR = Path(__file__).parent / "pairs" / "draws"
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from checkout import Checkout
 
+from common.logs.independence import two_environments
 from common.logs.sidecar import Sidecar
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.interpreters import _variables, find_interpreter
 from common.system.processes import _VARIABLES, Process, how_it_ended
-from common.verdict.independence import two_environments
 from tools import install
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"

@@ -182,8 +182,9 @@ def logs(more=1.0, along=0.0, rows=32, width=64, seed=0):
 
 def judged(monkeypatch, runs, computed=({}, {}), inside=False):
     """The row of `block`, in a run in bfloat16 whose sides computed on these types."""
+    from common.logs import of_a_run
     from common.logs.sidecar import Sidecar
-    from common.verdict import judge, logs_of_a_run
+    from common.verdict import judge
 
     def sidecars(name):
         side = 0 if "ref" in name else 1
@@ -195,13 +196,13 @@ def judged(monkeypatch, runs, computed=({}, {}), inside=False):
             classes={"block": "Linear"} if inside else {},
         )
 
-    original = logs_of_a_run.Logs.__init__
+    original = of_a_run.Logs.__init__
 
     def made(self, stack, sources, parts=False):
         original(self, stack, sources, parts)
         self.sidecars = {name: sidecars(name) for name in self.sidecars}
 
-    monkeypatch.setattr(logs_of_a_run.Logs, "__init__", made)
+    monkeypatch.setattr(of_a_run.Logs, "__init__", made)
     return judge.judge_logs(**{name: runs[name] for name in RUNS}).rows[0]
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
+from common.logs.independence import check_independence
 from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, seal
 from common.logs.writer import LogWriter
 from common.system.checkout import ROOT
 from common.verdict.context import Context
-from common.verdict.independence import check_independence
 from common.verdict.judge import judge_logs
 from common.verdict.origins import Streams, sketch
 from common.verdict.tensor import judge_tensor

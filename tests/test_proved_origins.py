@@ -3,7 +3,7 @@
 import pytest
 
 from common.check import origins
-from common.verdict.inside import Effect
+from common.check.origins import Effect
 from common.verdict.judge import Judgement
 from common.verdict.row import Row
 

@@ -10,6 +10,7 @@ from checkout import Checkout, change
 from common.check.command_line import check_main
 from common.check.reuse import reference_key
 from common.check_all import all_steps
+from common.logs.independence import check_independence
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import read_sidecar
@@ -18,7 +19,6 @@ from common.pair.request import RunRequest
 from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.system.errors import UserError
-from common.verdict.independence import check_independence
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 NAMES = ("encoder", "encoder.0", "encoder.0.norm", "encoder.0.drop", "encoder.10", "head")

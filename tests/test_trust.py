@@ -10,12 +10,12 @@ from forged import gadgets, spoil, write_result
 
 from common.check.command_line import check_main
 from common.check_all import all_steps
+from common.logs.independence import folder_problems
 from common.logs.reader import read_log
 from common.logs.writer import LogWriter
 from common.report.guide_report import GuideReport
 from common.system.checkout import ROOT
 from common.system.errors import LogError
-from common.verdict.independence import folder_problems
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 

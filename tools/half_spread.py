@@ -26,11 +26,11 @@ from contextlib import ExitStack
 import numpy as np
 
 from common.logs.key import Key
+from common.logs.of_a_run import Logs
 from common.logs.result_folder import ResultFolder
 from common.system.checkout import ROOT
 from common.system.half import HALF
 from common.verdict.half import Half, Measured
-from common.verdict.logs_of_a_run import Logs
 
 # Name -> model, preset, step.
 MODELS = {

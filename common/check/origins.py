@@ -9,25 +9,39 @@ where that is what is wrong.
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from common.check.twins import Twins
 from common.logs.key import Key
+from common.logs.of_a_run import Logs
 from common.logs.reference import fed_values
 from common.logs.result_folder import FREE_EXACT, SINGLE_STEP, ResultFolder
 from common.logs.sidecar import sidecar_path
 from common.pair.pairs import Pair
-from common.verdict.inside import VALUES, Effect, effect_of, make_inside
+from common.verdict.comparisons import Comparisons
+from common.verdict.inside import VALUES, is_off, make_inside
 from common.verdict.judge import Judgement
-from common.verdict.row import FAILING, ORDER, Row
+from common.verdict.row import AGREEING, FAILING, ORDER, Row
+from common.verdict.tolerances import tolerance
 
 MOST = 8  # origins that are tried
 # What is left of the gaps that decide.
 BETTER = 0.7  # where an origin is one
 WORSE = 1.5  # where it is none: its values mean something else on the other side
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What feeding a value does to the rows that decide and were off."""
+
+    before: int  # how many are off
+    after: int  # and how many when it is fed
+    left: float  # what part of their gaps is left, of values or of gradients: the better one's
 
 
 def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: Judgement) -> None:
@@ -136,7 +150,46 @@ class _Trial:
                 return Effect(0, 0, 1.0)
             log = ResultFolder(proof).log(self.stem, "paddle", SINGLE_STEP)
             logs = files.judged_logs(self.stem)
-            return effect_of(logs, log, self.case, self.judgement.rows)
+            return _effect_of(logs, log, self.case, self.judgement.rows)
+
+
+def _effect_of(
+    logs: Mapping[str, os.PathLike], fed: os.PathLike, case: str, rows: Sequence[Row]
+) -> Effect:
+    """What another float64 run of the candidate, in which something was fed, shows in a case.
+
+    logs  what judge_logs takes
+    fed   the log of that run
+    """
+    with ExitStack() as stack:
+        opened = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"free64": fed})
+        keys = [Key.parse(row.key, opened.cases) for row in rows]
+        again = Comparisons(opened, keys)
+        gaps: dict[bool, list[tuple[float, bool, float]]] = {False: [], True: []}
+        for row, key in zip(rows, keys, strict=True):
+            if row.inside or not is_off(row) or key.case != case:
+                continue
+            gap = _relative(row)
+            by_constant = gap <= tolerance("constant")  # that is not what is looked for
+            fed_row = None if by_constant else again.row("free", key)
+            if fed_row is not None:
+                off = fed_row.verdict not in (*AGREEING, "CONSTANT")
+                gaps[bool(key.kind)].append((gap, off, _relative(fed_row)))
+        # A wrong gradient stays where a wrong output is put right: what gets better counts.
+        left = [
+            sum(g for _, _, g in some) / sum(g for g, _, _ in some)
+            for some in gaps.values()
+            if some
+        ]
+        found = [off for some in gaps.values() for _, off, _ in some]
+        return Effect(len(found), sum(found), min(left, default=1.0))
+
+
+def _relative(row: Row) -> float:
+    """A row's gap as a part of its size; what cannot be compared is all off."""
+    if row.gap is None or not row.scale or not np.isfinite(row.gap):
+        return 1.0
+    return row.gap / row.scale
 
 
 def run_with_exact_operators(twins: Twins, pair: Pair, folder: Path) -> None:

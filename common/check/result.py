@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.check.draws import draw_notes, dropout_notes
 from common.check.steps import Step
 from common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
+from common.logs.independence import folder_problems, two_environments
 from common.logs.pickle_machine import escaped
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
@@ -18,9 +20,7 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
 from common.verdict.comparisons import Memo
-from common.verdict.draws import draw_notes, dropout_notes
 from common.verdict.folder import guide_passed, pair_passed
-from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement
 from common.verdict.row import (
     AGREEING,

@@ -19,6 +19,7 @@ import numpy as np
 
 from common.logs import hand_in
 from common.logs.guide_pair import full_stem, guide_value, has_pair, is_over_torch
+from common.logs.independence import sidecar_problems
 from common.logs.pickle_machine import printable
 from common.logs.reader import Log, read_log
 from common.logs.result_folder import FLOAT64, LogName, ResultFolder
@@ -47,7 +48,6 @@ from common.verdict.bundle_part import (
 from common.verdict.bundle_rows import Watched, differences, is_made, same_made, same_number
 from common.verdict.comparisons import OWN
 from common.verdict.half import BY_ITSELF
-from common.verdict.independence import sidecar_problems
 from common.verdict.measures import largest_scale
 from common.verdict.row import AGREEING, SEVERITY, Row, claim, exit_code, worst
 from common.verdict.tolerances import tolerance

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from common.logs.key import Key
+from common.logs.of_a_run import Logs
 from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH, Comparisons, Memo
-from common.verdict.logs_of_a_run import Logs
 from common.verdict.row import Row
 from common.verdict.settle import Settling
 

@@ -12,8 +12,8 @@ import numpy as np
 from common.logs.draws import runs_of, side_by_side
 from common.logs.dropouts import partners
 from common.logs.key import Key, parent_of
+from common.logs.of_a_run import Logs
 from common.logs.pickle_machine import escaped
-from common.verdict.logs_of_a_run import Logs
 from common.verdict.operators import adam_noise, table
 from common.verdict.row import Row
 

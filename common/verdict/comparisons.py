@@ -8,13 +8,14 @@ whose constants are rounded to float32.  What they come to together is for settl
 
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
 import numpy as np
 
 from common.logs.key import BUFFER, Key
+from common.logs.of_a_run import AGAIN, STATISTICS, Logs
 from common.logs.sums import place_of, sample_of
 from common.system.half import EPSILONS, HALF, overflowing
 from common.verdict.causes import (
@@ -27,7 +28,6 @@ from common.verdict.causes import (
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.comparable import mismatch
 from common.verdict.context import Context, longest_sums, noisier
-from common.verdict.logs_of_a_run import AGAIN, STATISTICS, Logs, kind_scales
 from common.verdict.measures import largest_scale
 from common.verdict.operators import adam_noise
 from common.verdict.origins import sketch
@@ -296,3 +296,13 @@ class Comparisons:
         """By how much a run's choice won, None where its log does not say."""
         ledger = self._choices.get(name, {}).get(str(key))
         return self.logs.get(name, ledger.get("margin", "")) if ledger else None
+
+
+def kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[str, float]:
+    """Group -> S, the largest rms of its tensors in the reference."""
+    scales: dict[str, float] = {}
+    for text in log:
+        group = Key.parse(text, cases).group
+        if group:
+            scales[group] = max(scales.get(group, 0.0), largest_scale([log[text]]))
+    return scales

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.logs.key import Key
+from common.logs.of_a_run import Logs
 from common.logs.pickle_machine import printable
 from common.system.half import EPSILONS, HALF, SMALLEST
-from common.verdict.logs_of_a_run import Logs
 from common.verdict.measures import rms
 from common.verdict.origins import parent_code
 from common.verdict.row import AGREEING, Row

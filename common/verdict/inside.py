@@ -7,11 +7,9 @@ differs is INSIDE, and does not fail.  Before that it is looked for among the ot
 the same numbers may have another name, shape or order there.
 """
 
-import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -20,11 +18,9 @@ from common.logs.key import Key
 from common.logs.match import Values, likeness, same_elements
 from common.logs.pickle_machine import printable
 from common.verdict.comparisons import Comparisons
-from common.verdict.logs_of_a_run import Logs
 from common.verdict.operators import EXCUSE, Operators
 from common.verdict.row import AGREEING, FAILING, HARMLESS, ORDER, Row, exit_code
 from common.verdict.tensor import judge_tensor
-from common.verdict.tolerances import tolerance
 
 # Why a value is INSIDE.
 MISSING, SHAPE, VALUES = "missing", "other shape", "other values"
@@ -53,11 +49,11 @@ class Inside:
         Where something that decides is off, a value inside that differs may be its origin, and
         stays what it is; what is missing or shaped otherwise is only that, and INSIDE.
         """
-        off = [i for i, row in enumerate(rows) if row.inside and _is_off(row)]
+        off = [i for i, row in enumerate(rows) if row.inside and is_off(row)]
         if exit_code(row.verdict for row in rows) == 0 or all(row.inside for row in rows):
             return []
         aligned = exit_code(row.verdict for row in rows if not row.inside) == 0
-        self._paired = {row.key for row in rows if not _is_off(row)}
+        self._paired = {row.key for row in rows if not is_off(row)}
         matched = {
             i: self._matched(self.keys[i], rows[i], anywhere=aligned or _cannot(rows[i]))
             for i in off
@@ -92,7 +88,7 @@ class Inside:
         return {
             self.keys[i].case
             for i, row in enumerate(rows)
-            if row.origin and _is_off(row) and reasons.get(i, VALUES) in (ORDER, VALUES)
+            if row.origin and is_off(row) and reasons.get(i, VALUES) in (ORDER, VALUES)
         }
 
     def settle_carried(self, rows: Sequence[Row], strict: bool) -> None:
@@ -105,7 +101,7 @@ class Inside:
         off: dict[str, list[Row]] = {}
         seen: set[str] = set()  # cases in which such an operator may have a part
         for row, key in zip(rows, self.keys, strict=True):
-            if _is_off(row) and (strict or not row.inside):
+            if is_off(row) and (strict or not row.inside):
                 off.setdefault(key.case, []).append(row)
             near = row.verdict == "CARRIED"
             near = near and operators.could_be(row, key, scales.get(key.group, 0.0))
@@ -266,54 +262,6 @@ class Inside:
         return self._values[place]
 
 
-@dataclass(frozen=True)
-class Effect:
-    """What feeding a value does to the rows that decide and were off."""
-
-    before: int  # how many are off
-    after: int  # and how many when it is fed
-    left: float  # what part of their gaps is left, of values or of gradients: the better one's
-
-
-def effect_of(
-    logs: Mapping[str, os.PathLike], fed: os.PathLike, case: str, rows: Sequence[Row]
-) -> Effect:
-    """What another float64 run of the candidate, in which something was fed, shows in a case.
-
-    logs  what judge_logs takes
-    fed   the log of that run
-    """
-    with ExitStack() as stack:
-        opened = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"free64": fed})
-        keys = [Key.parse(row.key, opened.cases) for row in rows]
-        again = Comparisons(opened, keys)
-        gaps: dict[bool, list[tuple[float, bool, float]]] = {False: [], True: []}
-        for row, key in zip(rows, keys, strict=True):
-            if row.inside or not _is_off(row) or key.case != case:
-                continue
-            gap = _relative(row)
-            by_constant = gap <= tolerance("constant")  # that is not what is looked for
-            fed_row = None if by_constant else again.row("free", key)
-            if fed_row is not None:
-                off = fed_row.verdict not in (*AGREEING, "CONSTANT")
-                gaps[bool(key.kind)].append((gap, off, _relative(fed_row)))
-        # A wrong gradient stays where a wrong output is put right: what gets better counts.
-        left = [
-            sum(g for _, _, g in some) / sum(g for g, _, _ in some)
-            for some in gaps.values()
-            if some
-        ]
-        found = [off for some in gaps.values() for _, off, _ in some]
-        return Effect(len(found), sum(found), min(left, default=1.0))
-
-
-def _relative(row: Row) -> float:
-    """A row's gap as a part of its size; what cannot be compared is all off."""
-    if row.gap is None or not row.scale or not np.isfinite(row.gap):
-        return 1.0
-    return row.gap / row.scale
-
-
 def _cannot(row: Row) -> bool:
     """True where the sides' values could not be compared at all."""
     return row.verdict == "INVALID"
@@ -336,7 +284,7 @@ def _masks_alike(ref: np.ndarray, cand: np.ndarray) -> bool:
     return bool(masked.size and masked.all() and same.all())
 
 
-def _is_off(row: Row) -> bool:
+def is_off(row: Row) -> bool:
     return row.verdict in FAILING
 
 

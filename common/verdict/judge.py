@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from common.logs.independence import ENOUGH_FLOATS
 from common.logs.key import Key
 from common.logs.leading import KEPT
+from common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
 from common.logs.pickle_machine import escaped
 from common.system.half import HALF
 from common.verdict.causes import A_CLIPPED_LOSS, NOISE_ONLY
 from common.verdict.comparisons import OWN, Comparisons, Memo
 from common.verdict.half import BY_ITSELF, Half
-from common.verdict.independence import ENOUGH_FLOATS
 from common.verdict.inside import Inside
-from common.verdict.logs_of_a_run import AGAIN, LOGS, Logs, not_judged
 from common.verdict.operators import made_exact
 from common.verdict.row import FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
 from common.verdict.rule import MEASURED, REPEATED
@@ -136,7 +136,7 @@ def judge_logs(
     strict         what is inside a model decides too, as in the workbench's own pairs always
     allow_nan      NaN at the same places in all runs are meant: only the other values are compared
     memo           what was made of these logs when fewer of them were there; takes what is made
-    further        other runs' logs, by the names of logs_of_a_run.LOGS:
+    further        other runs' logs, by the names of of_a_run.LOGS:
         local64        the candidate's float64 run fed with the reference's values, probe by probe
         exact64        the same run with Paddle's inexact operators computed exactly
         free64         such a run that is fed nothing

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from common.logs.key import Key, parent_of
+from common.logs.of_a_run import Logs
 from common.system.json_file import load_json
-from common.verdict.logs_of_a_run import Logs
 from common.verdict.row import Row
 from common.verdict.tolerances import tolerance
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from common.logs import result_folder
 from common.logs.guide_pair import guide_value
+from common.logs.independence import told_apart, transplanted
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
@@ -25,8 +26,6 @@ from common.logs.sidecar import (
 )
 from common.logs.sums import can_be_summed, shape_of_sums, summed
 from common.system.errors import LogError
-from common.verdict.independence import told_apart, transplanted
-from common.verdict.measures import largest_scale
 
 LOGS = {
     "ref32": "torch's float32 log",
@@ -226,16 +225,6 @@ class _Renamed(Mapping):
 
     def __len__(self) -> int:
         return len(self._keys)
-
-
-def kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[str, float]:
-    """Group -> S, the largest rms of its tensors in the reference."""
-    scales: dict[str, float] = {}
-    for text in log:
-        group = Key.parse(text, cases).group
-        if group:
-            scales[group] = max(scales.get(group, 0.0), largest_scale([log[text]]))
-    return scales
 
 
 def not_judged(keys: Sequence[Key], logs: Logs) -> tuple[set[Key], list[str]]:
