@@ -42,7 +42,9 @@ from common.verdict.progress import Progress
 from common.verdict.row import (
     AGREEING,
     FAILING,
+    FED,
     HARMLESS,
+    NO_STEP,
     NOT_FED,
     Row,
     exit_code,
@@ -565,7 +567,7 @@ class JudgeOfRows:
         if local.verdict in AGREEING:
             if row.verdict not in AGREEING:
                 row.verdict, row.excuse = "CARRIED", ""
-                row.add_note("right on the reference's input")
+                row.add_note(f"right {FED}")
             return row
         if row.verdict in AGREEING and not self.strict:
             return row  # what it was fed may mean something else inside this side's model
@@ -581,7 +583,8 @@ class JudgeOfRows:
             return row
         local.mean_abs, local.max_abs = row.mean_abs, row.max_abs
         local.guide_passed, local.noise_cand, local.origin = row.guide_passed, row.noise_cand, True
-        fed = "on the reference's input" if self.logs.was_fed(key) else NOT_FED
+        local.difference = row.difference
+        fed = FED if self.logs.was_fed(key) else NOT_FED
         notes = dict.fromkeys(filter(None, (local.note, row.note, fed)))
         local.note = "; ".join(notes)
         return local
@@ -602,7 +605,7 @@ class JudgeOfRows:
             case.failing_setups.add(setup)
         elif case.failing:
             row.verdict, row.excuse = "CARRIED", ""
-            row.add_note("a step of a model that is off above; no single step was run of it")
+            row.add_note(f"a step of a model that is off above; {NO_STEP}")
         return row
 
     def came_around(self, key: Key) -> bool:
