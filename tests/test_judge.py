@@ -121,7 +121,7 @@ def test_what_decided_a_row_is_said_of_rows_as_they_are_judged(logs):
     assert said["x"].startswith("plain: the float64 gap") and "more than" in said["x"]
     assert said["carried"].startswith("proven: ")
     assert said["carried"].endswith(", which what it was fed brings")
-    assert said["origin"].startswith("proven: ") and said["origin"].endswith("fed torch's values")
+    assert said["origin"].startswith("proven: ") and said["origin"].endswith("on torch's values")
     apart = [row.difference for row in rows.values()]  # the sides' own runs, not the fed one
     assert apart == pytest.approx([1e-5] * 3, rel=0.2)
 

@@ -351,6 +351,8 @@ def test_a_link_opens_its_row_and_shows_both_sources(written, results, open_page
         assert [line.split("  #")[0] for line in lines] == ["▶ 5line = 5", "▶ 10line = 10"]
         assert detail.locator("figure.torch .line").count() == 5
         assert detail.locator("figure.paddle .line").count() == 3  # the source ends there
+        row = next(r for r in results[0].rows if r.key == key)
+        assert decided(row) in detail.text_content()
         own = detail.get_by_text("Link to this row")
         assert own.evaluate("one => decodeURIComponent(one.hash)") == unquote(link)
     page.goto(shown.url + html_page._anchor(name, "main/absent"))

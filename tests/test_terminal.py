@@ -164,7 +164,7 @@ ERRORS = "own errors: torch 2.90e-07, paddle 3.10e-07; size 5.00e-01"
         (
             "DIVERGED",
             dict(gap=2e-9, measured=True, note=f"a cause; {FED}"),
-            f"proven: {IS_MORE}, fed torch's values; {ERRORS}",
+            f"proven: {IS_MORE}, on torch's values; {ERRORS}",
         ),
         (
             "CARRIED",
@@ -239,6 +239,7 @@ def test_how_many_digits_the_sides_share_is_said_once_for_a_result(capsys):
     assert fewest_digits(rows[1:2], ("main/",)) == "all digits"
     assert fewest_digits(rows[4:], ("main/",)) == ""
     assert digits(Row("x", "CLOSE", difference=10**-6.1)) == "6.1 digits"
+    assert digits(Row("x", "ROUNDING", difference=1e-27, noise=10**-2.6)) == "2.6 of 2.6 digits"
     assert digits(Row("x", "DIVERGED", difference=12.0, noise=1e-7)) == "0.0 of 7.0 digits"
     row = Row("x", "PRECISION", measure="by itself, rms", note="a cause", **known)
     assert "torch and paddle share 3.9 of 4.1 digits here" in terminal.describe(row)

@@ -32,8 +32,7 @@ _CLAIMS = {
     "text": "the sides write other texts",
 }
 _SEED = re.compile(r"^seed_\d+/")
-# Numbers of a row that stand in the sentence on what decided it, and that of most rows.
-_NUMBERS = ("gap", "allowed", "noise_ref", "noise_cand", "scale")
+# What decided most rows.
 PLAIN = (
     "plain: the float64 gap {gap} is at most {allowed}, and paddle's own error {noise_cand} is "
     "allowed beside torch's {noise_ref}; size {scale}"
@@ -170,7 +169,8 @@ def decided(row: Row) -> str:
     plain: the four runs; measured: the noise that rounding makes; repeated: further runs; proven: a
     run that is fed torch's values, or whose operators or constants are made alike.
     """
-    return decided_text(row).format(**{name: number(getattr(row, name)) for name in _NUMBERS})
+    names = ("gap", "allowed", "noise_ref", "noise_cand", "scale")
+    return decided_text(row).format(**{name: number(getattr(row, name)) for name in names})
 
 
 def decided_text(row: Row) -> str:
@@ -190,7 +190,7 @@ def decided_text(row: Row) -> str:
     gap = f"the float64 gap {{gap}} is {'at most' if at_most else 'more than'} {{allowed}}"
     if row.verdict not in AGREEING:
         why = {"CARRIED": ", which what it was fed brings", "CONSTANT": f", of {EXCUSE}"}
-        gap += why.get(row.verdict, ", fed torch's values" if way == "proven" else "")
+        gap += why.get(row.verdict, ", on torch's values" if way == "proven" else "")
         return (
             f"{way}: {gap}; own errors: torch {{noise_ref}}, paddle {{noise_cand}}; size {{scale}}"
         )
@@ -218,10 +218,13 @@ def _way(row: Row) -> str:
 
 
 def digits(row: Row) -> str:
-    """`3.9 of 4.1 digits`: that both sides share in the run's own precision, and that it has."""
+    """`3.9 of 4.1 digits`: those that both sides share, of those that the function has.
+
+    All in the run's own precision: the others are noise on either side.
+    """
     if not row.difference:
         return "" if row.difference is None else "all digits"
-    parts = [row.difference] + ([row.noise] if row.noise else [])
+    parts = [max(row.difference, row.noise), row.noise] if row.noise else [row.difference]
     return f"{' of '.join(f'{max(0.0, -math.log10(part)):.1f}' for part in parts)} digits"
 
 

@@ -581,9 +581,8 @@ class JudgeOfRows:
             row.verdict = "CARRIED"
             row.add_note("the code around the modules, off above, brings it")
             return row
-        local.mean_abs, local.max_abs = row.mean_abs, row.max_abs
+        local.mean_abs, local.max_abs, local.difference = row.mean_abs, row.max_abs, row.difference
         local.guide_passed, local.noise_cand, local.origin = row.guide_passed, row.noise_cand, True
-        local.difference = row.difference
         fed = FED if self.logs.was_fed(key) else NOT_FED
         notes = dict.fromkeys(filter(None, (local.note, row.note, fed)))
         local.note = "; ".join(notes)
