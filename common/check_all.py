@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
@@ -68,7 +67,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[str]) -> int:
     steps = all_steps()
-    options = replace(options, keep_seen=True)
     with report.progress() as on_progress:
         results = _run_all(steps, options, on_progress)
     table = report.show_all(steps, results)

@@ -264,21 +264,17 @@ def renamed_key(forgery, scratch):
 
 
 def edited_context(forgery, scratch):
-    """What the rule was told: that the tensor is so noisy as to excuse what is wrong."""
-    records = forgery.lines(f"{FORWARD}/inside.jsonl")
-    for record in records:
-        record["known"]["recent"] = [1e30]
-        record["known"]["off"] = True
-    forgery.put_lines(f"{FORWARD}/inside.jsonl", records)
+    """What was made of a wrong tensor, as if another had brought what is off."""
+    made = {"own": {"verdict": "ROUNDING", "origin": False}}
+    record = {"stem": "forward_all", "key": "body.wrong", **made}
+    forgery.put_lines(f"{FORWARD}/made.jsonl", [record])
     forgery.edit_row(FORWARD, "body.wrong", verdict="CONSTANT", origin=False)
 
 
 def other_neighbours(forgery, scratch):
-    """What the rule was told of the tensors before a row that agrees anyhow."""
-    records = forgery.lines(f"{FORWARD}/inside.jsonl")
-    record = next(r for r in records if r["key"] == "logits")
-    record["known"]["recent"] = [1e30]
-    forgery.put_lines(f"{FORWARD}/inside.jsonl", records)
+    """What was made of a tensor that agrees anyhow."""
+    record = {"stem": "forward_all", "key": "logits", "own": {"gap": 1e-3}}
+    forgery.put_lines(f"{FORWARD}/made.jsonl", [record])
 
 
 def other_witness(forgery, scratch):
@@ -331,10 +327,9 @@ def settled(forgery, scratch):
     """A wrong row as if all rows together had made it INSIDE."""
     row = next(r for r in forgery.lines(f"{FORWARD}/rows.jsonl") if r["key"] == "body.wrong")
     forgery.edit_row(FORWARD, "body.wrong", verdict="INSIDE", origin=False, excuse="other values")
-    records = forgery.lines(f"{FORWARD}/inside.jsonl")
-    names = ("verdict", "origin", "excuse")
-    records[0]["before"] = {name: row[name] for name in names}
-    forgery.put_lines(f"{FORWARD}/inside.jsonl", records)
+    own = {name: row[name] for name in ("verdict", "origin", "excuse")}
+    record = {"stem": "forward_all", "key": "body.wrong", "own": own}
+    forgery.put_lines(f"{FORWARD}/made.jsonl", [record])
 
 
 def sample_by_hand(forgery, scratch):
@@ -662,7 +657,7 @@ def test_running_again_finds_what_nothing_inside_speaks_against(
     monkeypatch.setattr("common.check.runner.interpreter", lambda *_: python)
     step = all_steps()[0]
     run = RunRequest(cases=("main",), probes=("dense_linear",))
-    options = CheckOptions(run, ("fastformer",), tmp_path, report=False, keep_seen=True)
+    options = CheckOptions(run, ("fastformer",), tmp_path, report=False)
     path = tmp_path / "bundle.zip"
     bundle_results(run_step(step, options, lambda *_: None), options, path)
     forgery = Forgery(path)

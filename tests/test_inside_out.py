@@ -16,8 +16,8 @@ from common.system.checkout import ROOT
 from common.verdict.context import Context
 from common.verdict.independence import check_independence
 from common.verdict.judge import judge_logs
-from common.verdict.origins import Streams
-from common.verdict.rule import judge_tensor
+from common.verdict.origins import Streams, sketch
+from common.verdict.tensor import judge_tensor
 
 PAIR = Path(__file__).parent / "pairs" / "inside_out"
 
@@ -150,9 +150,9 @@ def test_nothing_explains_a_value_that_one_side_alone_has():
     """Both may be off there, and the other side's array is None."""
     streams, off = Streams(), np.arange(4.0)
     for arrays in ((None, off), (off, None), (None, None)):
-        assert not streams.explains(Key.parse("a:in/0"), "", *arrays)
-    assert not streams.explains(Key.parse("a:in/0"), "", off, off + 1)
-    assert streams.explains(Key.parse("b:in/0"), "", off, off + 2)
+        assert not streams.explains(Key.parse("a:in/0"), "", sketch(*arrays))
+    assert not streams.explains(Key.parse("a:in/0"), "", sketch(off, off + 1))
+    assert streams.explains(Key.parse("b:in/0"), "", sketch(off, off + 2))
 
 
 def test_a_buffer_s_key():

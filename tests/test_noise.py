@@ -15,7 +15,8 @@ from common.sides.noise_in_torch import Moved
 from common.sides.run import beside
 from common.verdict.context import Context
 from common.verdict.judge import judge_logs
-from common.verdict.rule import MEASURED, REPEATED, judge_tensor
+from common.verdict.rule import MEASURED, REPEATED
+from common.verdict.tensor import judge_tensor
 from common.verdict.tolerances import tolerance
 
 SINGLE, DOUBLE = SIZES
@@ -267,7 +268,7 @@ def test_noise_that_does_not_shrink_with_the_moves_is_none():
     lucky = four(noise_ref=1e-9)
     assert verdict(lucky, measured(double=NOISE))[0] == "PRECISION"
     assert verdict(four(gap=1e-7), measured(double=NOISE))[0] == "CONSTANT"
-    assert verdict(four(gap=1e-7), measured(double=NOISE), optimizer="weight")[0] == "ROUNDING"
+    assert verdict(four(gap=1e-7), measured(double=NOISE), stepped=True)[0] == "ROUNDING"
 
 
 def test_a_single_value_may_be_twice_as_far():

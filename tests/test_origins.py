@@ -8,7 +8,7 @@ import pytest
 from checkout import Checkout
 
 from common.logs.key import Key
-from common.verdict.origins import Streams, parent_code
+from common.verdict.origins import Streams, parent_code, sketch
 
 PAIR = Path(__file__).parent / "pairs" / "several_faults"
 
@@ -155,7 +155,9 @@ def test_whose_code_made_a_value(key, parent):
 def explainer():
     """Streams that have seen nothing, asked by a key's text."""
     streams = Streams()
-    return lambda text, *rest: streams.explains(Key.parse(text, ("other/",)), *rest)
+    return lambda text, parent, *values: streams.explains(
+        Key.parse(text, ("other/",)), parent, sketch(*values)
+    )
 
 
 def test_only_the_same_difference_is_explained():

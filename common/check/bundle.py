@@ -45,7 +45,7 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
             run = RunRequest(
                 cases=tuple(told.cases), probes=tuple(told.probes), no_probe=bool(told.no_probe)
             )
-            how = replace(options, run=run, compare_only=True, keep_seen=True)
+            how = replace(options, run=run, compare_only=True)
             result = judge_model(step, pair, folder, how)
             result.folder = folder
             if result.error:
@@ -60,7 +60,7 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
 def bundle_results(
     results: Sequence[Result], options: CheckOptions, path: Path, page: Path | None = None
 ) -> Written:
-    """Write a bundle of results that were judged with `keep_seen`.
+    """Write a bundle of judged results.
 
     page   the report of all steps, where there is one
     """
@@ -100,7 +100,7 @@ def _part(result: Result, pair: Pair, options: CheckOptions) -> Judged:
         command=repeated(result.step, pair.model, asked, options),
         guide_passed=result.guide_passed,
         guide_all_passed=result.guide_all_passed,
-        seen=result.seen,
+        memos=result.memos,
         asked=asked | {"built_in": pair.built_in},
     )
 

@@ -40,7 +40,6 @@ class CheckOptions:
     typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as they were typed
     judging: tuple[str, ...] = OF_JUDGING  # options that mean something with --compare-only
     shared: bool = False  # by several steps, of which one may not use all that is given
-    keep_seen: bool = False  # keep what each row depended on, for a bundle
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "CheckOptions":

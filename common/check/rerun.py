@@ -33,7 +33,7 @@ from common.system.json_file import parse_json, write_json
 from common.verdict.bundle_part import ROWS
 from common.verdict.context import Context
 from common.verdict.row import AGREEING
-from common.verdict.rule import judge_tensor
+from common.verdict.tensor import judge_tensor
 
 _MUST_BE_GIVEN = ("weights",)  # a file of the author's: --rerun cannot know where it is here
 
@@ -107,7 +107,6 @@ def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckO
         strict=bool(manifest["strict"]),
         allow=tuple(w for w in ("precision", "undecided", "nan") if w in manifest["allow"]),
         report=False,
-        keep_seen=True,
     )
 
 
@@ -179,8 +178,9 @@ def _opened(stack: ExitStack, path: Path) -> Log | None:
 def _scales(result: Result) -> dict[str, float]:
     """Key -> S of its group, of the rows of now."""
     found = {}
-    for stem in result.seen.values():
-        found |= {seen.key: seen.scale for seen in stem if seen.scale is not None}
+    for memo in result.memos.values():
+        scales = memo.scales or {}
+        found |= {str(key): scales[key.group] for _, key in memo.made if key.group in scales}
     return found
 
 

@@ -17,11 +17,11 @@ from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
+from common.verdict.comparisons import Memo
 from common.verdict.draws import draw_notes, dropout_notes
 from common.verdict.folder import guide_passed, pair_passed
 from common.verdict.independence import folder_problems, two_environments
 from common.verdict.judge import Judgement
-from common.verdict.replay import Seen
 from common.verdict.row import (
     AGREEING,
     Row,
@@ -31,7 +31,7 @@ from common.verdict.row import (
     first_bad_row,
     worst,
 )
-from common.verdict.rule import NAN_ALIKE
+from common.verdict.tensor import NAN_ALIKE
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Result:
     elapsed_s: float = 0.0
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
     answers: dict[str, object] = field(default_factory=dict)  # what is no verdict on the port
-    seen: dict[str, list[Seen]] = field(default_factory=dict)  # stem -> rows, for a bundle
+    memos: dict[str, Memo] = field(default_factory=dict)  # stem -> what was made of its logs
 
     @property
     def verdict(self) -> str:

@@ -205,8 +205,7 @@ def judge_model(
             guide.begin(*logs, step.guide_threshold, files.diff_log(compared), whole)
         judged = (folder, step.judged, step.number, pair.name)
         how = {"strict": options.strict, "allow_nan": "nan" in options.allow}
-        how["seen"] = result.seen if options.keep_seen else None
-        how["progress"] = {} if twins and not options.keep_seen else None
+        how["memos"] = result.memos
         judgements = judge_folder(*judged, until_off=twins is not None, **how)
         while twins and _looked_closer(twins, pair, judgements, result):
             judgements = judge_folder(*judged, until_off=True, **how)

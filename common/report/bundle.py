@@ -25,6 +25,7 @@ from common.verdict.bundle_part import (
     HAND_IN,
     INSIDE,
     LARGEST,
+    MADE,
     MOST_TRIED,
     MOST_USED,
     NOT_GREEN,
@@ -43,8 +44,9 @@ from common.verdict.bundle_part import (
     place_of,
     rows_hash,
 )
+from common.verdict.bundle_rows import Reads, Watched, differences, made_of, same_made
+from common.verdict.comparisons import OWN, Memo
 from common.verdict.measures import largest_scale
-from common.verdict.replay import Reads, Replay, Seen, differences
 from common.verdict.row import Row, count_verdicts, exit_code, worst
 
 MOST_BYTES = 19_000_000  # of a bundle, as far as its tensors decide
@@ -70,8 +72,7 @@ class Judged:
     command: str  # what to type for the same run
     guide_passed: bool | None  # the guide's rule on its own keys
     guide_all_passed: bool | None  # on every tensor
-    # Stem -> what each of its rows depended on.
-    seen: dict[str, list[Seen]] = field(default_factory=dict)
+    memos: dict[str, Memo] = field(default_factory=dict)  # stem -> what was made of its logs
     asked: dict[str, object] = field(default_factory=dict)  # what --rerun asks for
     reports: dict[str, Path] = field(default_factory=dict)  # name in the bundle -> HTML page
 
@@ -156,8 +157,9 @@ def _rows(part: Judged) -> list[dict[str, object]]:
     stems: dict[int, str] = {}
     rows = iter(part.rows)
     for stem in part.stems:
-        for _ in part.seen[stem]:
-            stems[id(next(rows))] = stem
+        for name, _ in part.memos[stem].made:
+            if name == OWN:
+                stems[id(next(rows))] = stem
     return [{"stem": stems.get(id(row), ""), **row.as_json()} for row in part.rows]
 
 
@@ -235,14 +237,8 @@ class _Evidence:
         self.of_place = {place_of(row): row for row in rows if row["stem"]}
         self.strict, self.nan = strict, nan
         self.logs = {s: ResultFolder(part.folder).judged_logs(s) for s in part.stems}
-        self.scales: dict[str, dict[str, float]] = {}
-        self.seen: dict[Place, Seen] = {}
-        for stem, rows_seen in part.seen.items():
-            self.scales[stem] = {}
-            for seen in rows_seen:
-                if seen.scale is not None:
-                    self.scales[stem][seen.group] = seen.scale
-                self.seen[stem, seen.key] = seen
+        self.scales = {stem: memo.scales or {} for stem, memo in part.memos.items()}
+        self.made = {stem: made_of(memo) for stem, memo in part.memos.items()}
         self.inside: dict[Place, str] = {}  # why
         self.left_out: dict[Place, str] = {}  # why
         self.reads: dict[Place, Reads] = {}
@@ -250,6 +246,7 @@ class _Evidence:
         self.whole: set[str] = set()
         self.holders: dict[tuple[str, str], str | None] = {}
         self.left = 0
+        self.watched: dict[str, Watched] = {}
 
     def choose(self, budget: int) -> None:
         """Choose rows until the budget, in bytes, is used up."""
@@ -262,10 +259,9 @@ class _Evidence:
                 for row in self.rows:
                     if row["stem"] == stem:
                         self.inside[place_of(row)] = WHOLE
-        self.replays = {
-            stem: Replay(logs, self.scales[stem], self.strict, self.nan)
-            for stem, logs in self.logs.items()
-        }
+        for stem, logs in self.logs.items():
+            shapes = {k: tuple(made[OWN]["shape"]) for k, made in self.made[stem].items()}
+            self.watched[stem] = Watched(logs, shapes, self.scales[stem], self.strict, self.nan)
         try:
             self._watch_whole()
             seed = rows_hash(_lines(self.rows))
@@ -289,8 +285,8 @@ class _Evidence:
 
     def close(self) -> None:
         """Close the logs."""
-        for replay in self.replays.values():
-            replay.__exit__()
+        for watched in self.watched.values():
+            watched.__exit__()
 
     def _watch_whole(self) -> None:
         """Find what the rows of whole logs are made of, and which of them cannot be made again."""
@@ -301,13 +297,13 @@ class _Evidence:
     def _is_same(self, place: Place) -> bool:
         """Whether a row comes out the same by itself; if not, it is left out."""
         stem, key = place
-        judged = self.seen[place].row
-        row, self.reads[place] = self.replays[stem].row(key, json.loads(self.seen[place].known))
-        judged.inside = row.inside
-        if differences(judged.as_json(), row.as_json()):
+        made = self.made[stem][key]
+        again, self.reads[place] = self.watched[stem].make(key, made)
+        if any(not same_made(made[name], again[name]) for name in made):
             self.left_out[place] = "its verdict depends on more than its tensors"
-            return False
-        return True
+        elif not self.reads[place].tensors:
+            self.left_out[place] = "a side has no such tensor"
+        return place not in self.left_out
 
     def _take(self, place: Place, why: str, told: bool = False) -> bool:
         """Take a row; True where it is inside.
@@ -320,7 +316,7 @@ class _Evidence:
             return False
         stem = place[0]
         new = [read for read in self.reads[place].tensors if read not in self.taken[stem]]
-        logs = self.replays[stem].logs
+        logs = self.watched[stem].logs
         size = sum(logs[name][key].nbytes for name, key in new)
         if size > min(ROW_BYTES, self.left):
             if told or size > ROW_BYTES:
@@ -345,15 +341,15 @@ class _Evidence:
         """Of each group that has a row inside, take the tensor that its scale S is that of."""
         groups: dict[tuple[str, str], None] = {}
         for stem, key in self.inside:
-            group = self.replays[stem].group(key)
+            group = self._group(stem, key)
             if group in self.scales[stem]:
                 groups[stem, group] = None
         of_group: dict[tuple[str, str], list[str]] = {}
         for stem, key in self.of_place:
-            of_group.setdefault((stem, self.replays[stem].group(key)), []).append(key)
+            of_group.setdefault((stem, self._group(stem, key)), []).append(key)
         for stem, group in groups:
             scale = self.scales[stem][group]
-            log = self.replays[stem].logs["ref64" if "ref64" in self.logs[stem] else "ref32"]
+            log = self.watched[stem].logs["ref64" if "ref64" in self.logs[stem] else "ref32"]
             likely = sorted(
                 of_group.get((stem, group), ()),
                 key=lambda key: abs((self.of_place[stem, key]["scale"] or 0.0) - scale),
@@ -364,15 +360,20 @@ class _Evidence:
             taken = holder is not None and self._take((stem, holder), LARGEST)
             self.holders[stem, group] = holder if taken else None
 
+    def _group(self, stem: str, key: str) -> str:
+        """The group of tensors that a key shares its scale with; empty for none."""
+        return self.watched[stem].parse(key).group
+
     # ---- writing --------------------------------------------------------------------------------
 
     def add(self, archive: ArchiveWriter, folder: str) -> dict[str, object]:
         """Put it all into the archive; returns what the manifest says of this part."""
         part = self.part
+        archive.add(f"{folder}/{MADE}", _lines(self._made()))
         archive.add(f"{folder}/{INSIDE}", _lines(self._inside()))
         scales: dict[str, dict[str, object]] = {}
         for stem, key in self.inside:
-            group = self.replays[stem].group(key)
+            group = self._group(stem, key)
             if group in self.scales[stem]:
                 told = [self.scales[stem][group], self.holders.get((stem, group))]
                 scales.setdefault(stem, {})[group] = told
@@ -406,14 +407,18 @@ class _Evidence:
             "notes": part.notes,
         }
 
+    def _made(self) -> Iterable[dict[str, object]]:
+        """What was made of each tensor; of its own row what its row in the bundle has otherwise."""
+        for (stem, key), row in self.of_place.items():
+            made = dict(self.made[stem][key])
+            changed = differences(row, made[OWN])
+            made[OWN] = {name: made[OWN][name] for name in changed}
+            if changed or len(made) > 1:
+                yield {"stem": stem, "key": key, **made}
+
     def _inside(self) -> Iterable[dict[str, object]]:
         for (stem, key), why in self.inside.items():
-            known, judged = json.loads(self.seen[stem, key].known), self.seen[stem, key].row
-            final = self.of_place[stem, key]
-            record: dict[str, object] = {"stem": stem, "key": key, "why": why, "known": known}
-            changed = differences(final, judged.as_json())
-            if changed:  # by all rows together: what is inside a model, what operators bring
-                record["before"] = {name: judged.as_json()[name] for name in changed}
+            record: dict[str, object] = {"stem": stem, "key": key, "why": why}
             shapes = self.reads[stem, key].shapes
             if shapes and stem not in self.whole:
                 record["shapes"] = [[name, k, list(s)] for (name, k), s in shapes.items()]
@@ -439,7 +444,7 @@ class _Evidence:
                 for name, path in logs.items():
                     if stem not in self.whole:
                         keys = {key for log, key in self.taken[stem] if log == name}
-                        log = self.replays[stem].logs[name]
+                        log = self.watched[stem].logs[name]
                         content = _part_of(log, keys, Path(temporary) / path.name)
                         archive.add(f"{folder}/{path.name}", content)
         return told
@@ -490,9 +495,10 @@ The second runs the recorded checks again in this checkout, with both frameworks
 
 ## What it proves, and what not
 
-- Of a row whose tensors are here: these tensors have this verdict by the rule. What the rule was
-  told beside them is in `inside.jsonl`: how noisy the tensors before were, how large the largest of
-  its kind is. The largest is itself here where it could be; the rest is taken as it is written.
+- Of a row whose tensors are here: these tensors have this verdict by the rule. What it is told
+  beside them is how large the largest of its kind is, in `scales.json`: that is itself here where
+  it could be. What all rows make of each other (where something starts, what was only passed on)
+  is made anew of all rows, as `rows.jsonl` and `made.jsonl` have them.
 - Of the other rows: that none was left out or added without its sidecars saying otherwise, and that
   their numbers do not contradict each other. Their tensors are not here.
 - Not who made the logs. There is no signature: whoever writes all files by hand, or runs PyTorch

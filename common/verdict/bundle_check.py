@@ -30,6 +30,7 @@ from common.system.hashes import file_sha256, same_bits
 from common.system.json_file import parse_json
 from common.verdict.bundle_part import (
     INSIDE,
+    MADE,
     MOST_TRIED,
     ROWS,
     SAMPLE,
@@ -43,9 +44,11 @@ from common.verdict.bundle_part import (
     place_of,
     rows_hash,
 )
+from common.verdict.bundle_rows import Watched, differences, is_made, same_made, same_number
+from common.verdict.comparisons import OWN
+from common.verdict.half import BY_ITSELF
 from common.verdict.independence import sidecar_problems
 from common.verdict.measures import largest_scale
-from common.verdict.replay import Replay, differences, same_number
 from common.verdict.row import AGREEING, SEVERITY, Row, claim, exit_code, worst
 from common.verdict.tolerances import tolerance
 
@@ -68,7 +71,6 @@ _COUNTS = ("of_sums", "size", "nans")
 _FLAGS = ("capped", "measured", "origin", "noise_only", "inside")
 _TEXTS = ("stem", "key", "verdict", "measure", "excuse", "note", "model")
 _FIELDS = {"stem", *Row.__slots__}
-_KNOWN = {"off", "failing", "failing_setups", "longest_sum", "streams"}
 
 
 @dataclass
@@ -202,8 +204,6 @@ class _Part:
         self.guide_passed: bool | None = None
         self.problems: list[str] = []
         self.of_groups: dict[str, dict[str, float]] = {}  # stem -> group -> its largest scale
-        # Stem -> the largest axis and size of its rows.
-        self.largest: dict[str, tuple[int, int]] = {}
 
     def problem(self, sentence: str, file: str = "") -> None:
         """Note what is wrong."""
@@ -248,11 +248,11 @@ class _Part:
         self.read_sidecars()
         self.check_keys()
         self.check_witnesses()
-        records = self.read_inside()
-        scales = self.read_scales()
+        made, records, scales = self.read_made(), self.read_inside(), self.read_scales()
         self.check_choice_of_rows(records)
         for stem in self.stems:
-            self.replay(stem, [r for r in records if r["stem"] == stem], scales.get(stem, {}))
+            inside = [r for r in records if r["stem"] == stem]
+            self.make_again(stem, made[stem], inside, scales.get(stem, {}))
         self.check_hand_in()
 
     # ---- rows -----------------------------------------------------------------------------------
@@ -396,8 +396,27 @@ class _Part:
 
     # ---- which rows have their tensors inside ----------------------------------------------------
 
+    def read_made(self) -> dict[str, dict[str, dict]]:
+        """Stem -> key -> what was made of each tensor; by itself its row, where nothing is said."""
+        made: dict[str, dict[str, dict]] = {stem: {} for stem in self.stems}
+        for stem, key in self.of_place:
+            if stem:
+                made[stem][key] = {OWN: {}}
+        for record in self.lines_of(MADE):
+            stem, key = record.pop("stem", None), record.pop("key", None)
+            if (stem, key) not in self.of_place or not isinstance(record.get(OWN), dict):
+                raise _Odd(f"{MADE} is not as a bundle has it")
+            made[stem][key] = record
+        for stem, keys in made.items():
+            for key, of_key in keys.items():
+                row = {n: v for n, v in self.of_place[stem, key].items() if n != "stem"}
+                of_key[OWN] = {**row, **of_key[OWN]}
+                if not is_made(of_key, _odd_row):
+                    raise _Odd(f"{MADE}: {printable(key)} is not as a bundle has it")
+        return made
+
     def read_inside(self) -> list[dict]:
-        """What the rule was told of each row beside its tensors."""
+        """Which rows have their tensors inside."""
         records, seen = [], set()
         for record in self.lines_of(INSIDE):
             if not _is_record(record):
@@ -446,82 +465,87 @@ class _Part:
 
     # ---- the rule, once more ---------------------------------------------------------------------
 
-    def replay(
-        self, stem: str, records: Sequence[Mapping], scales: Mapping[str, tuple[float, str | None]]
+    def make_again(
+        self,
+        stem: str,
+        made: Mapping[str, Mapping[str, object]],
+        records: Sequence[Mapping],
+        scales: Mapping[str, tuple[float, str | None]],
     ) -> None:
-        """Make each row again from the tensors that are inside, and compare."""
+        """Make what is inside again from its tensors, then all rows from what was made of each."""
         paths = ResultFolder(self.folder).judged_logs(stem)
         numbers = {group: float(told[0]) for group, told in scales.items()}
-        if not records:
-            return
-        with Replay(paths, numbers, self.strict, self.allow_nan, parts=True) as replay:
-            self.check_scales(stem, replay, records, scales)
+        shapes = {key: tuple(of_key[OWN]["shape"]) for key, of_key in made.items()}
+        with Watched(paths, shapes, numbers, self.strict, self.allow_nan, parts=True) as watched:
+            self.check_scales(stem, watched, records, scales)
+            settled = self.settle(stem, watched, made)
             for record in records:
-                row = self.of_place[place_of(record)]
-                try:
-                    self.replay_row(replay, row, record)
-                except (LogError, _Odd):
-                    raise
-                except _ODD_JSON as error:
-                    self.problem(
-                        f"{printable(row['key'])}: what the rule was told of it is not as a bundle "
-                        f"has it ({type(error).__name__})",
-                        INSIDE,
-                    )
+                key = record["key"]
+                if self.is_made_so(watched, made[key], record) and key in settled:
+                    self.derived.add(id(self.of_place[stem, key]))
 
-    def replay_row(self, replay: Replay, row: dict, record: Mapping) -> None:
-        """Make one row again."""
-        key = row["key"]
+    def is_made_so(self, watched: Watched, made: Mapping[str, object], record: Mapping) -> bool:
+        """Whether the tensors that are inside give what was made of a key."""
+        key = record["key"]
         shapes = {(name, k): tuple(shape) for name, k, shape in record.get("shapes", ())}
         for (_, k), shape in shapes.items():
-            other = self.of_place.get((row["stem"], k))
+            other = self.of_place.get((record["stem"], k))
             if other is not None and tuple(other["shape"]) != shape:
                 self.problem(f"{printable(key)}: another shape of {printable(k)}", INSIDE)
-        again, reads = replay.row(key, record["known"], shapes)
-        if not reads.tensors and again.verdict == "INVALID" and row["verdict"] != "INVALID":
+        again, reads = watched.make(key, made, shapes)
+        if not reads.tensors:
             self.problem(f"the tensors of {printable(key)} are not in the logs", INSIDE)
-            return
-        if sentence := self.implausible(record["known"], row["stem"]):
-            self.problem(f"{printable(key)}: {sentence}", INSIDE)
-            return
-        before = record.get("before", {})
-        told = {**row, **before}
-        wrong = differences(told, again.as_json())
-        if wrong:
-            name = "verdict" if "verdict" in wrong else wrong[0]
+            return False
+        for name, told in made.items():
+            if same_made(told, again[name]):
+                continue
+            if not isinstance(told, dict) or not isinstance(again[name], dict):
+                self.problem(f"{printable(key)}: its {name} is not that of its tensors", MADE)
+                return False
+            wrong = differences(told, again[name])
+            which = "verdict" if "verdict" in wrong else wrong[0]
+            by_itself = "" if name == OWN else f" ({name})"
             self.problem(
-                f"{printable(key)}: its {name} is {_shown(again.as_json()[name])} by the rule, "
-                f"and {_shown(told.get(name))} is written",
+                f"{printable(key)}: its {which}{by_itself} is {_shown(again[name][which])} by the "
+                f"rule, and {_shown(told.get(which))} is written",
                 ROWS,
             )
-            return
-        if before:
-            if not _may_settle(row, before, self.strict or replay.built_in):
-                self.problem(f"{printable(key)}: nothing makes {row['verdict']} of it", ROWS)
-                return
-            self.settled += 1
-        self.derived.add(id(row))
+            return False
+        return True
 
-    def implausible(self, known: Mapping, stem: str) -> str:
-        """Why the rule cannot have been told this of the rows before; empty where it can."""
-        if stem not in self.largest:
-            rows = [row for row in self.rows if row["stem"] == stem]
-            axis = max((n for row in rows for n in row["shape"]), default=1)
-            size = max((row["size"] for row in rows), default=1)
-            self.largest[stem] = (max(axis, 1), max(size, 1))
-        axis, size = self.largest[stem]
-        if known["longest_sum"][0] > axis or known["longest_sum"][1] > size:
-            return "the rule was told of longer tensors before it than there are"
-        return ""
+    def settle(self, stem: str, watched: Watched, made: Mapping[str, Mapping]) -> set[str]:
+        """The keys of rows that are what all rows together come to, by what was made of each."""
+        try:
+            again = watched.settle(made)
+        except _ODD_JSON as error:
+            self.problem(f"it is not as a bundle has it ({type(error).__name__})", MADE)
+            return set()
+        found = set()
+        for key, settled in again.items():
+            row, alone = self.of_place[stem, key], settled.as_json()
+            wrong = differences(row, alone)
+            if not wrong:
+                found.add(key)
+            elif _may_settle(row, alone, wrong, watched.strict):
+                found.add(key)
+                self.settled += 1
+            else:
+                name = "verdict" if "verdict" in wrong else wrong[0]
+                self.problem(
+                    f"{printable(key)}: its {name} is {_shown(alone[name])} by all rows together, "
+                    f"and {_shown(row.get(name))} is written",
+                    ROWS,
+                )
+        return found
 
-    def check_scales(self, stem: str, replay: Replay, records: Sequence[Mapping], scales) -> None:
+    def check_scales(self, stem: str, watched: Watched, records: Sequence[Mapping], scales) -> None:
         """S must be that of the tensor that it is said to be of, and none inside may be larger."""
-        reference = "ref64" if "ref64" in replay.logs else "ref32"
-        log = replay.logs[reference]
+        reference = "ref64" if "ref64" in watched.logs else "ref32"
+        log = watched.logs[reference]
         largest: dict[str, float] = {}
         for record in records:
             key = record["key"]
-            group = replay.group(key)
+            group = watched.parse(key).group
             if group and group not in scales:
                 self.problem(f"S of {printable(group)} is missing", SCALES)
             if group and key in log:
@@ -537,7 +561,7 @@ class _Part:
                     f"logs, and {scale:.9g} is written",
                     SCALES,
                 )
-            most = self.largest_of_group(stem, replay).get(group)
+            most = self.largest_of_group(stem, watched).get(group)
             if holder is None and most is not None and scale > most * (1 + 1e-6):
                 self.problem(
                     f"S of {printable(group)} is {scale:.9g}, and no row of it is larger than "
@@ -547,12 +571,12 @@ class _Part:
             if holder is not None and holder not in log:
                 self.problem(f"{printable(holder)}, of which S is, is not inside", SCALES)
 
-    def largest_of_group(self, stem: str, replay: Replay) -> dict[str, float]:
+    def largest_of_group(self, stem: str, watched: Watched) -> dict[str, float]:
         """Group -> the largest scale of its rows; of groups in which each row has one."""
         if stem not in self.of_groups:
             found: dict[str, float] = {}
             for (of, key), row in self.of_place.items():
-                group = replay.group(key) if of == stem else ""
+                group = watched.parse(key).group if of == stem else ""
                 if group:
                     scale = np.inf if row["scale"] is None else row["scale"]
                     found[group] = max(found.get(group, 0.0), scale)
@@ -728,11 +752,8 @@ def contradiction(row: Mapping) -> str:
 
 def _is_record(record: Mapping) -> bool:
     texts = all(isinstance(record.get(name), str) for name in ("stem", "key", "why"))
-    known, before = record.get("known"), record.get("before", {})
     shapes = record.get("shapes", [])
-    sound = isinstance(known, dict) and set(known) == _KNOWN and isinstance(before, dict)
-    sound = sound and set(before) <= _FIELDS and isinstance(shapes, list)
-    return texts and sound and all(_is_shape(entry) for entry in shapes)
+    return texts and isinstance(shapes, list) and all(_is_shape(entry) for entry in shapes)
 
 
 def _is_shape(entry: object) -> bool:
@@ -742,13 +763,18 @@ def _is_shape(entry: object) -> bool:
     return texts and all(type(n) is int and n > 0 for n in entry[2])
 
 
-def _may_settle(row: Mapping, before: Mapping, strict: bool) -> bool:
-    """Whether all rows together may make this verdict of the one that a row has by itself."""
-    was = before.get("verdict", row["verdict"])
-    if was == row["verdict"]:
-        return set(before) <= {"note", "origin", "excuse"}
+def _may_settle(row: Mapping, alone: Mapping, wrong: Sequence[str], strict: bool) -> bool:
+    """Whether what is inside a model, or half precision, may make this of a row.
+
+    alone   the row before
+    wrong   the fields in which they differ
+    """
+    if alone["verdict"] == row["verdict"]:
+        return set(wrong) <= {"note", "origin", "excuse"}
     if row["verdict"] == "INSIDE" or row["excuse"].startswith("matched by value"):
         return row["inside"] and not strict
     if row["verdict"] == "CONSTANT":  # what operators bring, shown in a run that is fed nothing
-        return was == "CARRIED"
+        return alone["verdict"] == "CARRIED"
+    if row["verdict"] == "PRECISION":  # in half precision each module is judged by itself too
+        return row["measure"].startswith(BY_ITSELF)
     return row["verdict"] in ("INVALID", "DIVERGED") and not strict

@@ -1,8 +1,9 @@
 """One part of a bundle: what one step left of one model, and the names of the files in it.
 
     evidence/STEP/MODEL/rows.jsonl      every row, as --json has it, with the stem of its logs
-    evidence/STEP/MODEL/inside.jsonl    which of these rows have their tensors here, and what the
-                                        rule was told of each beside its tensors
+    evidence/STEP/MODEL/made.jsonl      what was made of each tensor, where that is not its row:
+                                        all rows together may have made another of it
+    evidence/STEP/MODEL/inside.jsonl    which of these rows have their tensors here
     evidence/STEP/MODEL/scales.json     S of the groups of tensors that these rows belong to
     evidence/STEP/MODEL/STEM_SIDE….npy  the logs: whole where they are small, else those tensors
     evidence/STEP/MODEL/STEM_SIDE….json their sidecars as they were, which describe the whole logs
@@ -20,7 +21,7 @@ from common.logs.sidecar import Sidecar
 from common.verdict.row import AGREEING
 
 EVIDENCE, HAND_IN, TRAINING, REPORTS = "evidence", "hand_in", "training", "reports"
-ROWS, INSIDE, SCALES = "rows.jsonl", "inside.jsonl", "scales.json"
+ROWS, MADE, INSIDE, SCALES = "rows.jsonl", "made.jsonl", "inside.jsonl", "scales.json"
 
 WORST = 10  # rows of a step of a model that used most of what they were allowed
 MOST_TRIED = 3  # times that: where the first are too large, the next are taken

@@ -5,7 +5,7 @@ for a wrong one.  Operators that are inexact in float64 have a table of their ow
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from common.logs.dropouts import partners
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import escaped
 from common.verdict.logs_of_a_run import Logs
-from common.verdict.operators import table
+from common.verdict.operators import adam_noise, table
 from common.verdict.row import Row
 
 A_CLIPPED_LOSS = "a clipped loss"
@@ -25,21 +25,24 @@ CLIPPED = (
 _CLIPPED_FROM = 64.0
 
 
-def explain(row: Row, key: Key, logs: Logs) -> None:
-    """Name the cause of an optimizer row's PRECISION, or where to look."""
+def explain(row: Row, key: Key, logs: Logs, clipped: Callable[[Key], bool]) -> None:
+    """Name the cause of an optimizer row's PRECISION, or where to look.
+
+    clipped  whether the logits behind a loss lie farther apart than Paddle's softmax takes them
+    """
     if row.verdict == "PRECISION" and "/adam" in f"/{key}" and key.is_optimizer:
         row.add_note(noisy_adam())
     elif row.origin and row.verdict == "DIVERGED":
-        causes = _gradient_cause(key), _loss_cause(key, logs), _weight_cause(key, logs)
-        row.add_note(next(filter(None, (*causes, _mask_cause(key, logs))), ""))
+        loss = CLIPPED if clipped(key) else ""
+        causes = _gradient_cause(key), loss, _weight_cause(key, logs), _mask_cause(key, logs)
+        row.add_note(next(filter(None, causes), ""))
 
 
 def noisy_adam() -> str:
     """How noisy Adam itself is in float32, as it was measured on the same gradients."""
-    own, theirs = table()["Adam"], table()["Adam of torch"]
     return (
-        f"Paddle's float32 Adam and AdamW by themselves are {own.value / theirs.value:.0f} times "
-        f"noisier than torch's ({own.value:.1e} of a weight after ten steps)"
+        f"Paddle's float32 Adam and AdamW by themselves are {adam_noise():.0f} times noisier than "
+        f"torch's ({table()['Adam'].value:.1e} of a weight after ten steps)"
     )
 
 
@@ -70,18 +73,14 @@ def _gradient_cause(key: Key) -> str:
     )
 
 
-def _loss_cause(key: Key, logs: Logs) -> str:
-    """Why a loss is off although its logits agree: they lie farther apart than Paddle goes."""
+def clipped_logits(key: Key, logs: Logs) -> bool:
+    """True for a loss whose logits lie farther apart than Paddle's softmax takes them."""
+    if key.run or not _is_loss(key):
+        return False
     logits = logs.get("ref64", f"{key.case}logits")
-    if (
-        key.run
-        or not _is_loss(key)
-        or logits is None
-        or logits.ndim == 0
-        or not np.isfinite(logits).all()
-    ):
-        return ""
-    return CLIPPED if float(np.ptp(logits, axis=-1).max()) > _CLIPPED_FROM else ""
+    if logits is None or logits.ndim == 0 or not np.isfinite(logits).all():
+        return False
+    return float(np.ptp(logits, axis=-1).max()) > _CLIPPED_FROM
 
 
 def _weight_cause(key: Key, logs: Logs) -> str:

@@ -51,8 +51,7 @@ def judge_choice(
     runs = {name: run for name, run in sides.items() if run is not None}
     row.note = _unlike(reference, margin, runs)
     if row.note:
-        row.verdict = "INVALID"
-        return row
+        return row.decide("INVALID")
     if cand32 is not None:
         difference = np.abs((ref32 or reference).choice.astype(np.float64) - cand32.choice)
         row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
@@ -82,8 +81,7 @@ def judge_choice(
         )
         worse = bad.any() and row.verdict != "DIVERGED"
         if worse or row.verdict == "IDENTICAL":
-            row.verdict = "DIVERGED" if bad.any() else "FLIP"
-            row.excuse = "" if bad.any() else "near tie"
+            row.decide(*(("DIVERGED", "") if bad.any() else ("FLIP", "near tie")))
             row.beyond, row.worst_index = count, index
             row.gap = float(lost[index])
             row.allowed = 2.0 * float(noise[index])

@@ -31,6 +31,11 @@ def mismatch(arrays: list[np.ndarray]) -> str:
     return ""
 
 
+def of_another_shape(row: Row) -> bool:
+    """True for the row of two tensors whose shapes differ."""
+    return row.verdict == "INVALID" and row.note.startswith("shape ")
+
+
 def not_finite(arrays: list[np.ndarray]) -> str:
     """How many values are NaN or infinite, on which side, and where the first is."""
     names = ("torch float32", "paddle float32", "torch float64", "paddle float64")
@@ -76,12 +81,11 @@ def judge_integers(row: Row, arrays: list[np.ndarray]) -> Row:
     difference = np.abs(arrays[0].astype(np.float64) - arrays[1].astype(np.float64))
     row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
     row.guide_passed = bool(row.mean_abs <= tolerance("guide"))
-    row.verdict, row.beyond = "IDENTICAL", 0
+    row.decide("IDENTICAL").beyond = 0
     for name, ref, cand in zip(("", "float64: "), arrays[::2], arrays[1::2], strict=False):
         different = ref != cand
         if different.any():
-            row.verdict = "DIVERGED"
-            row.beyond = int(np.count_nonzero(different))
+            row.decide("DIVERGED").beyond = int(np.count_nonzero(different))
             row.note = f"{name}{row.beyond} of {row.size} differ; integers must be equal"
             index = np.unravel_index(np.argmax(different), different.shape)
             row.worst_index = tuple(int(i) for i in index)

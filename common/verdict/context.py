@@ -1,8 +1,4 @@
-"""What is known of a tensor beside its values, and what is remembered of a case to know it.
-
-`Context` is what the rule is given.  `LongestSum` takes in the tensors of one case in their order,
-for what a later one may owe to them.  NumPy only.
-"""
+"""What the rule is told of a tensor beside its values.  NumPy only."""
 
 import math
 from collections.abc import Sequence
@@ -10,35 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.system.half import EPSILONS
 from common.verdict.tolerances import tolerance
 
 
-class LongestSum:
-    """The longest sum that a tensor of a case may be made of, from the shapes logged before it.
+def longest_sums(shapes: Sequence[Sequence[int]]) -> list[int]:
+    """How many terms the longest sum has that each tensor of a case may be made of, in their order.
 
-    Nobody sees the sums themselves: along an axis they are as long as the longest axis; where a
-    tensor is reduced, as long as what the largest tensor has for each of its values.
+    Nobody sees the sums themselves: along an axis they are as long as the longest axis of those
+    before it; where a tensor is reduced, as long as what the largest has for each of its values.
     """
-
-    def __init__(self):
-        self.axis, self.size = 1, 1
-
-    def after(self, shape: Sequence[int] | None) -> int:
-        """The length for a tensor of this shape, which counts for those after it."""
-        size = 0 if shape is None else math.prod(shape)
-        if not size:
-            return self.axis
-        self.axis = max(self.axis, *shape, 1)
-        self.size = max(self.size, size)
-        return max(self.axis, self.size // size)
-
-    def state(self) -> list[int]:
-        """What is remembered, for JSON."""
-        return [self.axis, self.size]
-
-    def restore(self, state: Sequence[int]) -> None:
-        """Remember what `state` gave."""
-        self.axis, self.size = state
+    lengths, axis, largest = [], 1, 1
+    for shape in shapes:
+        size = max(1, math.prod(shape))
+        axis, largest = max(axis, *shape, 1), max(largest, size)
+        lengths.append(max(axis, largest // size))
+    return lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +29,22 @@ class Context:
     """What is known of one tensor beside its values; the defaults are for a tensor by itself."""
 
     # The spacing at 1 of the precision that is judged beside float64.
-    epsilon: float = tolerance("float32_epsilon")
+    epsilon: float = EPSILONS["float32"]
     # S, the largest scale among the tensors of its kind, such as all gradients; None where it has
     # no kind, so that its own scale (its sample's) stands for that.
     kind_scale: float | None = None
     # Samples are judged each by itself where the first axis has this length.
     batch: int | None = None
-    # The kind of what an optimizer's steps have touched, such as `weight` or `moment2`.
-    optimizer: str = ""
-    # How many terms the longest sum has that its values may be made of.
-    longest_sum: int = 1
-    # The scale of what it is a small difference of, as a margin is of scores: its own is chance.
+    # Whether an optimizer's steps have touched it.
+    stepped: bool = False
+    # How many times noisier than torch's the candidate's operators are known to be that made it.
+    noisier: float = 1.0
+    # The scale of the scores that a choice's margin is a difference of: its own is chance.
     difference_of: float = 0.0
     # The last array is a single-step run's, which has no float32 run beside it.
     single_step: bool = False
     # NaN at the same places in all runs are left out: the user has said that they are meant.
     allow_nan: bool = False
-    # How far a constant kept in float32 may bring it, as a part of its scale; None: the usual.
-    constant: float | None = None
     # How many of the numbers along the last axis are values, the others sums of them; 0: all are.
     sampled: int = 0
     # How far rounding moves the reference's (common/logs/noise.py); None: it was not measured.
@@ -74,6 +55,18 @@ class Context:
     def samples(self, shape: tuple[int, ...]) -> int:
         """How many samples a tensor of this shape has; 1 where they are not told apart."""
         return shape[0] if shape and self.batch == shape[0] and self.batch > 1 else 1
+
+
+def noisier(stepped: bool, terms: int, adam: float) -> float:
+    """How many times noisier than torch's Paddle is by what its implementation is known to do.
+
+    terms  the length of the longest sum: Paddle adds terms one by one on CPU, torch in a tree, and
+           so many terms are as many roundings at most
+    adam   how many times noisier its Adam is, as measured (common/verdict/operators.json)
+    """
+    limit = tolerance("long_sum")
+    sums = min(max(1.0, terms / limit), limit / tolerance("precision"))
+    return sums * (adam if stepped else 1.0)
 
 
 BY_ITSELF = Context()

@@ -65,11 +65,11 @@ def judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> Ro
     row.allowed = tolerance("close") * scale
     row.measure = "max"
     if row.max_abs == 0.0 and same_bits(ref, cand):
-        row.verdict = "IDENTICAL"
+        row.decide("IDENTICAL")
     elif row.guide_passed and row.max_abs <= row.allowed:
-        row.verdict = "CLOSE"
+        row.decide("CLOSE")
     else:
-        row.verdict = "DIVERGED"
+        row.decide("DIVERGED")
         if row.max_abs <= row.allowed:
             row.measure, row.allowed = "mean", tolerance("guide")
         locate(row, np.abs(ref.astype(np.float64) - cand), ref, cand)

@@ -7,10 +7,9 @@ from common.logs.guide_pair import has_pair
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.system.frameworks import SIDES
+from common.verdict.comparisons import Memo
 from common.verdict.judge import Judgement, judge_logs
-from common.verdict.progress import Progress
-from common.verdict.replay import Seen, Watch
-from common.verdict.rule import judge_tensor
+from common.verdict.tensor import judge_tensor
 
 
 def judge_folder(
@@ -21,20 +20,17 @@ def judge_folder(
     until_off: bool = False,
     strict: bool = False,
     allow_nan: bool = False,
-    seen: dict[str, list[Seen]] | None = None,
-    progress: dict[str, Progress] | None = None,
+    memos: dict[str, Memo] | None = None,
     until_asked: bool = False,
 ) -> dict[str, Judgement]:
     """Stem -> the verdicts of its logs; the torch and paddle float32 logs of each must be there.
 
     until_off, until_asked, strict, allow_nan  as for judge_logs
-    seen      takes what each row of a stem depended on, for a bundle
-    progress  stem -> what was settled when fewer of its logs were there; without `seen` alone
+    memos  stem -> what was made of its logs when fewer were there; takes what is made
     Raises LogError for a file that is no log.
     """
     judgements = {}
     for stem in stems:
-        watching = None if seen is None else Watch()
         judgements[stem] = judge_logs(
             **ResultFolder(folder).judged_logs(stem),
             step=step,
@@ -42,12 +38,9 @@ def judge_folder(
             until_off=until_off,
             strict=strict,
             allow_nan=allow_nan,
-            observer=watching,
             until_asked=until_asked,
-            progress=None if progress is None else progress.setdefault(stem, Progress()),
+            memo=None if memos is None else memos.setdefault(stem, Memo()),
         )
-        if seen is not None:
-            seen[stem] = watching.seen
     return judgements
 
 

@@ -181,7 +181,8 @@ class Half:
         if found.finite and found.scale < tolerance("noise_only") * found.reference.rms:
             return None  # zero in exact arithmetic: rounding is all that it holds
         if found.share > 1.0:
-            row.verdict, row.origin, row.inside = "PRECISION", True, False
+            row.decide("PRECISION")
+            row.origin, row.inside = True, False
             row.measure, row.note = BY_ITSELF, "; ".join(narrower)
             if found.share == np.inf:
                 row.note = f"Paddle's {self.dtype} has infinities or NaN where torch's has none"

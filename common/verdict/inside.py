@@ -9,25 +9,22 @@ the same numbers may have another name, shape or order there.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from common.logs.key import BUFFER, Key
+from common.logs.key import Key
 from common.logs.match import Values, likeness, same_elements
 from common.logs.pickle_machine import printable
-from common.logs.sidecar import CHOICE
-from common.verdict.context import Context
-from common.verdict.logs_of_a_run import Logs, kind_scales
-from common.verdict.operators import EXCUSE
+from common.verdict.comparisons import Comparisons
+from common.verdict.logs_of_a_run import Logs
+from common.verdict.operators import EXCUSE, Operators
 from common.verdict.row import AGREEING, FAILING, HARMLESS, ORDER, Row, exit_code
-from common.verdict.rule import judge_tensor
+from common.verdict.tensor import judge_tensor
 from common.verdict.tolerances import tolerance
-
-STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 
 # Why a value is INSIDE.
 MISSING, SHAPE, VALUES = "missing", "other shape", "other values"
@@ -36,27 +33,15 @@ MASK = "another number for what is masked"
 _FILL = 1e3  # times the largest other value: what a mask puts in is as far below 0
 
 
-def is_inside(key: Key, logs: Logs) -> bool:
-    """True for what a module was given or gave, and the gradient there.
-
-    So are a dropout's rate and a choice that nobody asked for by name, where a side has it alone.
-    Buffers and the statistics of a BatchNorm are results.
-    """
-    if key.local in STATISTICS or key.kind == BUFFER:
-        return False
-    if CHOICE in logs.classes_of(key):
-        return bool(logs.missing(key))
-    return any(logs.classes_of(key)) or key.local == "p" and bool(logs.missing(key))
-
-
 class Inside:
     """Settles the rows inside a model, once all rows are judged."""
 
-    def __init__(self, logs: Logs, keys: Sequence[Key]):
+    def __init__(self, comparisons: Comparisons, keys: Sequence[Key]):
         """`keys`: those of all rows, in their order."""
         # Only a run with exact operators can tell whether those explain what is off.
         self.asks_free = False
-        self._logs = logs
+        self._rows = comparisons
+        self._logs = logs = comparisons.logs
         self.keys = list(keys)
         self._runs = ("ref64", "cand64") if "ref64" in logs else ("ref32", "cand32")
         self._paired: set[str] = set()  # keys whose rows agree
@@ -110,43 +95,32 @@ class Inside:
             if row.origin and _is_off(row) and reasons.get(i, VALUES) in (ORDER, VALUES)
         }
 
-    @cached_property
-    def _scales(self) -> dict[str, float]:
-        return kind_scales(self._logs["ref64"], self._logs.cases)
-
-    def settle_carried(
-        self, rows: Sequence[Row], strict: bool, could_be: Callable[[Row, Key], bool]
-    ) -> None:
+    def settle_carried(self, rows: Sequence[Row], strict: bool) -> None:
         """Make CONSTANT what is CARRIED and comes of Paddle's inexact operators alone.
 
         For cases whose results are wrong in nothing but what they were fed.  A run that is fed
         nothing, and has those operators made exact, shows it: what agrees there is theirs.
-
-        could_be  whether a row is off by as little as they may bring
         """
+        operators, scales = Operators(self._logs), self._rows.scales
         off: dict[str, list[Row]] = {}
-        seen: set[str] = set()  # cases in which such an operator is known to have a part
+        seen: set[str] = set()  # cases in which such an operator may have a part
         for row, key in zip(rows, self.keys, strict=True):
             if _is_off(row) and (strict or not row.inside):
                 off.setdefault(key.case, []).append(row)
-            if row.verdict == "CONSTANT" or row.verdict == "CARRIED" and could_be(row, key):
+            near = row.verdict == "CARRIED"
+            near = near and operators.could_be(row, key, scales.get(key.group, 0.0))
+            if row.verdict == "CONSTANT" or near:
                 seen.add(key.case)
         carried = {case for case, some in off.items() if all(r.verdict == "CARRIED" for r in some)}
         brought = carried & seen
-        self.asks_free = bool(brought) and "local64" in self._logs and "free64" not in self._logs
+        there = "free64" in self._logs
+        self.asks_free = bool(brought) and "local64" in self._logs and not there
         for row, key in zip(rows, self.keys, strict=True):
-            explained = "free64" in self._logs and key.case in brought and row.verdict == "CARRIED"
-            if explained and self.in_free_run(row, key).verdict in AGREEING:
-                row.verdict, row.excuse = "CONSTANT", EXCUSE
-                row.add_note("nothing is left of it with Paddle's inexact operators made exact")
-
-    def in_free_run(self, row: Row, key: Key) -> Row:
-        """The row of the same tensor in that float64 run of the candidate."""
-        arrays = [self._logs.get(name, key) for name in ("ref32", "ref32", "ref64", "free64")]
-        if any(array is None for array in arrays):
-            return Row(row.key, "INVALID")
-        context = Context(kind_scale=self._scales.get(key.group), single_step=True)
-        return judge_tensor(row.key, *arrays, context)
+            if there and key.case in brought and row.verdict == "CARRIED":
+                free = self._rows.row("free", key)
+                if free is not None and free.verdict in AGREEING:
+                    left = "nothing is left of it with Paddle's inexact operators made exact"
+                    row.decide("CONSTANT", EXCUSE, left)
 
     def _is_taken_right(self, i: int, rows: Sequence[Row]) -> bool:
         """Whether a module makes the reference's output of an input that it could not be fed.
@@ -285,7 +259,7 @@ class Inside:
                     for other in keys
                     if other.case == key.case
                     and other.is_gradient == key.is_gradient
-                    and is_inside(other, self._logs)
+                    and self._logs.is_inside(other)
                     and str(other) not in self._paired
                 ],
             )
@@ -312,17 +286,17 @@ def effect_of(
     with ExitStack() as stack:
         opened = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"free64": fed})
         keys = [Key.parse(row.key, opened.cases) for row in rows]
-        inside = Inside(opened, keys)
+        again = Comparisons(opened, keys)
         gaps: dict[bool, list[tuple[float, bool, float]]] = {False: [], True: []}
         for row, key in zip(rows, keys, strict=True):
             if row.inside or not _is_off(row) or key.case != case:
                 continue
             gap = _relative(row)
             by_constant = gap <= tolerance("constant")  # that is not what is looked for
-            if not by_constant and opened.get("free64", key) is not None:
-                again = inside.in_free_run(row, key)
-                off = again.verdict not in (*AGREEING, "CONSTANT")
-                gaps[bool(key.kind)].append((gap, off, _relative(again)))
+            fed_row = None if by_constant else again.row("free", key)
+            if fed_row is not None:
+                off = fed_row.verdict not in (*AGREEING, "CONSTANT")
+                gaps[bool(key.kind)].append((gap, off, _relative(fed_row)))
         # A wrong gradient stays where a wrong output is put right: what gets better counts.
         left = [
             sum(g for _, _, g in some) / sum(g for g, _, _ in some)
@@ -368,8 +342,8 @@ def _is_off(row: Row) -> bool:
 
 def make_inside(row: Row, why: str) -> None:
     """Let a row pass as INSIDE; `why` is one of the kinds above."""
-    row.verdict, row.origin, row.excuse = "INSIDE", False, why
     row.note = f"{why}: {row.note}" if row.note else why
+    row.decide("INSIDE", why).origin = False
 
 
 def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from common.logs import result_folder
 from common.logs.guide_pair import guide_value
-from common.logs.key import Key, parent_of
+from common.logs.key import BUFFER, Key, parent_of
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.sidecar import (
@@ -45,6 +45,7 @@ LOGS = {
 AGAIN = tuple(run.strip("_") for run in result_folder.AGAIN)
 LOGS |= dict.fromkeys(AGAIN, "paddle's repeated float32 log")
 _FLOAT32 = ("ref32", "cand32")
+STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 
 
 class Logs:
@@ -175,6 +176,18 @@ class Logs:
                 behind.setdefault(last, []).append(key)
         keys = [*behind.get(None, []), *(k for key in ref for k in (key, *behind.get(key, [])))]
         return [key for key in keys if key not in self.hidden]
+
+    def is_inside(self, key: Key) -> bool:
+        """True for what a module was given or gave, and the gradient there.
+
+        So are a dropout's rate and a choice that nobody asked for by name, where a side has it
+        alone.  Buffers and the statistics of a BatchNorm are results.
+        """
+        if key.local in STATISTICS or key.kind == BUFFER:
+            return False
+        if CHOICE in self.classes_of(key):
+            return bool(self.missing(key))
+        return any(self.classes_of(key)) or key.local == "p" and bool(self.missing(key))
 
     def missing(self, key: object) -> str:
         """Which logs lack the key that others of their precision have; empty where none does."""

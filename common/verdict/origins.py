@@ -12,7 +12,7 @@ import numpy as np
 from common.logs.key import Key, parent_of
 
 _SAME = 1e-6  # of the difference: how far two of them may part, but for a factor
-_MOST = 1 << 22  # elements of a difference that is remembered
+_PARTS = 16  # of a difference, of each of which the sum is remembered
 
 
 def parent_code(key: Key, modules: Collection[str]) -> str | None:
@@ -39,51 +39,59 @@ def parent_code(key: Key, modules: Collection[str]) -> str | None:
     return ""
 
 
+def sketch(ref64: np.ndarray | None, local64: np.ndarray | None) -> list[float] | None:
+    """What the candidate did wrong on the reference's values: 16 numbers that keep its direction.
+
+    Each is the sum of a part of the differences, with signs that all tensors of one size share.  No
+    number where that cannot be said; None for a value that a side alone has.
+    """
+    if ref64 is None or local64 is None:
+        return None
+    if ref64.shape != local64.shape or ref64.dtype.kind not in "fiub" or ref64.size < 2:
+        return []
+    signs = np.random.default_rng(ref64.size).integers(0, 2, ref64.size) * 2.0 - 1.0
+    with np.errstate(all="ignore"):
+        off = (local64.astype(np.float64) - ref64).reshape(-1) * signs
+        starts = np.linspace(0, off.size, min(off.size, _PARTS), endpoint=False).astype(int)
+        return [float(part) for part in np.add.reduceat(off, starts)]
+
+
 class Streams:
     """What the code of each module was seen to do wrong."""
 
     def __init__(self):
-        self._seen: dict[tuple[str, str], list[np.ndarray]] = {}
+        self._seen: dict[tuple[str, str], list[list[float]]] = {}
         self._backward: set[tuple[str, str]] = set()
-        self._keys: dict[tuple[str, str], list[str]] = {}  # those of the values that were seen
 
-    def explains(
-        self, key: Key, parent: str, ref64: np.ndarray | None, local64: np.ndarray | None
-    ) -> bool:
+    def explains(self, key: Key, parent: str, drawn: list[float] | None) -> bool:
         """True where a difference is one that this module's code had before, but for a factor.
 
-        Of a value that one side alone has nothing is known (None), and nothing explains it.
+        drawn  its sketch; of a value that one side alone has nothing is known, and nothing explains
+               it
 
         A gradient that comes around a module has been through the code in between, so that no
         factor is left to be seen: there one origin in a module's code stands for those after it.
         """
         code = (key.case, parent)
-        if ref64 is None or local64 is None:
+        if drawn is None:
             return False
         if key.is_gradient:
             known = code in self._backward
             self._backward.add(code)
-            if not known:
-                self._keys.setdefault(code, []).append(str(key))
             return known
-        if ref64.shape != local64.shape or ref64.size > _MOST or ref64.dtype.kind not in "fiub":
+        if not drawn:
             return False
+        off = np.array(drawn)
         with np.errstate(all="ignore"):
-            off = (local64.astype(np.float64) - ref64).reshape(-1)
-            known = any(_is_multiple(off, former) for former in self._seen.get(code, ()))
+            known = any(_is_multiple(off, np.array(one)) for one in self._seen.get(code, ()))
         if not known:
-            self._seen.setdefault(code, []).append(off)
-            self._keys.setdefault(code, []).append(str(key))
+            self._seen.setdefault(code, []).append(drawn)
         return known
-
-    def seen(self, key: Key, parent: str | None) -> list[str]:
-        """The keys by which this module's code is known, before this one."""
-        return list(self._keys.get((key.case, parent), ()))
 
 
 def _is_multiple(off: np.ndarray, former: np.ndarray) -> bool:
     """True where `off` is `former` times a factor."""
-    if off.shape != former.shape or off.size < 2:
+    if off.shape != former.shape:
         return False
     square = float(former @ former)
     size = float(off @ off)

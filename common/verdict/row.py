@@ -69,6 +69,14 @@ class Row:
     step: object = ""
     model: str = ""
 
+    def decide(self, verdict: str, excuse: str | None = None, *sentences: str) -> "Row":
+        """Give the verdict: nothing else does.  None leaves the excuse as it is."""
+        self.verdict = verdict
+        if excuse is not None:
+            self.excuse = excuse
+        self.add_note(*sentences)
+        return self
+
     def add_note(self, *sentences: str) -> None:
         """Add sentences to the note, those that are not empty."""
         self.note = "; ".join(filter(None, (self.note, *sentences)))
@@ -91,11 +99,10 @@ def claim(key: str, off: float, allowed: float, note: str = "", beyond: str = "D
     """
     row = Row(key, "INVALID", gap=float(off), allowed=float(allowed), size=1, note=note)
     row.measure, row.origin = "claim", not off <= allowed
-    if not np.isnan([off, allowed]).any():
-        row.verdict = beyond
-        if off <= allowed:
-            row.verdict = "ROUNDING" if off else "IDENTICAL"
-    return row
+    if np.isnan([off, allowed]).any():
+        return row
+    agreeing = "ROUNDING" if off else "IDENTICAL"
+    return row.decide(agreeing if off <= allowed else beyond)
 
 
 # ---- what rows come to --------------------------------------------------------------------------

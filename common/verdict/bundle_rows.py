@@ -1,0 +1,209 @@
+"""Rows of a bundle made once more, from the tensors that are in it and from what was written down.
+
+A row is a function of its tensors and of a few others' (the scores of a choice, the moments behind
+a weight), and then of all rows together.  `Watched` makes it and notes what it reads of the logs;
+`Told` has what was made of every key, as it was written down, so that all rows can be settled once
+more (common/verdict/settle.py) where most tensors are not there.  NumPy only.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from common.logs.key import Key
+from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH, Comparisons, Memo
+from common.verdict.logs_of_a_run import Logs
+from common.verdict.row import Row
+from common.verdict.settle import Settling
+
+# Of a number that is measured anew: another processor adds up in another order.
+SAME_NUMBER = 1e-6
+_OF_THE_WHOLE = ("step", "model")  # fields that say where a row belongs
+
+
+@dataclass
+class Reads:
+    """What making a row has read of its logs."""
+
+    tensors: dict[tuple[str, str], None] = field(default_factory=dict)  # (log, key)
+    shapes: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)  # of others
+
+
+class _WatchedLogs(Logs):
+    """Logs that note what is read of them; or, given shapes, that know those of other tensors."""
+
+    def __init__(self, stack: ExitStack, sources: Mapping, parts: bool):
+        super().__init__(stack, sources, parts)
+        self.reads = Reads()
+        self.known_shapes: Mapping[tuple[str, str], tuple[int, ...]] = {}
+
+    def get(self, name: str, key: object) -> np.ndarray | None:
+        value = super().get(name, key)
+        if value is not None:
+            self.reads.tensors[name, str(key)] = None
+        return value
+
+    def shape(self, name: str, key: object) -> tuple[int, ...] | None:
+        shape = super().shape(name, key)
+        if shape is None:
+            return self.known_shapes.get((name, str(key)))
+        self.reads.shapes[name, str(key)] = shape
+        return shape
+
+
+class Watched:
+    """Makes rows of one stem, each by itself.  Close it, or use `with`.
+
+    logs    what judge_logs takes: the whole logs, or with `parts` logs that hold some of it
+    rows    key -> shape of its tensor, of all rows of the stem, in their order
+    scales  S of each group of tensors
+    """
+
+    def __init__(
+        self,
+        logs: Mapping[str, object],
+        rows: Mapping[str, tuple[int, ...]],
+        scales: Mapping[str, float],
+        strict: bool = False,
+        allow_nan: bool = False,
+        parts: bool = False,
+    ):
+        self._stack = ExitStack()
+        try:
+            self.logs = _WatchedLogs(self._stack, logs, parts)
+        except BaseException:
+            self._stack.close()
+            raise
+        if ("ref64" in self.logs) != ("cand64" in self.logs):
+            self.logs.leave_out("ref64")
+            self.logs.leave_out("cand64")
+        self.strict = strict or bool(self.logs.sidecars["ref32"].built_in)
+        self._shapes = {Key.parse(key, self.logs.cases): shape for key, shape in rows.items()}
+        self._scales, self._allow_nan = dict(scales), allow_nan
+
+    def __enter__(self) -> "Watched":
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._stack.close()
+
+    def make(
+        self,
+        key: str,
+        which: Iterable[str],
+        shapes: Mapping[tuple[str, str], tuple[int, ...]] | None = None,
+    ) -> tuple[dict[str, object], Reads]:
+        """What is made of a key, as JSON, and what it took to make it.
+
+        which   the names of what is to be made
+        shapes  of tensors that the logs do not hold
+        """
+        parsed = self.parse(key)
+        self.logs.reads, self.logs.known_shapes = Reads(), shapes or {}
+        fresh = self._comparisons(Comparisons, Memo())
+        made = {name: as_json(fresh.make(name, parsed)) for name in which}
+        reads, self.logs.reads = self.logs.reads, Reads()
+        for place in reads.tensors:
+            reads.shapes.pop(place, None)
+        return made, reads
+
+    def settle(self, made: Mapping[str, Mapping[str, object]]) -> dict[str, Row]:
+        """Key -> what all rows together come to, up to what is inside the model.
+
+        made   key -> what was made of it, as JSON has it, own rows of all keys among it
+        """
+        memo = Memo()
+        for key, of_key in made.items():
+            parsed = self.parse(key)
+            memo.made |= {(name, parsed): _from_json(value) for name, value in of_key.items()}
+        settling = Settling(self._comparisons(Told, memo), self.strict)
+        return {str(key): settling.row(key) for key in self._shapes}
+
+    def _comparisons(self, kind: type[Comparisons], memo: Memo) -> Comparisons:
+        memo.scales = self._scales
+        return kind(self.logs, self._shapes, self._allow_nan, memo=memo, shapes=self._shapes)
+
+    def parse(self, key: str) -> Key:
+        """A key of these logs."""
+        return Key.parse(key, self.logs.cases)
+
+
+class Told(Comparisons):
+    """Comparisons of which all that was made was written down."""
+
+    def make(self, which: str, key: Key) -> object:
+        return None
+
+
+def as_json(made: object) -> object:
+    """What was made of a key, as JSON has it."""
+    return made.as_json() if isinstance(made, Row) else made
+
+
+def _from_json(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    shapes = {name: value[name] for name in ("shape", "worst_index") if value[name] is not None}
+    return Row(**{**value, **{name: tuple(shape) for name, shape in shapes.items()}})
+
+
+def made_of(memo: Memo) -> dict[str, dict[str, object]]:
+    """Key -> what was made of it, as JSON has it; without what there was none of."""
+    found: dict[str, dict[str, object]] = {}
+    for (name, key), value in memo.made.items():
+        if value is not None and value is not False:
+            found.setdefault(str(key), {})[name] = as_json(value)
+    return found
+
+
+def is_made(record: Mapping[str, object], odd_row) -> bool:
+    """Whether what is written down of a key is as `made_of` writes it.
+
+    odd_row   why an object is no row of JSON
+    """
+    for name, value in record.items():
+        if name in RUNS:
+            fits = isinstance(value, dict) and not odd_row({"stem": "", **value})
+        elif name == SKETCH:
+            fits = isinstance(value, list) and all(type(n) in (int, float) for n in value)
+        else:
+            fits = name == LOGITS and value is True
+        if not fits:
+            return False
+    return OWN in record
+
+
+def differences(row: Mapping[str, object], again: Mapping[str, object]) -> list[str]:
+    """The fields in which two rows, as JSON has them, differ; numbers by more than rounding."""
+    return [
+        name
+        for name, value in again.items()
+        if name not in _OF_THE_WHOLE and not _same(row.get(name), value)
+    ]
+
+
+def same_made(one: object, other: object) -> bool:
+    """Whether what was made of a key is the same."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return not differences(one, other)
+    if isinstance(one, Sequence) and isinstance(other, Sequence):
+        largest = max(map(abs, [*one, *other]), default=0.0)
+        near = (abs(a - b) <= SAME_NUMBER * largest for a, b in zip(one, other, strict=False))
+        return len(one) == len(other) and all(near)
+    return _same(one, other)
+
+
+def _same(one: object, other: object) -> bool:
+    numbers = [type(value) in (int, float) for value in (one, other)]
+    if not all(numbers) or isinstance(one, int) and isinstance(other, int):
+        return type(one) is type(other) and one == other
+    return same_number(one, other)
+
+
+def same_number(one: float | None, other: float | None) -> bool:
+    """True for two numbers that differ by no more than another order of summation makes."""
+    if one is None or other is None:
+        return one is other
+    return one == other or abs(one - other) <= SAME_NUMBER * max(abs(one), abs(other))

@@ -1,0 +1,298 @@
+"""What the logs say of each tensor: rows that are functions of its arrays and of the measurement.
+
+A key has up to five, each beside the same reference.  `own` is the row of the runs as they were;
+`fed` of the candidate fed with the reference's values, `exact` of that with Paddle's inexact
+operators made exact, `free` of such a run that is fed nothing; `rounded` beside the reference
+whose constants are rounded to float32.  What they come to together is for settle.py.  NumPy only.
+"""
+
+import math
+import os
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
+from functools import cached_property
+
+import numpy as np
+
+from common.logs.key import BUFFER, Key
+from common.logs.sums import place_of, sample_of
+from common.system.half import EPSILONS, HALF, overflowing
+from common.verdict.causes import (
+    A_CLIPPED_LOSS,
+    CLIPPED,
+    clipped_logits,
+    is_clipped_loss,
+    note_gradient,
+)
+from common.verdict.choices import Choice, judge_choice
+from common.verdict.comparable import mismatch
+from common.verdict.context import Context, longest_sums, noisier
+from common.verdict.logs_of_a_run import AGAIN, STATISTICS, Logs, kind_scales
+from common.verdict.measures import largest_scale
+from common.verdict.operators import adam_noise
+from common.verdict.origins import sketch
+from common.verdict.row import Row
+from common.verdict.tensor import judge_tensor
+
+OWN = "own"
+# Row -> the runs that it compares, in the rule's order.
+RUNS = {
+    OWN: ("ref32", "cand32", "ref64", "cand64"),
+    "fed": ("ref32", "ref32", "ref64", "local64"),  # its float32 noise is the reference's own
+    "exact": ("ref32", "ref32", "ref64", "exact64"),
+    "free": ("ref32", "ref32", "ref64", "free64"),
+    "rounded": ("ref32", "cand32", "rounded64", "cand64"),
+}
+SKETCH, LOGITS = "sketch", "logits"  # what is known of a tensor beside rows
+NOT_IN_FLOAT64 = "not in the float64 logs"
+_WHOLE = {*RUNS[OWN], "noise", *AGAIN}  # what any of them may depend on, beside its own run
+
+
+class Memo:
+    """What was made of the logs of one stem; kept from one judging to the next, and for a bundle.
+
+    A red check judges its logs up to five times, each time with one log more.
+    """
+
+    def __init__(self):
+        self.made: dict[tuple[str, Key], object] = {}  # (row, key) -> it, as it was made
+        self.scales: dict[str, float] | None = None  # S of each group
+        self._sources: dict[str, tuple] = {}  # log -> its version
+
+    def begin(self, sources: Mapping[str, object], summed: Collection[str]) -> None:
+        """Forget what depends on a log that is another one now.
+
+        summed  keys of which some log holds sums
+        """
+        now = {name: _version(path) for name, path in sources.items() if path is not None}
+        now["summed"] = tuple(sorted(summed))
+        before, self._sources = self._sources, now
+        changed = {name for name in now.keys() | before if now.get(name) != before.get(name)}
+        if changed & {"summed", "ref32", "ref64"}:
+            self.scales = None
+        if changed & {"summed", *_WHOLE}:
+            self.made.clear()
+        runs = RUNS | {SKETCH: RUNS["fed"]}
+        made = self.made.items()
+        self.made = {at: it for at, it in made if changed.isdisjoint(runs.get(at[0], ()))}
+
+
+def _version(path: object) -> tuple:
+    if isinstance(path, Mapping):
+        return (id(path),)
+    about = os.stat(path)
+    return str(path), about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+class Comparisons:
+    """Makes the rows of a log's keys, and remembers them.
+
+    keys      all that are judged, in their order
+    batch     length of the batch axis, or one for each prefix of keys; None: the sidecars'
+    scales    S of each group of tensors; None: of all that the logs hold
+    shapes    of the keys' tensors; None: what the logs say
+    """
+
+    def __init__(
+        self,
+        logs: Logs,
+        keys: Iterable[Key],
+        allow_nan: bool = False,
+        batch: int | Mapping[str, int | None] | None = None,
+        memo: Memo | None = None,
+        shapes: Mapping[Key, tuple[int, ...]] | None = None,
+    ):
+        self.logs = logs
+        self.keys = list(keys)
+        self.memo = memo or Memo()
+        self._allow_nan = allow_nan
+        if batch is None:
+            batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
+        self._batch = batch
+        self._half = logs.sidecars["ref32"].dtype or ""
+        self._shapes = shapes
+        self._choices = {name: logs.sidecars[name].choices for name in logs.names()}
+
+    @cached_property
+    def scales(self) -> dict[str, float]:
+        """S of each group of tensors, the largest scale of its kind."""
+        if self.memo.scales is None:
+            log = self.logs["ref64" if "ref64" in self.logs else "ref32"]
+            self.memo.scales = kind_scales(log, self.logs.cases)
+        return self.memo.scales
+
+    @cached_property
+    def _terms(self) -> dict[Key, int]:
+        """Key -> the length of the longest sum that its tensor may be made of."""
+        of_case: dict[str, list[Key]] = {}
+        for key in self.keys:
+            of_case.setdefault(key.case, []).append(key)
+        terms: dict[Key, int] = {}
+        for keys in of_case.values():
+            shape_of = self._shapes.get if self._shapes else self._shape
+            terms |= zip(keys, longest_sums([shape_of(key) or () for key in keys]), strict=True)
+        return terms
+
+    def _shape(self, key: Key) -> tuple[int, ...] | None:
+        return self.logs.shape("ref32", key)
+
+    def row(self, which: str, key: Key) -> Row | None:
+        """One of a key's rows, a copy that may be changed; None where a log lacks what it takes."""
+        return copy(self._made(which, key))
+
+    def sketch(self, key: Key) -> list[float] | None:
+        """What the candidate did wrong on the reference's values, in few numbers (origins.py)."""
+        return self._made(SKETCH, key)
+
+    def clipped(self, key: Key) -> bool:
+        """Whether the logits behind a loss lie farther apart than Paddle's softmax takes them."""
+        return bool(self._made(LOGITS, key))
+
+    def _made(self, which: str, key: Key) -> object:
+        at = (which, key)
+        if at not in self.memo.made:
+            self.memo.made[at] = self.make(which, key)
+        return self.memo.made[at]
+
+    def make(self, which: str, key: Key) -> object:
+        """What the logs say of a key: one of the rows, or what is known beside them."""
+        if which == SKETCH:
+            return sketch(*(self.logs.get(name, key) for name in ("ref64", "local64")))
+        if which == LOGITS:
+            return clipped_logits(key, self.logs)
+        return self._own(key) if which == OWN else self._other(which, key)
+
+    def _other(self, which: str, key: Key) -> Row | None:
+        """A row beside the one of the runs as they were."""
+        arrays = [self.logs.get(name, key) for name in RUNS[which]]
+        if which == "fed" and str(key) in self._choices["ref32"]:
+            choice = self._fed_choice(key)
+            if choice is not None:
+                return choice
+        if any(array is None for array in arrays):
+            return None
+        return self._judged(which, key, arrays)
+
+    def _own(self, key: Key) -> Row:
+        """The row of the runs as they were."""
+        row = self._compared(key)
+        if row.verdict == "PRECISION" and is_clipped_loss(key, self.logs, row.allowed):
+            row.note = ""
+            row.decide("CONSTANT", A_CLIPPED_LOSS, CLIPPED)
+        row.inside = self.logs.is_inside(key)
+        return row
+
+    def _compared(self, key: Key) -> Row:
+        missing = self.logs.missing(key)
+        if missing:
+            if key.kind == BUFFER or key.local in STATISTICS:
+                missing += ": only the other side's forward changes this buffer"
+            return Row(str(key), "INVALID", note=missing)
+        if str(key) in self._choices["ref32"] or str(key) in self._choices.get("ref64", {}):
+            row = self._choice(key)
+            if row is not None:
+                return row
+        arrays = [self.logs.get(name, key) for name in RUNS[OWN]]
+        if self._half in HALF:
+            if key.kind == "grad":  # Paddle's BatchNorm keeps its parameters in float32 there
+                arrays[1] = arrays[1].astype(arrays[0].dtype)
+            arrays[2:] = map(overflowing, arrays[:2], arrays[2:])
+        row = self._judged(OWN, key, arrays)
+        if "ref64" in self.logs and arrays[2] is None:
+            row.add_note(NOT_IN_FLOAT64)
+        if key.is_gradient and row.verdict != "INVALID":
+            note_gradient(row, *(arrays[:2] if arrays[2] is None else arrays[2:]))
+        return row
+
+    def _judged(self, which: str, key: Key, arrays: list[np.ndarray | None]) -> Row:
+        """A row by the rule."""
+        of_sums = self.logs.of_sums(key)
+        row = self._unlike(key, RUNS[which]) if of_sums else None
+        row = row or judge_tensor(str(key), *arrays, self._context(which, key, arrays[2]))
+        if of_sums:  # say of which tensor the numbers are
+            row.shape = self._shape(key)
+            row.size = math.prod(row.shape)
+            if row.worst_index is not None:
+                row.worst_index, row.of_sums = place_of(row.shape, row.worst_index)
+        return row
+
+    def _unlike(self, key: Key, runs: Iterable[str]) -> Row | None:
+        """The row of tensors whose shapes differ, where sums would not show it; else None."""
+        shapes = [self.logs.shape(run, key) for run in runs]
+        shapes = [shape for shape in shapes if shape is not None]
+        if len(set(shapes)) == 1:
+            return None
+        note = mismatch([np.broadcast_to(np.float64(0), shape) for shape in shapes])
+        return Row(str(key), "INVALID", note=note)
+
+    def _context(self, which: str, key: Key, ref64: np.ndarray | None) -> Context:
+        """What is known of a key's tensor beside its values."""
+        fed = which not in (OWN, "rounded")
+        again = (None if fed else self.logs.get(name, key) for name in AGAIN)
+        return Context(
+            epsilon=EPSILONS.get(self._half, EPSILONS["float32"]),
+            kind_scale=self.scales.get(key.group),
+            batch=None if key.kind or key.is_optimizer else self._batch_of(key),
+            stepped=key.is_optimizer,
+            noisier=noisier(key.is_optimizer, self._terms[key], adam_noise()),
+            difference_of=self._scores_scale(key, ref64),
+            single_step=fed,
+            allow_nan=self._allow_nan,
+            sampled=sample_of(self._shape(key)) if self.logs.of_sums(key) else 0,
+            noise=self.logs.get("noise", key),
+            again=[values for values in again if values is not None],
+        )
+
+    def _batch_of(self, key: Key) -> int | None:
+        """The batch size that holds for a key: one number, or one for each prefix (longest)."""
+        if not isinstance(self._batch, Mapping):
+            return self._batch
+        prefixes = [prefix for prefix in self._batch if str(key).startswith(prefix)]
+        return self._batch[max(prefixes, key=len)] if prefixes else None
+
+    def _scores_scale(self, key: Key, ref64: np.ndarray | None) -> float:
+        """For a choice's margin: the scale of the scores that it is a difference of; else 0."""
+        if key.choice != "margin":
+            return 0.0
+        scores = self.logs.get("ref32" if ref64 is None else "ref64", key.of_choice("scores"))
+        return 0.0 if scores is None else largest_scale([scores[np.isfinite(scores)]])
+
+    # ---- discrete choices -----------------------------------------------------------------------
+
+    def _choice(self, key: Key) -> Row | None:
+        """The verdict of a discrete choice; None where a log lacks what it takes."""
+        runs = {name: self._read_choice(name, key) for name in self.logs.names()}
+        base = "ref64" if runs.get("ref64") else "ref32"
+        margin = self._read_margin(base, key)
+        others = {"cand32": runs["cand32"]}
+        if base == "ref64":
+            others |= {"ref32": runs["ref32"], "cand64": runs.get("cand64")}
+        if runs[base] is None or margin is None or None in others.values():
+            return None
+        return judge_choice(
+            str(key), runs[base], margin, others.get("ref32"), runs["cand32"], others.get("cand64")
+        )
+
+    def _fed_choice(self, key: Key) -> Row | None:
+        """The same on the reference's values; there is no float32 run of it."""
+        reference, fed = (self._read_choice(name, key) for name in ("ref64", "local64"))
+        margin = self._read_margin("ref64", key)
+        if margin is None or reference is None or fed is None:
+            return None
+        return judge_choice(str(key), reference, margin, None, None, fed)
+
+    def _read_choice(self, name: str, key: Key) -> Choice | None:
+        """What a run would have chosen and its scores, None where its log lacks one."""
+        ledger = self._choices.get(name, {}).get(str(key))
+        if not ledger:
+            return None
+        choice, scores, places = (
+            self.logs.get(name, part)
+            for part in (key, ledger.get("scores", ""), ledger.get("places", ""))
+        )
+        return None if scores is None or choice is None else Choice(choice, scores, places)
+
+    def _read_margin(self, name: str, key: Key) -> np.ndarray | None:
+        """By how much a run's choice won, None where its log does not say."""
+        ledger = self._choices.get(name, {}).get(str(key))
+        return self.logs.get(name, ledger.get("margin", "")) if ledger else None

@@ -1,0 +1,193 @@
+"""What a log's rows come to together: where it starts, what was only passed on, what is shown.
+
+Each row is a function of its own arrays (comparisons.py); here they are read in the order in which
+they were computed, once.  The first that is off is an origin.  Behind it a row takes its verdict
+from the run that is fed with the reference's values, so that what was only passed on is CARRIED
+and every origin is found.  What is CONSTANT is shown by a further run.  Reads no tensor.
+"""
+
+from dataclasses import dataclass, field
+
+from common.logs.key import Key
+from common.verdict.causes import A_CLIPPED_LOSS, class_of, explain
+from common.verdict.comparable import of_another_shape
+from common.verdict.comparisons import NOT_IN_FLOAT64, OWN, Comparisons
+from common.verdict.operators import EXCUSE, Operators, of_class
+from common.verdict.origins import Streams, parent_code
+from common.verdict.row import AGREEING, FAILING, FED, NO_STEP, NOT_FED, Row
+
+LEFT = 0.9  # of a difference: where more of it is left, the operators are not told
+_OF_CONSTANTS = (
+    "torch computes the same where its constants are rounded to float32, as Paddle keeps an "
+    "operator's attributes"
+)
+_NOT_SHOWN = (
+    "as small as a constant kept in float32, but none of Paddle's operators that are known to keep "
+    "one is shown to be the cause"
+)
+
+
+@dataclass
+class _Case:
+    """What the rows of a case have come to so far: cases are runs of their own."""
+
+    modules: set[str]
+    off: bool = False  # whether a row is off already
+    failing: bool = False  # whether one does not pass
+    failing_setups: set[str] = field(default_factory=set)  # on given gradients
+
+
+class Settling:
+    """Settles row after row, each key once, in their order.
+
+    strict  what is inside a model decides too
+    """
+
+    def __init__(self, comparisons: Comparisons, strict: bool):
+        self.asks_exact = False  # a run with exact operators would show more
+        self._rows = comparisons
+        self._logs = comparisons.logs
+        self._strict = strict
+        self._streams = Streams()
+        self._operators = Operators(self._logs)
+        self._cases: dict[str, _Case] = {}
+
+    def row(self, key: Key) -> Row:
+        """The next row, with its cause where one is known."""
+        row, case = self._rows.row(OWN, key), self._case_of(key)
+        if case.off:
+            row = self._localised(key, row)
+        elif row.verdict not in AGREEING and not self._is_close_by_nature(row):
+            row.origin = row.verdict != "CLOSE"
+            case.off = True
+            if row.verdict in FAILING:
+                self._came_around(key)  # the first of its kind
+        if row.excuse != A_CLIPPED_LOSS:
+            self._prove(row, key)
+        if row.origin and row.verdict in FAILING and str(key) not in self._logs.unfed:
+            case.failing = True
+        explain(row, key, self._logs, self._rows.clipped)
+        return row
+
+    def _case_of(self, key: Key) -> _Case:
+        if key.case not in self._cases:
+            probed = self._logs.sidecars["ref32"].modules
+            names = {name[len(key.case) :] for name in probed if name.startswith(key.case)}
+            self._cases[key.case] = _Case(names)
+        return self._cases[key.case]
+
+    def _is_close_by_nature(self, row: Row) -> bool:
+        """True for a row of which there is no float64 run."""
+        return row.verdict == "CLOSE" and ("ref64" not in self._logs or NOT_IN_FLOAT64 in row.note)
+
+    # ---- rows after one that is off -------------------------------------------------------------
+
+    def _localised(self, key: Key, row: Row) -> Row:
+        """A row after one that is off: by the reference's values, if such a log is there."""
+        if "local64" not in self._logs or row.verdict == "PRECISION" and not key.is_step:
+            return row  # PRECISION: the gap is rounding's although something above is off
+        fed = self._rows.row("fed", key)
+        if fed is None and key.is_step:
+            return self._unfed_step(key, row)
+        if fed is None or row.verdict == "PRECISION":
+            return row
+        if row.verdict == "FLIP":
+            row.origin = True
+            return row  # rounding decided here, whatever is off above
+        if fed.verdict in AGREEING:
+            if row.verdict not in AGREEING:
+                row.decide("CARRIED", "", f"right {FED}")
+            return row
+        if row.verdict in AGREEING and not self._strict:
+            return row  # what it was fed may mean something else inside this side's model
+        if key.is_own_pass and fed.verdict != "CONSTANT" and self._case_of(key).failing:
+            return row  # the whole model at the reference's weights: what is off above is off here
+        # NaN may have been brought; another shape is the module's own.
+        unlike = of_another_shape(row) and row.inside and not self._strict
+        failing = fed.verdict in FAILING and row.verdict in FAILING
+        if failing and not unlike and self._came_around(key):
+            return row.decide("CARRIED", None, "the code around the modules, off above, brings it")
+        fed.mean_abs, fed.max_abs, fed.inside = row.mean_abs, row.max_abs, row.inside
+        fed.difference = row.difference
+        fed.guide_passed, fed.noise_cand, fed.origin = row.guide_passed, row.noise_cand, True
+        seen = FED if self._logs.was_fed(key) else NOT_FED
+        notes = dict.fromkeys(filter(None, (fed.note, row.note, seen)))
+        fed.note = "; ".join(notes)
+        return fed
+
+    def _unfed_step(self, key: Key, row: Row) -> Row:
+        """A row of a large model's optimizer step, which is not run again on fed values.
+
+        What is off in the model comes back in every step that runs it.  A set-up on given gradients
+        runs nothing, and starts from the same weights: what is off there starts there.
+        """
+        case = self._case_of(key)
+        setup = key.run.partition("/")[0]
+        given = self._logs.sidecars["ref32"].given_gradients.get(key.case_name, {})
+        if row.verdict not in FAILING:
+            return row
+        if setup in given.get("setups", ()):
+            row.origin = setup not in case.failing_setups
+            case.failing_setups.add(setup)
+        elif case.failing:
+            said = f"a step of a model that is off above; {NO_STEP}"
+            row.decide("CARRIED", "", said)
+        return row
+
+    def _came_around(self, key: Key) -> bool:
+        """True where the parent's code was off before, and this is the same once more."""
+        parent = parent_code(key, self._case_of(key).modules)
+        if parent is None or "local64" not in self._logs:
+            return False
+        return self._streams.explains(key, parent, self._rows.sketch(key))
+
+    # ---- what is shown to be the framework's -----------------------------------------------------
+
+    def _prove(self, row: Row, key: Key) -> None:
+        """Excuse a difference that is an operator's, and none that only could be."""
+        constant = row.verdict == "CONSTANT"
+        origin = row.verdict == "DIVERGED" and row.origin
+        if row.gap is None or row.verdict not in ("CONSTANT", "DIVERGED", "CARRIED"):
+            return
+        shown, why = self._shown(row, key) if constant or origin else (False, "")
+        if not shown:
+            rounded = self._rows.row("rounded", key)
+            if rounded is not None and rounded.verdict in AGREEING:
+                shown, why = True, _OF_CONSTANTS
+        if shown:
+            row.decide("CONSTANT", EXCUSE, why)
+        elif constant:
+            row.decide("DIVERGED", "", why or _NOT_SHOWN)
+        else:
+            row.add_note(why)
+
+    def _shown(self, row: Row, key: Key) -> tuple[bool, str]:
+        """Whether an operator is shown to be the cause, and what is said of it."""
+        if "local64" not in self._logs:  # nor could it be: its layer is all that is known
+            operator = of_class(self._layer(key)) if row.verdict == "CONSTANT" else None
+            return operator is not None, operator.sentence if operator else ""
+        found = self._operators.of_case(key)
+        if not found:
+            return False, ""
+        if "exact64" not in self._logs:
+            scale = self._rows.scales.get(key.group, 0.0)
+            self.asks_exact |= self._operators.could_be(row, key, scale)
+            return False, ""
+        exact = self._rows.row("exact", key)
+        if exact is None:
+            return False, ""
+        causes = self._operators.nearest(key)
+        if exact.verdict in AGREEING:
+            return self._operators.excuse(causes)
+        if exact.gap is None or exact.gap > LEFT * row.gap:
+            return False, ""  # they have no part in it that is worth a word
+        return False, self._operators.left(causes, exact.gap)
+
+    def _layer(self, key: Key) -> str:
+        """The class of Paddle's that made a row; empty where its epsilon is not torch's."""
+        sidecars = self._logs.sidecars
+        name = key.case + key.site.partition("/")[0]
+        built = [sidecars[side].settings.get(name, {}) for side in ("ref32", "cand32")]
+        if built[0].get("epsilon") != built[1].get("epsilon"):
+            return ""
+        return class_of(key, sidecars["cand64"].classes or sidecars["cand32"].classes)
