@@ -8,6 +8,7 @@ import pytest
 from common.logs.noise import distance
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
+from common.report.sentences import decided
 from common.verdict.comparisons import Memo
 from common.verdict.judge import judge_logs
 from common.verdict.operators import adam_noise
@@ -108,6 +109,24 @@ def test_a_case_knows_nothing_of_another(logs):
     rows = logs.judge()
     assert [rows[key].verdict for key in rows] == ["CONSTANT", "CARRIED", "DIVERGED"]
     assert rows["b/y"].origin and not rows["a/y"].origin
+    said = [decided(rows[key]).partition(":")[0] for key in rows]
+    assert said == ["proven", "proven", "plain"] and ", of the framework" in decided(rows["a/x"])
+
+
+def test_what_decided_a_row_is_said_of_rows_as_they_are_judged(logs):
+    """Were a note of the judge's written otherwise, these would be called plain."""
+    logs.add("x", pair(VALUES, 1e-5), VALUES * (1 + 1e-5))
+    logs.add("carried", pair(VALUES, 1e-5))
+    logs.add("origin", pair(VALUES, 1e-5), VALUES * (1 + 1e-5))
+    rows = logs.judge()
+    assert [rows[key].verdict for key in rows] == ["DIVERGED", "CARRIED", "DIVERGED"]
+    said = {key: decided(row).partition("; own errors")[0] for key, row in rows.items()}
+    assert said["x"].startswith("plain: the float64 gap") and "more than" in said["x"]
+    assert said["carried"].startswith("proven: ")
+    assert said["carried"].endswith(", which what it was fed brings")
+    assert said["origin"].startswith("proven: ") and said["origin"].endswith("on torch's values")
+    apart = [row.difference for row in rows.values()]  # the sides' own runs, not the fed one
+    assert apart == pytest.approx([1e-5] * 3, rel=0.2)
 
 
 def test_a_second_nan_is_an_origin_of_its_own(logs):

@@ -20,6 +20,7 @@ from common.check.result import Result
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
 from common.report import html_page, html_rows
+from common.report.sentences import decided
 from common.report.source_lines import source_context
 from common.report.terminal import number
 from common.verdict.row import Row, claim
@@ -52,6 +53,7 @@ def green_row(i: int, key: str) -> Row:
     row.mean_abs, row.max_abs, row.guide_passed = 1e-8 * (i + 1), 4e-8 * (i + 1), True
     row.gap, row.allowed, row.scale = 1.5e-17 * (i + 1), 3e-12, 1.0 + i
     row.noise_ref, row.noise_cand = 2e-8, 3e-8
+    row.difference, row.noise = 10**-6.1, 10**-6.2
     return row
 
 
@@ -349,6 +351,8 @@ def test_a_link_opens_its_row_and_shows_both_sources(written, results, open_page
         assert [line.split("  #")[0] for line in lines] == ["▶ 5line = 5", "▶ 10line = 10"]
         assert detail.locator("figure.torch .line").count() == 5
         assert detail.locator("figure.paddle .line").count() == 3  # the source ends there
+        row = next(r for r in results[0].rows if r.key == key)
+        assert decided(row) in detail.text_content()
         own = detail.get_by_text("Link to this row")
         assert own.evaluate("one => decodeURIComponent(one.hash)") == unquote(link)
     page.goto(shown.url + html_page._anchor(name, "main/absent"))
@@ -515,6 +519,30 @@ def test_a_page_of_many_rows_is_small_and_soon_written(tmp_path):
     took = time.process_time() - start
     assert (tmp_path / "report.html").stat().st_size < 3_000_000
     assert took < 5.0, took  # about 1.3 s where nothing else runs
+
+
+def test_a_row_says_what_decided_it_as_a_terminal_does(tmp_path):
+    """The page's script puts the numbers into these sentences; most rows have one."""
+    rows = [green_row(i, f"main/{name}") for i, name in enumerate(("a", "b", "c", "d"))]
+    rows[1].excuse, rows[1].measured = "measured noise", True
+    rows[2].verdict, rows[2].gap = "DIVERGED", 0.5
+    rows[3].key, rows[3].gap = "main/grad/d", 0.0
+    result = Result(FORWARD, "one", rows=rows, folder=tmp_path, cases=("main/",))
+    packed = html_rows.PackedRows()
+    packed.add("step1/one", "", result, range(4), "", set())
+    data = json.loads(json.dumps(packed.as_json()))
+    (one,) = data["results"]
+    texts = []
+    for text in data["decided"]:  # each without what it begins with as the one before
+        texts.append((texts or [""])[-1][: html_rows.ALPHABET.index(text[0])] + text[1:])
+    for i, row in enumerate(rows):
+        text = texts[one["decided"][str(i)]] if str(i) in one["decided"] else data["plain"]
+        numbers = {name: unpacked(n[3 * i : 3 * i + 3]) for name, n in one["numbers"].items()}
+        told = text.format(**{name: number(value) for name, value in numbers.items()})
+        assert told == decided(row)
+    assert sorted(one["decided"]) == ["1", "2"] and "0.00e+00" in told
+    assert one["digits"] == {str(i): "6.1 of 6.2 digits" for i in range(3)}
+    assert "outputs share 6.1 of 6.2 digits" in html_page.page([result], ["check"], "step 1")
 
 
 def test_too_many_rows_leave_out_those_that_agree_best(tmp_path, monkeypatch):

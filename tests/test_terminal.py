@@ -16,8 +16,10 @@ from common.check_all import all_steps
 from common.logs.writer import LogWriter
 from common.report import terminal
 from common.report.scores import scores_of
-from common.report.sentences import headline
-from common.verdict.row import Row, claim
+from common.report.sentences import decided, digits, fewest_digits, headline
+from common.verdict.operators import EXCUSE
+from common.verdict.row import FED, NO_STEP, Row, claim
+from common.verdict.rule import NO_BETTER
 
 STEPS = all_steps()
 KEY = "stirred/blocks.0.norm2"
@@ -28,6 +30,7 @@ def red_row(key=KEY, verdict="DIVERGED", **more) -> Row:
     numbers = dict(gap=4.9e-6, allowed=5.4e-11, noise_ref=3e-8, noise_cand=4e-8, scale=1.0)
     numbers |= dict(mean_abs=4e-6, max_abs=1e-5, guide_passed=False, measure="rms", origin=True)
     numbers |= dict(beyond=192, size=768, worst_index=(2, 1), worst_ref=-2.1, worst_cand=-2.2)
+    numbers |= dict(difference=4e-6, noise=3e-8)
     return Row(key, verdict, **(numbers | more))
 
 
@@ -72,8 +75,10 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
         "step 1, one: LayerNorm's epsilon is 1e-12 in torch and 1e-05 in Paddle; it starts at "
         "stirred/blocks.0.norm2\n",
         "1 DIVERGED, 1 CARRIED",
-        "float64 gap 4.90e-06, allowed 5.40e-11",
+        "plain: the float64 gap 4.90e-06 is more than 5.40e-11; own errors: torch 3.00e-08, "
+        "paddle 4.00e-08; size 1.00e+00\n",
         "192 of 768 elements beyond; worst at [2, 1]: torch -2.1, paddle -2.2",
+        "torch and paddle share 5.4 of 7.5 digits here\n",
         "  2  torch line 2\n",
         "      >    4  torch line 4\n",
         "  6  torch line 6\n",
@@ -124,6 +129,129 @@ def test_a_momentum_is_said_as_each_side_writes_it_with_what_means_the_same(caps
     said = "momentum is 0.1 in torch and 0.1 in Paddle, where 0.9 means the same (1 - torch's); it"
     assert f"BatchNorm1d's {said} starts at" in out
     assert ">    6  torch line 6\n" in out and ">    6  paddle line 6\n" in out
+
+
+GREEN = dict(gap=1.2e-15, allowed=3.4e-12, noise_ref=2.9e-7, noise_cand=3.1e-7, scale=0.5)
+IS_AT_MOST = "the float64 gap 1.20e-15 is at most 3.40e-12"
+IS_MORE = "the float64 gap 2.00e-09 is more than 3.40e-12"
+ERRORS = "own errors: torch 2.90e-07, paddle 3.10e-07; size 5.00e-01"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more", "said"),
+    [
+        (
+            "ROUNDING",
+            dict(measured=True, noise=1e-6),  # it was, and was not asked
+            f"plain: {IS_AT_MOST}, and paddle's own error 3.10e-07 is allowed beside torch's "
+            "2.90e-07; size 5.00e-01",
+        ),
+        (
+            "ROUNDING",
+            dict(excuse="measured noise, long sum", measured=True, noise=1e-6, noise_ref=2e-9),
+            f"measured: {IS_AT_MOST}, and paddle's own error 3.10e-07 is allowed beside torch's "
+            "2.00e-09 and the noise that rounding makes, measured as 5.00e-07; size 5.00e-01",
+        ),
+        (
+            "ROUNDING",
+            dict(excuse="measured noise, a repeated run", measured=True, noise=1e-6),
+            f"repeated: {IS_AT_MOST}, and paddle's own error 3.10e-07, the least of its repeated "
+            "runs, is allowed beside torch's 2.90e-07 and the noise that rounding makes, measured "
+            "as 5.00e-07; size 5.00e-01",
+        ),
+        ("DIVERGED", dict(gap=2e-9), f"plain: {IS_MORE}; {ERRORS}"),
+        ("DIVERGED", dict(gap=2e-9, measured=True), f"measured: {IS_MORE}; {ERRORS}"),
+        (
+            "DIVERGED",
+            dict(gap=2e-9, measured=True, note=f"a cause; {FED}"),
+            f"proven: {IS_MORE}, on torch's values; {ERRORS}",
+        ),
+        (
+            "CARRIED",
+            dict(gap=2e-9, note=f"right {FED}"),
+            f"proven: {IS_MORE}, which what it was fed brings; {ERRORS}",
+        ),
+        (
+            "CARRIED",
+            dict(gap=2e-9, note=NO_STEP),
+            f"plain: {IS_MORE}, which what it was fed brings; {ERRORS}",
+        ),
+        (
+            "CONSTANT",
+            dict(gap=2e-9, excuse=EXCUSE, note="an operator; computed exactly, nothing is left"),
+            f"proven: {IS_MORE}, of the framework's operator; {ERRORS}",
+        ),
+        (
+            "CONSTANT",
+            dict(excuse=EXCUSE, note="an operator"),  # that nothing has shown to be the cause
+            f"plain: {IS_AT_MOST}, of the framework's operator; {ERRORS}",
+        ),
+        ("INSIDE", dict(gap=2e-9), f"inside: {IS_MORE}; {ERRORS}"),
+        (
+            "PRECISION",
+            dict(noise_cand=1e-2, allowed=4.6e-6, measured=True, note=NO_BETTER),
+            "repeated: paddle's own error 1.00e-02 is more than 4.60e-06, beside torch's 2.90e-07; "
+            "the float64 gap is 1.20e-15; size 5.00e-01",
+        ),
+        (
+            "PRECISION",
+            dict(noise_cand=1e-2, allowed=4.6e-6, measure="by itself, rms"),
+            "proven: paddle's own error 1.00e-02 (by itself, rms) is more than 4.60e-06, beside "
+            "torch's 2.90e-07; the float64 gap is 1.20e-15; size 5.00e-01",
+        ),
+        (
+            "CLOSE",
+            dict(gap=None, allowed=5e-4, measure="max"),
+            "float32 alone: the difference may be 5.00e-04 (max); size 5.00e-01",
+        ),
+        ("FLIP", dict(measure="count"), "off by 1.20e-15, allowed 3.40e-12"),
+        ("DIVERGED", dict(measure="claim"), "off by 1.20e-15, allowed 3.40e-12"),
+        ("IDENTICAL", dict(measure="count", gap=None, scale=None), ""),
+        ("INVALID", dict(gap=None, scale=None), ""),
+    ],
+)
+def test_what_decided_a_row_is_said_with_its_numbers(verdict, more, said):
+    row = Row("main/logits", verdict, **(GREEN | dict(measure="rms", max_abs=1e-6) | more))
+    assert decided(row) == said
+    assert terminal.describe(row)[0] == (
+        said or "float32: mean difference –, max 1.00e-06; guide –"
+    )
+
+
+def test_how_many_digits_the_sides_share_is_said_once_for_a_result(capsys):
+    """Not of gradients, values inside, steps, parts of choices or noise: the outputs' fewest."""
+    known = dict(difference=1.2e-4, noise=8e-5)
+    rows = [
+        Row("main/logits", "ROUNDING", difference=10**-6.1, noise=10**-6.2),
+        Row("main/exact", "IDENTICAL", difference=0.0, noise=1e-7),
+        Row("main/coarse", "ROUNDING", difference=10**-2.4, noise=10**-2.6),
+        Row("main/lower", "ROUNDING", difference=10**-1.1, noise=10**-1.1),
+        *(Row(key, "ROUNDING", difference=1.0, noise=1e-7) for key in NO_OUTPUTS),
+        Row("main/layer", "INSIDE", inside=True, difference=1.0, noise=1e-7),
+        Row("main/zero", "ROUNDING", noise_only=True, difference=1.0, noise=1e-7),
+        Row("main/ids", "IDENTICAL"),
+    ]
+    result = Result(STEPS[0], "m", rows=rows, cases=("main/",))
+    out = shown(capsys, result)
+    assert "digits shared" in out and "2.4 of 2.6" in out
+    terminal.show_all(STEPS[:1], [result])
+    assert "outputs share 2.4 of 2.6 digits" in capsys.readouterr().out
+    assert fewest_digits(rows[1:2], ("main/",)) == "all digits"
+    assert fewest_digits(rows[4:], ("main/",)) == ""
+    assert digits(Row("x", "CLOSE", difference=10**-6.1)) == "6.1 digits"
+    assert digits(Row("x", "ROUNDING", difference=1e-27, noise=10**-2.6)) == "2.6 of 2.6 digits"
+    assert digits(Row("x", "DIVERGED", difference=12.0, noise=1e-7)) == "0.0 of 7.0 digits"
+    row = Row("x", "PRECISION", measure="by itself, rms", note="a cause", **known)
+    assert "torch and paddle share 3.9 of 4.1 digits here" in terminal.describe(row)
+
+
+NO_OUTPUTS = (
+    "main/grad/logits",
+    "main/adam/003/loss",
+    "main/hash:margin",
+    "main/dense:in/0",
+    "main/buffer/mean",
+)
 
 
 @pytest.mark.parametrize(

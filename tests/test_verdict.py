@@ -94,7 +94,7 @@ def test_precision():
     t32, p32, t64, p64 = four(VALUES)
     coarse = (p64 * (1 + 5e-4 * normal(*VALUES.shape))).astype(np.float32)
     row = judge_tensor("k", t32, coarse, t64, p64)
-    assert row.verdict == "PRECISION" and "is beyond" in row.note
+    assert row.verdict == "PRECISION" and row.note == ""
     assert row.noise_cand > row.allowed > row.noise_ref
     assert abs(row.worst_cand - row.worst_ref) > row.allowed
     # A constant beside it does not excuse it.
@@ -358,6 +358,38 @@ def test_the_mean_is_the_guides_to_the_last_bit(shape, dtype):
     row = judge_tensor("k", a, b)
     assert row.mean_abs == float(np.mean(np.abs(a - b)))
     assert row.max_abs == float(np.max(np.abs(a - b)))
+
+
+@pytest.mark.parametrize("shape", [(), (1000,), (7, 129, 33), (300_001,)])
+@pytest.mark.parametrize("dtype, size", [("f2", 1.0), ("f4", 1.0), ("f4", 1e-25), ("f4", 1e25)])
+def test_how_far_the_sides_are_apart_as_a_part_of_the_size(shape, dtype, size):
+    """Squares of 1e-25 and 1e25 are none of float32's."""
+    a = np.asarray(size * normal(*shape)).astype(dtype)
+    b = np.asarray(a * (1 + 1e-2 * normal(*shape, seed=1))).astype(dtype)
+    wide, off = a.astype(float) / size, (a.astype(float) - b) / size
+    part = np.sqrt(np.mean(off**2) / np.mean(wide**2))
+    assert judge_tensor("k", a, b).difference == pytest.approx(part, rel=1e-3)
+    assert judge_tensor("k", a, a).difference == 0.0
+    assert judge_tensor("k", a * 0, a).difference is None
+    infinite = np.full_like(a, np.inf)
+    assert judge_tensor("k", a, infinite).difference is None
+
+
+def test_how_much_of_a_tensor_is_noise():
+    t32, p32, t64, p64 = arrays = four(VALUES)
+    own = np.sqrt(np.mean((t32 - t64) ** 2) / np.mean(t64**2))
+    row = judge_tensor("k", *arrays)
+    assert (row.noise, row.measured) == (pytest.approx(own), False)
+    worst_sample = judge_tensor("k", t32, p32, t64, p64 * (1 + 1e-2 * (p64 > 3)), batch=8)
+    assert worst_sample.measure == "max" and worst_sample.noise == pytest.approx(own)
+    t32 = t64.astype(np.float32)  # one run without any noise
+    lucky = t32.astype(float)
+    row = judge_tensor("k", t32, p32, lucky, lucky)
+    assert row.noise == pytest.approx(0.2 * 2.0**-23)
+    row = judge_tensor("k", t32, p32, lucky, lucky, noise=noise_of(1e-5))
+    assert row.measured and row.noise == pytest.approx(1e-5 / row.scale)
+    saturated = judge_tensor("k", t32, p32, lucky, lucky, noise=noise_of(1e-5, 1e-5))
+    assert not saturated.measured and saturated.noise < 1e-7
 
 
 def test_order_in_memory_and_blocks_do_not_matter():

@@ -32,7 +32,7 @@ from common.report.html_facts import (
 )
 from common.report.html_rows import PackedRows, rows_shown, visible
 from common.report.scores import Score, figure, scores_of
-from common.report.sentences import what_differs, what_is_wrong
+from common.report.sentences import fewest_digits, what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.report.terminal import describe, guide_word, line_to_look_at, number, used_part
 from common.system.errors import UserError
@@ -121,6 +121,7 @@ class _Result:
     worst: str  # the key of the row that is shown for all
     worst_used: str  # its share of what is allowed
     worst_href: str
+    digits: str  # that the outputs share, of those that they have
     guide: str  # the guide's rule on the keys that it asks for, on every tensor
     guide_all: str
     guide_failure: str
@@ -291,6 +292,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         worst=visible(worst.key) if worst else "",
         worst_used=used_part(worst),
         worst_href=_anchor(name, worst.key) if worst else "",
+        digits=fewest_digits(rows, result.cases),
         guide=guide_word(result.guide_passed),
         guide_all=guide_word(result.guide_all_passed),
         guide_failure=result.guide_failure

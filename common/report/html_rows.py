@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from common.report.sentences import PLAIN, decided_text, digits, is_output
 from common.report.source_lines import SourceLine, source_context
 from common.report.terminal import describe, place_of
 from common.system.frameworks import SIDES
@@ -93,7 +94,7 @@ class PackedRows:
 
     def __init__(self):
         self.heads, self.tails, self.notes = Strings(), Strings(), Strings()
-        self.places, self.shapes = Strings(), Strings()
+        self.places, self.shapes, self.decided = Strings(), Strings(), Strings()
         self.results: list[dict[str, object]] = []
         self._described = 0
 
@@ -121,6 +122,7 @@ class PackedRows:
                 place = self._place(result.places.get(side, {}), row)
                 places[side].append(self.places.index(place))
         kept = [rows[i] for i in shown]
+        texts = enumerate(map(decided_text, kept))
         self.results.append(
             {
                 "name": name,
@@ -138,6 +140,8 @@ class PackedRows:
                 "columns": {name: pack_indices(values) for name, values in columns.items()},
                 "places": {side: pack_indices(values) for side, values in places.items()},
                 "described": self._describe(kept),
+                "decided": {i: self.decided.index(t) for i, t in texts if t != PLAIN},
+                "digits": {i: digits(r) for i, r in enumerate(kept) if is_output(r, result.cases)},
                 "choices": [i for i, row in enumerate(kept) if row.key in choices],
                 "claims": [i for i, row in enumerate(kept) if row.measure == "claim"],
             }
@@ -171,6 +175,8 @@ class PackedRows:
             "heads": self.heads.packed(),
             "tails": self.tails.packed(),
             "notes": self.notes.packed(),
+            "decided": self.decided.packed(),
+            "plain": PLAIN,
             "shapes": self.shapes.packed(),
             "places": self.places.packed(),
             "sources": source_lines(self.places.indices),

@@ -1,14 +1,17 @@
-"""What is wrong with a row, in one sentence before any number."""
+"""What is wrong with a row, in one sentence before any number; and what decided it, with them."""
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
 from common.logs.sidecar import setting_text
+from common.verdict.causes import A_CLIPPED_LOSS
 from common.verdict.half import BY_ITSELF
-from common.verdict.row import NOT_FED, Row
+from common.verdict.operators import EXCUSE
+from common.verdict.row import AGREEING, FED, NO_STEP, NOT_FED, Row
+from common.verdict.rule import MEASURED, NO_BETTER, REPEATED
 
 _KINDS = {
     "weight": "the weight",
@@ -29,6 +32,12 @@ _CLAIMS = {
     "text": "the sides write other texts",
 }
 _SEED = re.compile(r"^seed_\d+/")
+# What decided most rows.
+PLAIN = (
+    "plain: the float64 gap {gap} is at most {allowed}, and paddle's own error {noise_cand} is "
+    "allowed beside torch's {noise_ref}; size {scale}"
+)
+_SHOWN = ("nothing is left", "torch computes the same")  # in the note of a constant with proof
 
 
 def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -> str:
@@ -144,6 +153,92 @@ def _step(run: str) -> str:
     name, _, number = run.rstrip("/").rpartition("/")
     number = str(int(number) + 1) if number.isdecimal() else number
     return f"step {number} of {printable(name)}" if name else f"step {number}"
+
+
+# ---- what decided --------------------------------------------------------------------------------
+
+
+def number(value: float | None) -> str:
+    """A figure in three digits; a dash where there is none."""
+    return "–" if value is None else f"{value:.2e}"
+
+
+def decided(row: Row) -> str:
+    """Which of four ways decided a row, and its numbers, in one sentence; empty for none.
+
+    plain: the four runs; measured: the noise that rounding makes; repeated: further runs; proven: a
+    run that is fed torch's values, or whose operators or constants are made alike.
+    """
+    names = ("gap", "allowed", "noise_ref", "noise_cand", "scale")
+    return decided_text(row).format(**{name: number(getattr(row, name)) for name in names})
+
+
+def decided_text(row: Row) -> str:
+    """That sentence with its numbers' names in braces: many rows have one."""
+    lost = row.verdict == "PRECISION" or row.excuse == A_CLIPPED_LOSS
+    if row.gap is None and not lost:
+        alone = f"float32 alone: the difference may be {{allowed}} ({row.measure}); size {{scale}}"
+        return "" if row.scale is None else alone
+    if row.measure in ("claim", "count"):  # its note says what it is
+        return "off by {gap}, allowed {allowed}"
+    way, own, torchs = _way(row), "paddle's own error {noise_cand}", "torch's {noise_ref}"
+    if lost:
+        how = f" ({row.measure})" if row.measure.startswith(BY_ITSELF) else ""
+        more = f"{own}{how} is more than {{allowed}}, beside {torchs}"
+        return f"{way}: {more}; the float64 gap is {{gap}}; size {{scale}}"
+    at_most = row.allowed is not None and row.gap <= row.allowed
+    gap = f"the float64 gap {{gap}} is {'at most' if at_most else 'more than'} {{allowed}}"
+    if row.verdict not in AGREEING:
+        why = {"CARRIED": ", which what it was fed brings", "CONSTANT": f", of {EXCUSE}"}
+        gap += why.get(row.verdict, ", on torch's values" if way == "proven" else "")
+        return (
+            f"{way}: {gap}; own errors: torch {{noise_ref}}, paddle {{noise_cand}}; size {{scale}}"
+        )
+    if way == "repeated":
+        own += ", the least of its repeated runs,"
+    if way != "plain" and row.measured:
+        moved = number((row.noise or 0.0) * (row.scale or 0.0))
+        torchs += f" and the noise that rounding makes, measured as {moved}"
+    return f"{way}: {gap}, and {own} is allowed beside {torchs}; size {{scale}}"
+
+
+def _way(row: Row) -> str:
+    """The name of what decided a row of four runs."""
+    excuses = row.excuse.split(", ")
+    fed = row.measure.startswith(BY_ITSELF) or FED in row.note or NOT_FED in row.note
+    fed |= row.verdict == "CARRIED" and NO_STEP not in row.note
+    if row.verdict == "INSIDE":
+        return "inside"
+    if fed or EXCUSE in excuses and any(shown in row.note for shown in _SHOWN):
+        return "proven"
+    if REPEATED in excuses or NO_BETTER in row.note:
+        return "repeated"
+    asked = row.measured and row.verdict not in AGREEING
+    return "measured" if asked or MEASURED in excuses else "plain"
+
+
+def digits(row: Row) -> str:
+    """`3.9 of 4.1 digits`: those that both sides share, of those that the function has.
+
+    All in the run's own precision: the others are noise on either side.
+    """
+    if not row.difference:
+        return "" if row.difference is None else "all digits"
+    parts = [max(row.difference, row.noise), row.noise] if row.noise else [row.difference]
+    return f"{' of '.join(f'{max(0.0, -math.log10(part)):.1f}' for part in parts)} digits"
+
+
+def fewest_digits(rows: Iterable[Row], cases: Collection[str]) -> str:
+    """The same of the output that lacks most of those that it has; empty for no output."""
+    outputs = [row for row in rows if is_output(row, cases)]
+    return digits(max(outputs, key=lambda r: r.difference / (r.noise or 1))) if outputs else ""
+
+
+def is_output(row: Row, cases: Collection[str]) -> bool:
+    """True for a value of the forward pass that decides, and is more than noise."""
+    key = Key.parse(row.key, cases)
+    parts = key.kind or key.run or key.local or key.choice
+    return row.difference is not None and not (row.inside or row.noise_only or parts)
 
 
 def _last_word(key: str) -> str:

@@ -19,9 +19,10 @@ from rich.text import Text
 
 from common.logs.key import BUFFER, Key, parent_of
 from common.logs.sums import shape_of_sums
+from common.report import sentences
 from common.report.commands import next_commands, page
 from common.report.scores import allowed, figure, scores_of
-from common.report.sentences import headline, what_differs, what_is_wrong
+from common.report.sentences import headline, number, what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.verdict.half import BY_ITSELF
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
@@ -114,11 +115,6 @@ def visible(text: str) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def number(value: float | None) -> str:
-    """A figure in three digits; a dash where there is none."""
-    return "–" if value is None else f"{value:.2e}"
-
-
 def guide_word(passed: bool | None) -> str:
     """The guide's verdict in its own words."""
     return {True: "passed", False: "FAIL", None: "–"}[passed]
@@ -147,6 +143,7 @@ def show_step(step, results) -> None:
         "rows": False,
         "worst tensor": True,
         f"gap /{gap}allowed": False,
+        f"digits{gap}shared": False,
         "guide: its keys / every tensor": True,
         "s of both sides": True,
     }.items():
@@ -160,6 +157,7 @@ def show_step(step, results) -> None:
             str(len(result.rows)),
             escape(visible(row.key)) if row else "–",
             f"{number(row.gap)} /{gap}{number(row.allowed)}" if row else "–",
+            sentences.fewest_digits(result.rows, result.cases).removesuffix(" digits") or "–",
             f"{guide_word(result.guide_passed)} / {guide_word(result.guide_all_passed)}",
             f"{result.elapsed_s:.1f}",
         )
@@ -261,10 +259,12 @@ def show_all(steps, results) -> str:
 def _cell(result) -> str:
     row = result.first_diverged or worst_row(result.rows)
     used = f"{used_part(row)}:" if used_part(row) else ""
+    shared = sentences.fewest_digits(result.rows, result.cases)
     return "\n".join(
         [
             f"{_coloured(result.verdict)} in {len(result.rows):,} rows",
             *filter(None, [used, escape(short(row.key) if row else result.error)]),
+            *([f"outputs share {shared}"] if shared else []),
             f"guide: its keys {guide_word(result.guide_passed)},",
             f"every tensor {guide_word(result.guide_all_passed)} · {result.elapsed_s:.1f} s",
         ]
@@ -428,24 +428,12 @@ def _prose(console: Console, marked_up: str, indent: str = "    ") -> None:
 
 def describe(row: Row) -> list[str]:
     """The four facts of a mismatch: how many, how much, where, how much was allowed."""
-    lines = []
     if row.verdict == "INVALID" and row.gap is None and row.max_abs is None:
         return [row.note] if row.note else []
-    if row.measure == "claim":  # of no tensor: it has no float64 gap, and its note says what it is
-        lines.append(f"off by {number(row.gap)}, allowed {number(row.allowed)}")
-        return lines + ([row.note] if row.note else [])
-    if row.measure.startswith(BY_ITSELF):
-        lines.append(
-            f"error by itself ({row.measure.removeprefix(BY_ITSELF).strip(', ')}): torch "
-            f"{number(row.noise_ref)}, paddle {number(row.noise_cand)}, allowed "
-            f"{number(row.allowed)}; size {number(row.scale)}"
-        )
-        return [*lines, *filter(None, [row.note])]
-    if row.gap is not None:
-        lines.append(
-            f"float64 gap {number(row.gap)}, allowed {number(row.allowed)}; float32 noise: torch "
-            f"{number(row.noise_ref)}, paddle {number(row.noise_cand)}; size {number(row.scale)}"
-        )
+    shared = sentences.digits(row) and f"torch and paddle share {sentences.digits(row)} here"
+    if row.measure == "claim" or row.measure.startswith(BY_ITSELF):
+        return [*filter(None, [sentences.decided(row), shared, row.note])]
+    lines = [*filter(None, [sentences.decided(row)])]
     if row.beyond and row.of_sums:
         numbers = math.prod(shape_of_sums(row.shape))
         where = f"at {list(row.worst_index)}"
@@ -456,20 +444,17 @@ def describe(row: Row) -> list[str]:
             f"worst {where}: torch {row.worst_ref!r}, paddle {row.worst_cand!r}"
         )
     elif row.beyond:
-        limit = "" if row.gap is not None else f" {number(row.allowed)}"
         where = f" at {list(row.worst_index)}" if row.worst_index is not None else ""
         sample = f" (sample {row.sample})" if row.sample is not None else ""
         lines.append(
-            f"{row.beyond} of {row.size} elements beyond{limit}; worst{where}{sample}: torch "
+            f"{row.beyond} of {row.size} elements beyond; worst{where}{sample}: torch "
             f"{row.worst_ref!r}, paddle {row.worst_cand!r}"
         )
     lines.append(
         f"float32: mean difference {number(row.mean_abs)}, max {number(row.max_abs)}; "
         f"guide {guide_word(row.guide_passed)}"
     )
-    if row.note:
-        lines.append(row.note)
-    return lines
+    return lines + [*filter(None, [shared, row.note])]
 
 
 def line_to_look_at(result, side: str, row: Row) -> str:

@@ -65,10 +65,10 @@ MOST_PROBLEMS = 50  # of one part: who has edited everything needs no longer lis
 
 _NUMBERS = (
     *("mean_abs", "max_abs", "gap", "noise_ref", "noise_cand", "scale", "allowed"),
-    *("worst_ref", "worst_cand"),
+    *("difference", "noise", "worst_ref", "worst_cand"),
 )
 _COUNTS = ("of_sums", "size", "nans")
-_FLAGS = ("capped", "origin", "noise_only", "inside")
+_FLAGS = ("capped", "measured", "origin", "noise_only", "inside")
 _TEXTS = ("stem", "key", "verdict", "measure", "excuse", "note", "model")
 _FIELDS = {"stem", *Row.__slots__}
 

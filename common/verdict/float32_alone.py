@@ -14,7 +14,7 @@ _LOW_BITS = np.uint32(0xFFF)
 
 
 def compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
-    """Fill in mean and maximum of |torch - paddle|; returns the reference's root mean square.
+    """Fill in how large torch - paddle is; returns the reference's root mean square.
 
     The mean is summed as NumPy sums it, block by block, so that it is bit by bit what the guide's
     np.mean(np.abs(a - b)) gives.  Where a value is not finite nothing is filled in.
@@ -23,10 +23,10 @@ def compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
     if a.dtype.itemsize < 4:  # NumPy sums float16 in float32: no blocks for these
         difference = np.abs(a - b)
         mean, largest = difference.mean(), difference.max()
-        squares = np.square(a, dtype=np.float64).sum()
+        squares, off = (np.square(x, dtype=np.float64).sum() for x in (a, difference))
     else:
         buffer = np.empty(min(a.size, 2 * BLOCK), a.dtype)
-        total, largest, squares = _sum_blocks(a, b, buffer, 0, a.size)
+        total, largest, squares, off = _sum_blocks(a, b, buffer, 0, a.size)
         mean = total / a.dtype.type(a.size)
     if not (np.isfinite(mean) and np.isfinite(largest)):
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
@@ -35,23 +35,28 @@ def compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
         mean, largest = difference.mean(), difference.max()
     row.mean_abs, row.max_abs = float(mean), float(largest)
     row.guide_passed = bool(mean <= tolerance("guide"))
-    if not 1e-30 < squares < 1e30:  # squares of very small or large float32 values
-        return rms(a)
-    return float(np.sqrt(squares / a.size))
+    # Squares of float32 values may be too small or too large for it.
+    scale = np.sqrt(squares / a.size) if 1e-30 < squares < 1e30 else rms(a)
+    sound = 1e-30 < off < 1e30 or not largest
+    off = np.sqrt(off / a.size) if sound else rms(a.astype(np.float64) - b)
+    row.difference = float(off / scale) if scale else None
+    return float(scale)
 
 
 def _sum_blocks(a, b, buffer, start: int, count: int):
-    """Sum and maximum of |a - b| and the sum of a², halving as NumPy's pairwise sum does."""
+    """Sum and maximum of |a - b|, sums of a² and (a - b)², halving as NumPy's pairwise sum does."""
     if count <= buffer.size:
         block, out = a[start : start + count], buffer[:count]
         np.subtract(block, b[start : start + count], out=out)
         np.abs(out, out=out)
-        return np.add.reduce(out), np.maximum.reduce(out), float(np.dot(block, block))
+        squares = float(np.dot(block, block)), float(np.dot(out, out))
+        return np.add.reduce(out), np.maximum.reduce(out), *squares
     half = count // 2
     half -= half % 8
     first = _sum_blocks(a, b, buffer, start, half)
     second = _sum_blocks(a, b, buffer, start + half, count - half)
-    return first[0] + second[0], np.maximum(first[1], second[1]), first[2] + second[2]
+    squares = first[2] + second[2], first[3] + second[3]
+    return first[0] + second[0], np.maximum(first[1], second[1]), *squares
 
 
 def judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> Row:

@@ -24,8 +24,10 @@ SEVERITY = (
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
 HARMLESS = (*AGREEING, "INSIDE", "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
 ORDER = "other order"  # of a value inside: the same numbers at other places
-# In the note of a row whose module was not seen alone.
+# In the note of a row that a run decided that is fed torch's values; where it or its run was not.
+FED = "on the reference's input"
 NOT_FED = "what it was given means something else on the paddle side, and was not fed"
+NO_STEP = "no single step was run of it"
 # CARRIED too: what is off is off, whatever was said of what lies before it.  Where that is shown to
 # make all of it, the row is CONSTANT (common/verdict/inside.py: `settle_carried`).
 FAILING = ("CARRIED", "UNDECIDED", "PRECISION", "DIVERGED", "INVALID")
@@ -39,6 +41,9 @@ class Row:
     verdict: str
     mean_abs: float | None = None  # of float32 torch - paddle
     max_abs: float | None = None
+    difference: float | None = None  # rms(torch - paddle) of float32, as a part of the size
+    noise: float | None = None  # what rounding makes of torch's, as a part of the size
+    measured: bool = False  # that noise was measured, and is not torch's one run's
     guide_passed: bool | None = None
     gap: float | None = None  # g
     noise_ref: float | None = None  # n_t

@@ -14,7 +14,7 @@ from common.verdict.comparable import of_another_shape
 from common.verdict.comparisons import NOT_IN_FLOAT64, OWN, Comparisons
 from common.verdict.operators import EXCUSE, Operators, of_class
 from common.verdict.origins import Streams, parent_code
-from common.verdict.row import AGREEING, FAILING, NOT_FED, Row
+from common.verdict.row import AGREEING, FAILING, FED, NO_STEP, NOT_FED, Row
 
 LEFT = 0.9  # of a difference: where more of it is left, the operators are not told
 _OF_CONSTANTS = (
@@ -96,7 +96,7 @@ class Settling:
             return row  # rounding decided here, whatever is off above
         if fed.verdict in AGREEING:
             if row.verdict not in AGREEING:
-                row.decide("CARRIED", "", "right on the reference's input")
+                row.decide("CARRIED", "", f"right {FED}")
             return row
         if row.verdict in AGREEING and not self._strict:
             return row  # what it was fed may mean something else inside this side's model
@@ -108,8 +108,9 @@ class Settling:
         if failing and not unlike and self._came_around(key):
             return row.decide("CARRIED", None, "the code around the modules, off above, brings it")
         fed.mean_abs, fed.max_abs, fed.inside = row.mean_abs, row.max_abs, row.inside
+        fed.difference = row.difference
         fed.guide_passed, fed.noise_cand, fed.origin = row.guide_passed, row.noise_cand, True
-        seen = "on the reference's input" if self._logs.was_fed(key) else NOT_FED
+        seen = FED if self._logs.was_fed(key) else NOT_FED
         notes = dict.fromkeys(filter(None, (fed.note, row.note, seen)))
         fed.note = "; ".join(notes)
         return fed
@@ -129,7 +130,7 @@ class Settling:
             row.origin = setup not in case.failing_setups
             case.failing_setups.add(setup)
         elif case.failing:
-            said = "a step of a model that is off above; no single step was run of it"
+            said = f"a step of a model that is off above; {NO_STEP}"
             row.decide("CARRIED", "", said)
         return row
 

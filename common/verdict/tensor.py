@@ -58,7 +58,7 @@ def judge_tensor(
         if row.max_abs is None or len(arrays) == 4:
             row.note = not_finite(arrays)
         if row.note:
-            row.mean_abs = row.max_abs = None
+            row.mean_abs = row.max_abs = row.difference = None
             row.guide_passed = False
             return row
         if len(arrays) == 2:

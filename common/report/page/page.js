@@ -15,7 +15,7 @@
     return packed.map((text) => (before = before.slice(0, CODE[text.charCodeAt(0)]) + text.slice(1)));
   }
   const tables = {};
-  for (const name of ["heads", "tails", "notes", "shapes", "places"]) tables[name] = strings(data[name]);
+  for (const name of ["heads", "tails", "notes", "shapes", "places", "decided"]) tables[name] = strings(data[name]);
 
   const at3 = (text, i) =>
     (CODE[text.charCodeAt(3 * i)] << 12) | (CODE[text.charCodeAt(3 * i + 1)] << 6) | CODE[text.charCodeAt(3 * i + 2)];
@@ -50,6 +50,12 @@
         return allowed > 0 ? gap / allowed : NaN;
       }
       return numberAt(this.result.numbers[name], this.i);
+    }
+    get decided() { // what decided it, as a terminal says it (common/report/sentences.py)
+      const other = this.result.decided[this.i];
+      const figure = (value) => (value === 0 ? "0.00e+00" : shown(value));
+      return (other === undefined ? data.plain : tables.decided[other])
+        .replace(/\{(\w+)\}/g, (_, name) => figure(this.number(name)));
     }
     place(side) { return tables.places[at3(this.result.places[side], this.i)]; }
     get words() { return this.text ??= (this.key + " " + this.note).toLowerCase(); }
@@ -232,12 +238,12 @@
     const described = row.result.described[row.i];
     if (described) described.forEach((line, n) => add(n ? "" : "in numbers", line));
     for (const dt of facts.querySelectorAll("dt")) if (!dt.textContent) dt.textContent = "\u00a0";
-    add("shape", row.shape || "a single number");
     if (!described) {
-      add("size", shown(row.number("scale")) + " (rms of the reference)");
-      add("gap / allowed", `${shown(row.number("gap"))} / ${shown(row.number("allowed"))}`);
+      add("in numbers", row.decided);
+      add("digits shared", row.result.digits[row.i]);
       add("guide’s rule", row.guide);
     }
+    add("shape", row.shape || "a single number");
     if (row.flag(1)) add("inside", "a value inside the model: it locates, and decides nothing");
     if (row.flag(2)) add("zero", "zero in exact arithmetic: its agreement shows nothing");
     if (row.flag(3)) add("capped", "its noise was above the cap, so that it did not excuse all it could");
