@@ -12,7 +12,7 @@ from common.system.errors import UserError
 from common.system.half import HALF
 from common.weights.states import load_owners
 from step4_backward.given import SCALES, normalised
-from step4_backward.rates import FACTORS, ROUNDING, Watch, moved_in_float32
+from step4_backward.rates import FACTORS, Watch, moved_in_float32
 from step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS
 
 # Of each weight: its gradient, and three tensors a step.
@@ -212,8 +212,9 @@ def optimizer_steps(run, setup):
                 continue
             before, watch = run.writer.mark(), Watch()
             steps(run, setup, factor, watch, to_the_end=factor == FACTORS[-1])
-            if watch.overshoots:
-                watch.compare(losses_nearby(run, setup, factor))
+            for again in (1, 2):  # one start may miss a kink: 1 of 16 did
+                if watch.overshoots:
+                    watch.compare(losses_nearby(run, setup, factor, again))
             because, most = because or watch.problem, factor * watch.part
             if not watch.problem or factor == FACTORS[-1]:
                 break
@@ -234,34 +235,14 @@ def optimizer_steps(run, setup):
             run.is_suited = False
 
 
-def prepared(run, setup, factor):
-    """A new model, its parameters, and the set-up's optimizer, its learning rate times a factor."""
-    model = run.build()
-    parameters = run.parameters(model)
-    settings = SETUPS[setup] | {"lr": SETUPS[setup]["lr"] * factor}
-    return model, parameters, run.side.Optimizer(parameters, **settings, decayed=run.decayed(model))
-
-
-def losses_nearby(run, setup, factor):
-    """The losses of the same steps from a start that is off by float32's rounding; logs nothing."""
-    session = Session(run.session.tape.seed, forced=run.session.choices)
-    session.rename = run.session.rename
-    model, parameters, optimizer = prepared(run, setup, factor)
-    tensors = run.tensors()
-    for name, value in parameters:
-        signs = run.session.tape.normal(f"rounding/{name}", 0, tuple(value.shape)) > 0
-        run.side.assign(
-            value, run.side.array(value) * np.where(signs, 1.0 + ROUNDING, 1.0 - ROUNDING)
-        )
-    losses = []
-    for step in range(STEPS):
-        session.begin(step, prefix=f"{run.prefix}{setup}/{step:03d}/")
-        with using(session):
-            loss = run.loss(run.call(model, tensors), tensors)
-        loss.backward()
-        losses.append(float(loss.detach()))
-        optimizer.step()
-        run.side.clear_gradients(model)
+def losses_nearby(run, setup, factor, again):
+    """The losses of the same steps from the start of a repeated run; logs nothing."""
+    own, run.again = run.session, again
+    run.session = Session(own.tape.seed, forced=own.choices)
+    run.session.rename = own.rename
+    with using(run.session):
+        losses = steps(run, setup, factor)
+    run.session, run.again = own, 0
     return losses
 
 
@@ -271,7 +252,10 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
     watch  is shown the losses; where it has a problem no further step is taken, unless `to_the_end`
     Returns the losses.
     """
-    model, parameters, optimizer = prepared(run, setup, factor)
+    model = run.build()
+    parameters = run.parameters(model)
+    settings = SETUPS[setup] | {"lr": SETUPS[setup]["lr"] * factor}
+    optimizer = run.side.Optimizer(parameters, **settings, decayed=run.decayed(model))
     before = run.buffers(model)
     tensors = run.tensors()
     run.session.probing = False

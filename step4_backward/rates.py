@@ -24,7 +24,6 @@ MOVED = 1e-4
 # (or `LOSS`, if it is smaller), no second step is taken.  At 30 ResNet-18 still needs a second run,
 # from a start nearby, to be sure.
 TEN_STEPS, FALL = 41.0, 3.0
-ROUNDING = 2.0**-23
 
 
 class Watch:
@@ -67,8 +66,8 @@ class Watch:
         off = np.abs(np.subtract(self.losses, losses))
         if not off.max() <= MOVED * np.max(np.abs(self.losses)):
             largest = np.max(np.abs(self.losses))
-            moved = f"{off.max():.1g} of {largest:.2g}"
-            self.problem = f"float32's rounding of the weights alone moves a loss by {moved}"
+            self.problem = "float32's rounding of weights and inputs alone moves a loss by "
+            self.problem += f"{off.max():.1g} of {largest:.2g}"
 
 
 def moved_in_float32(losses: Sequence[float], exact: Sequence[float]) -> str:

@@ -15,7 +15,7 @@ from common.pair.tape import Tape
 from common.weights.layers import Owner
 from common.weights.noise import perturbed
 from common.weights.suits import ACTIVATIONS, Sizes, suited
-from step4_backward.rates import ROUNDING, Watch, moved_in_float32
+from step4_backward.rates import Watch, moved_in_float32
 from step5_train.envelope import PART_STEPS, parts_of
 
 PAIR = ROOT / "tests" / "pairs" / "deep"
@@ -157,7 +157,7 @@ def test_a_loss_that_falls_costs_no_further_run(losses):
 def test_chaos_is_told_from_a_swing():
     """A parabola swings through its minimum; a logistic map is as bounded, and chaotic."""
     swing = [1.0, 0.4, 0.05, 0.3, 0.5, 0.3, 0.05, 0.2, 0.3, 0.2]
-    assert not watched(swing, [loss * (1 + ROUNDING) for loss in swing]).problem
+    assert not watched(swing, [loss * (1 + 2.0**-23) for loss in swing]).problem
 
     def logistic(value):
         losses = [value]
@@ -165,7 +165,7 @@ def test_chaos_is_told_from_a_swing():
             losses.append(3.99 * losses[-1] * (1 - losses[-1]))
         return losses
 
-    assert "rounding" in watched(logistic(0.3), logistic(0.3 * (1 + ROUNDING))).problem
+    assert "rounding" in watched(logistic(0.3), logistic(0.3 * (1 + 2.0**-23))).problem
 
 
 def test_float32_may_tell_what_float64_cannot():
@@ -241,7 +241,7 @@ def test_a_chaotic_pair_passes(checkout):
     arguments = ("--model", str(PAIR), "--no-report", "--case", "main", "--preset", "waves")
     done, _ = checkout.rows(4, *arguments)
     assert done.returncode == 0, done.stdout
-    assert "float32's rounding of the weights alone moves a loss by" in done.stdout
+    assert "float32's rounding of weights and inputs alone moves a loss by" in done.stdout
 
 
 def test_what_float32_cannot_bear_is_lowered_before_anything_is_judged(tmp_path):

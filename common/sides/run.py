@@ -202,6 +202,8 @@ class Run:
 
     def log(self, key: str, values: object, class_name: str = "", whole: bool = False) -> None:
         """Log one array (or tensor) under this case's prefix; `whole`, however large it is."""
+        if self.session.record is None:
+            return
         if self.side.is_tensor(values):
             values = self.side.view(values)
         more = {"whole": True} if whole else {}
