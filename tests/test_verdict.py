@@ -385,7 +385,7 @@ def test_how_much_of_a_tensor_is_noise():
     t32 = t64.astype(np.float32)  # one run without any noise
     lucky = t32.astype(float)
     row = judge_tensor("k", t32, p32, lucky, lucky)
-    assert row.noise == pytest.approx(0.2 * 2.0**-23)
+    assert row.noise == pytest.approx(2.0**-24)
     row = judge_tensor("k", t32, p32, lucky, lucky, noise=noise_of(1e-5))
     assert row.measured and row.noise == pytest.approx(1e-5 / row.scale)
     saturated = judge_tensor("k", t32, p32, lucky, lucky, noise=noise_of(1e-5, 1e-5))

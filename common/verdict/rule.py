@@ -1,16 +1,14 @@
 """The rule: is the difference of one tensor a bug, or rounding?
 
-Both sides run in float32 and in float64 on the same weights and inputs.  For one tensor
-s = rms(t64), n_t = rms(t32 - t64), n_p = rms(p32 - p64) and g = rms(t64 - p64): how large it is,
-each side's own rounding noise, and the gap between the two functions.  The same bounds hold for
-the maxima over elements, and for each sample where there is a batch axis, so that one bad element
-or one blind sample cannot hide.
+Both sides run in float32 and in float64.  For one tensor s = rms(t64), n_t = rms(t32 - t64),
+n_p = rms(p32 - p64) and g = rms(t64 - p64): how large it is, each side's own rounding noise, and
+the gap between the two functions.  The same bounds hold for the maxima over elements, and for each
+sample of a batch, so that one bad element or one blind sample cannot hide.
 
     plain      g <= 1e-4 n_t, or 1e-12 s        rounding's gap, however badly conditioned a model is
                n_p <= 16 max(n_t, eps s)        float32 was used
     measured   n_t is one draw, and may be small by luck: how far moves of one rounding bring the
-               reference is measured (common/logs/noise.py), at float64's size for the gap and at
-               float32's for n_p
+               reference is measured (common/logs/noise.py): g at float64's size, n_p at float32's
     repeated   luck does not repeat: n_p becomes the least of the candidate's further runs
     proven     what no noise explains is shown by further runs (common/verdict/settle.py)
 
@@ -26,12 +24,10 @@ from common.verdict.measures import Measures, locate, measure, same_bits
 from common.verdict.row import Row
 from common.verdict.tolerances import tolerance
 
-# What it took beside the plain rule: the noise, measured; or further runs of the candidate, since
-# luck does not repeat, such as an activation that rounding alone has put across a ReLU's 0; or what
-# an implementation is measured to do by itself (operators.json), as Paddle's float32 Adam.
+# What it took beside the plain rule: the noise, measured; further runs of the candidate, such as
+# where rounding has put an activation across a ReLU's 0; what an implementation is measured to do.
 MEASURED, REPEATED, OPERATOR = "measured noise", "a repeated run", "noisy operator"
 NO_BETTER = "no repeated run is exact enough"  # in the note of a row
-ONE_ROUNDING = 0.2  # epsilons: the root mean square of what one leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +42,27 @@ class Answer:
 def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     """The rule itself, on t32, p32, t64 and p64: finite floats of one shape."""
     measures = measure(arrays, context.samples(row.shape), context.difference_of)
-    row.noise_only = _is_only_noise(measures, context)
-    noise = 0.0 if context.noise is None else _measured(measures, context, 0)[0]
-    size = measures.scale[0]
-    row.measured = bool(noise > 0.0)
-    if size and not context.difference_of:  # whose size is not its own
-        one_run = max(measures.noise_ref[0], ONE_ROUNDING * context.epsilon * size)
-        row.noise = float((noise or one_run) / size)
-    rounding = judge_rounding(measures, context)
+    noise = _measured(measures, context)
+    _say_noise(row, measures, noise[0][0], context)
+    rounding = judge_rounding(measures, context, noise[1])
     constant = np.maximum(rounding.allowed, tolerance("constant") * measures.scale)
-    precision = judge_precision(measures, context)
+    precision = judge_precision(measures, context, noise[0])
     excuses = rounding.excuses
     if not precision.passed.all() and context.again:
         runs = ([arrays[0], again, *arrays[2:]] for again in context.again)
         others = (measure(run, measures.samples).noise_cand for run in runs)
         least = np.minimum.reduce([measures.noise_cand, *others])
         measures = replace(measures, noise_cand=least)
-        precision = judge_precision(measures, context)
+        precision = judge_precision(measures, context, noise[0])
         excuses = (*excuses, REPEATED)
 
     level = np.where(rounding.passed, 0, np.where(measures.gap <= constant, 1, 3))
     level = np.where((level < 3) & ~precision.passed, 2, level)
     worst = int(level.max())
     off, limit = (measures.noise_cand, precision) if worst == 2 else (measures.gap, rounding)
-    decided = 0  # the whole tensor's root mean square, where nothing is off
-    if worst:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = np.nan_to_num(off / limit.allowed, nan=0.0)
-        decided = int(np.argmax(np.where(level == worst, excess, -1.0)))
-
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(level == worst, np.nan_to_num(off / limit.allowed, nan=0.0), -1.0)
+    decided = int(np.argmax(excess)) if worst else 0  # the whole tensor, where nothing is off
     for name in ("gap", "noise_ref", "noise_cand", "scale"):
         setattr(row, name, float(getattr(measures, name)[decided]))
     row.allowed = float((limit.allowed if worst < 3 else constant)[decided])
@@ -90,8 +78,7 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
         locate(row, np.abs(t64.astype(np.float64) - p64), t64, p64)
     elif row.max_abs == 0.0 and same_bits(t32, p32):
         row.decide("IDENTICAL")
-    if worst < 2:
-        row.excuse = ", ".join(dict.fromkeys((*excuses, *precision.excuses)))
+    row.excuse = ", ".join(dict.fromkeys((*excuses, *precision.excuses))) if worst < 2 else ""
     return row
 
 
@@ -101,65 +88,60 @@ def rounding_bound(noise_ref, scale, limit) -> np.ndarray:
     return np.maximum(excused, tolerance("floor") * scale)
 
 
-def judge_rounding(measures: Measures, context: Context) -> Answer:
+def judge_rounding(measures: Measures, context: Context, noise: np.ndarray) -> Answer:
     """Is the gap between the two float64 runs what rounding makes of one function?"""
     plain = rounding_bound(measures.noise_ref, measures.scale, _limit(measures, context))
-    bounds = {"": plain}
-    if context.noise is not None:
-        bounds[MEASURED] = tolerance("measured_gap") * _measured(measures, context, 1)
-    return _answer(measures.gap, bounds)
+    return _answer(measures.gap, {"": plain, MEASURED: tolerance("measured_gap") * noise})
 
 
-def judge_precision(measures: Measures, context: Context) -> Answer:
+def judge_precision(measures: Measures, context: Context, noise: np.ndarray) -> Answer:
     """Is the candidate's float32 noise that of float32, and not of half precision or TF32?"""
     # One rounding is no less than the smallest normal number: one side may keep no smaller ones.
     # Nor is a rounding of a rounding, of the largest of its kind, a loss of precision.
     epsilon, factor = context.epsilon, tolerance("precision")
     least = max(np.finfo(np.float32).tiny, epsilon**2 * (context.kind_scale or 0.0))
-    noise = np.maximum(np.maximum(measures.noise_ref, least), epsilon * measures.scale)
-    bounds = {"": factor * noise}
-    if context.noise is not None:
-        single = np.where(measures.counts == 1, 2.0, 1.0)  # one value's may be small by luck
-        noise = np.maximum(noise, single * _measured(measures, context, 0))
-        bounds[MEASURED] = factor * noise
-    if context.noisier > 1.0:
-        bounds[OPERATOR] = context.noisier * factor * noise
-    return _answer(measures.noise_cand, bounds)
+    plain = np.maximum(np.maximum(measures.noise_ref, least), epsilon * measures.scale)
+    single = np.where(measures.counts == 1, 2.0, 1.0)  # one value's may be small by luck
+    most = np.maximum(plain, single * noise)
+    bounds = {"": plain, MEASURED: most, OPERATOR: context.noisier * most}
+    return _answer(measures.noise_cand, {name: factor * bound for name, bound in bounds.items()})
 
 
 def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray]) -> Answer:
     """Compare with bounds: excuse -> what it allows; "" is what the rule allows without any."""
-    allowed = np.maximum.reduce(list(bounds.values()))
     needed, reached = [], measured <= bounds[""]
     for excuse, bound in bounds.items():
         more = ~reached & (measured <= bound)
         if more.any():
             needed.append(excuse)
             reached |= more
-    return Answer(allowed, measured <= allowed, tuple(needed))
+    return Answer(np.maximum.reduce(list(bounds.values())), reached, tuple(needed))
 
 
-def _measured(measures: Measures, context: Context, size: int) -> np.ndarray:
-    """The measured noise (0: float32's, 1: float64's) of each measure; 0 where it is no rounding's.
+def _measured(measures: Measures, context: Context) -> np.ndarray:
+    """The measured noise of float32's size and of float64's, of each measure.
 
-    An optimizer's steps may be whole ones of any noise.
+    0 where it was not measured, or is no rounding's; an optimizer's steps may be whole ones of any.
     """
     noise = context.noise
+    if noise is None:
+        return np.zeros((2, measures.gap.size))
     if noise.shape[1] != measures.gap.size:
         whole = noise[:, :2].repeat(measures.samples if measures.samples > 1 else 0, axis=1)
         noise = np.concatenate([noise[:, :2], whole], axis=1)
-    if context.stepped:
-        return noise[size]
-    return np.where(noise[1] <= tolerance("saturated") * noise[0], noise[size], 0.0)
+    return np.where(context.stepped | (noise[1] <= tolerance("saturated") * noise[0]), noise, 0.0)
 
 
-def _is_only_noise(measures: Measures, context: Context) -> bool:
-    """True for a tensor that is zero in exact arithmetic, so that what is logged is noise."""
-    noise = max(measures.noise_ref[0], measures.noise_cand[0])
-    if context.noise is not None:
-        noise = max(noise, _measured(measures, context, 0)[0])
+def _say_noise(row: Row, measures: Measures, noise: float, context: Context) -> None:
+    """Say how much of the tensor is noise: all of it, where it is zero in exact arithmetic."""
+    largest = max(measures.noise_ref[0], measures.noise_cand[0], noise)
     scale = max(measures.scale[0], measures.cand_scale[0])
-    return bool(scale <= tolerance("noise_only") * noise > 0.0)
+    row.noise_only = bool(scale <= tolerance("noise_only") * largest > 0.0)
+    row.measured = bool(noise > 0.0)
+    size = measures.scale[0]
+    if size and not context.difference_of:  # whose size is not its own
+        one_run = max(measures.noise_ref[0], context.epsilon / 2 * size)
+        row.noise = float((noise or one_run) / size)
 
 
 def _limit(measures: Measures, context: Context) -> np.ndarray:

@@ -1,0 +1,108 @@
+"""Which operators one side computes on narrower types than the other, as the sidecars say."""
+
+from collections.abc import Mapping
+
+from common.system.half import HALF
+
+_TYPES = ("float64", "float32", "float16", "bfloat16")  # from wide to narrow
+
+# One operator under the names that the frameworks have for it.
+_ALIKE = {
+    "multiply": "mul", "rmul": "mul", "elementwise_mul": "mul", "scale": "mul",
+    "divide": "div", "truediv": "div", "rtruediv": "div", "rdiv": "div", "true_divide": "div",
+    "radd": "add", "subtract": "sub", "rsub": "sub",
+    "elementwise_pow": "pow", "rpow": "pow", "square": "pow",
+    "bmm": "matmul", "mm": "matmul", "rmatmul": "matmul",
+    "reduce_sum": "sum", "reduce_mean": "mean", "swish": "silu",
+    "cross_entropy_with_softmax": "cross_entropy", "softmax_with_cross_entropy": "cross_entropy",
+}  # fmt: skip
+# These move values, compare or choose them, and round nothing.
+_MOVING = frozenset(
+    "reshape view transpose permute expand expand_as repeat tile unsqueeze squeeze flatten "
+    "getitem setitem slice split chunk concat cat stack gather index_select take_along_axis "
+    "embedding contiguous to type cast float double half bfloat16 masked_fill masked_fill where "
+    "full full_like zeros zeros_like ones ones_like empty arange dim size shape numel is_complex "
+    "is_floating_point item tolist cpu numpy detach clone copy eq ne lt le gt ge isnan isfinite "
+    "any all max min maximum minimum amax amin argmax argmin topk sort argsort neg abs relu relu_ "
+    "triu tril roll flip unbind pad dropout requires_grad register_hook backward assign fill "
+    "new_zeros new_ones type_as strided_slice set_value share_data t mT".split()
+)
+
+
+_Calls = dict[str, dict[str, int]]  # operator -> type of float -> calls
+
+_OF_NORM = (("mean", "var", "sum", "rsqrt", "sqrt"), ("pow", "mul", "div", "sub"))
+# An operator -> one of what it is written out in, and what else may be.  Kernels compute in
+# float32 inside, whatever they are given.
+_PARTS = {
+    "softmax": (("exp",), ("sum", "div", "sub")),
+    "log_softmax": (("exp", "log", "logsumexp", "softmax"), ("sum", "sub")),
+    "cross_entropy": (("exp", "log", "logsumexp", "softmax", "log_softmax"), ("sum", "mean")),
+    "logsumexp": (("exp", "log"), ("sum",)),
+    "layer_norm": _OF_NORM, "rms_norm": _OF_NORM, "group_norm": _OF_NORM,
+    "batch_norm": _OF_NORM, "instance_norm": _OF_NORM, "normalize": _OF_NORM,
+    "gelu": (("erf", "tanh", "pow"), ("mul", "add", "div")),
+    "silu": (("sigmoid", "exp"), ("mul",)),
+    "sigmoid": (("exp",), ("add", "div")),
+    "hardswish": (("relu6", "hardsigmoid", "clip"), ("mul", "div", "add")),
+}  # fmt: skip
+
+
+def narrower_operators(ref: Mapping[str, int], cand: Mapping[str, int], widest: bool) -> list[str]:
+    """A sentence for each operator that the candidate computes on narrower types.
+
+    ref, cand  what each side's module computed: "operator type …" -> calls
+    widest     whether of several types the widest counts, as for a gradient
+    """
+    ours, theirs = _calls(ref, widest), _calls(cand, widest)
+    return [*_written_out(ours, theirs), *_narrowed(ours, theirs)]
+
+
+def _calls(computed: Mapping[str, int], widest: bool) -> _Calls:
+    """Operator -> type of float -> calls of it in a module, of operators that compute.
+
+    Of several types the narrowest counts: an operand may have been rounded to be that.  Not for a
+    gradient: the operator was computed on the widest, and in the forward pass shows what it rounds.
+    """
+    found: _Calls = {}
+    for said, count in computed.items():
+        operator, *types = said.split(" ")
+        operator = _ALIKE.get(operator, operator)
+        types = [kind for kind in types if kind in _TYPES]
+        if operator in _MOVING or not types:
+            continue
+        calls = found.setdefault(operator, {})
+        counts = (min if widest else max)(types, key=_TYPES.index)
+        calls[counts] = calls.get(counts, 0) + count
+    return found
+
+
+def _more(one: _Calls, other: _Calls, operator: str) -> list[str]:
+    """The types on which one side calls an operator more often than the other, wide ones first."""
+    calls, fewer = one.get(operator, {}), other.get(operator, {})
+    return [kind for kind in _TYPES if calls.get(kind, 0) > fewer.get(kind, 0)]
+
+
+def _narrowed(ref: _Calls, cand: _Calls) -> list[str]:
+    """Operators that the candidate calls less often on a wide type, and more often on a narrow."""
+    found = []
+    for operator in cand:
+        less, more = _more(ref, cand, operator), _more(cand, ref, operator)
+        if less and more and _TYPES.index(more[-1]) > _TYPES.index(less[0]):
+            found.append(f"{operator} is on {more[-1]} in Paddle, on {less[0]} in torch")
+    return found
+
+
+def _written_out(ref: _Calls, cand: _Calls) -> list[str]:
+    """Operators of the reference that the candidate has in parts, each of which rounds."""
+    found = []
+    for operator, (needed, further) in _PARTS.items():
+        less = _more(ref, cand, operator)
+        parts = [part for part in (*needed, *further) if _more(cand, ref, part)]
+        on_half = [kind for part in parts for kind in _more(cand, ref, part) if kind in HALF]
+        if less and on_half and (set(needed) & set(parts)):
+            kind = "one operator" if less[0] in HALF else f"on {less[0]}"
+            found.append(
+                f"{operator} is {kind} in torch; Paddle has {' and '.join(parts)} on {on_half[0]}"
+            )
+    return found
