@@ -60,7 +60,7 @@ from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
 from common.system.json_file import load_json, write_json
-from common.verdict.folder import judge_folder
+from common.verdict.judge import judge_folder
 from common.verdict.row import HARMLESS, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from common.weights.layout import BIASED, UNBIASED

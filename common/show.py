@@ -33,7 +33,7 @@ from common.logs.sidecar import Sidecar, read_sidecar
 from common.logs.sums import sample_of
 from common.report.terminal import describe, place_of
 from common.system.errors import UserError
-from common.verdict.folder import judge_folder
+from common.verdict.judge import judge_folder
 from common.verdict.row import Row
 
 # Column -> side and run of its log, reference first.
@@ -169,7 +169,9 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
         arrays = {column: log[key] for column, log in logs.items() if key in log}
     rows = []
     if _both(source):
-        judged = judge_folder(source.folder, [source.stem], source.step.number, source.model)
+        judged = judge_folder(
+            source.folder, [source.stem], step=source.step.number, model=source.model
+        )
         rows = judged[source.stem].rows
     at = next((i for i, row in enumerate(rows) if row.key == key), None)
     row = rows[at] if at is not None else None

@@ -47,6 +47,7 @@ from common.check.guard import guarded
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text
+from common.system.half import EPSILONS
 from common.verdict.tolerances import tolerance
 from faults import hard, run
 from faults.catalogue import FAULTS
@@ -188,7 +189,7 @@ def _noise_ratio(row: Mapping) -> float:
     noise = [row[name] for name in ("noise_cand", "noise_ref", "scale")]
     if None in noise or row["size"] < FEW or _OF_A_KIND.search(row["key"]):
         return 0.0
-    usual = max(noise[1], tolerance("float32_epsilon") * noise[2], 2.0**-126)
+    usual = max(noise[1], EPSILONS["float32"] * noise[2], 2.0**-126)
     return noise[0] / (tolerance("precision") * usual)
 
 

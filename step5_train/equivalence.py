@@ -71,9 +71,11 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
     row.measure = "claim"
     word = f"{len(torch)} seeds do not decide it: take more"
     if off <= margin:
-        row.verdict, word = "ROUNDING" if off else "IDENTICAL", "alike"
+        row.decide("ROUNDING" if off else "IDENTICAL")
+        word = "alike"
     elif not wide.low <= 0.0 <= wide.high and abs(gap.mean) > limit:
-        row.verdict, word = "DIVERGED", "not alike"
+        row.decide("DIVERGED")
+        word = "not alike"
     row.origin = row.verdict in FAILING
     row.note = (
         f"{word}; torch {_spread(torch)}, paddle {_spread(paddle)}; "

@@ -195,7 +195,8 @@ def _itself(found: Generated, side: str, way: str) -> Row:
     errors = [found.notes("failed", side, run).get(way) for run in (FLOAT64, FLOAT32)]
     error = next(filter(None, errors), None)
     if error:
-        row.verdict, row.origin, row.gap = "INVALID", True, None
+        row.decide("INVALID")
+        row.origin, row.gap = True, None
         row.note = f"{_CALLED[way].format(side)} failed: {error}"
         return row
     judge = _by_ids if way in (LIBRARY, PADDED_LIBRARY) else _by_logits
@@ -225,19 +226,20 @@ def _by_logits(found: Generated, side: str, way: str, row: Row) -> None:
         n = int(np.argmax(off if off.any() else gap))
         if off.any() and (first is None or n < first[1]):
             first = number, n, of_type
-            row.verdict, row.gap, row.allowed = verdict, float(gap[n]), float(allowed[n])
+            row.decide(verdict)
+            row.gap, row.allowed = float(gap[n]), float(allowed[n])
         if first is None and gap[n] >= largest[0]:
             row.gap, row.allowed = largest = float(gap[n]), float(allowed[n])
             row.worst_index = (number, ids.size + n)
     if first is None:
-        row.verdict = "ROUNDING" if row.gap else "IDENTICAL"
+        row.decide("ROUNDING" if row.gap else "IDENTICAL")
         return
     number, n, of_type = first
     position = found.prompts[number].size + n
     row.worst_index = (number, position)
     called = _CALLED[way].format(side)
     if not np.isfinite(row.gap):
-        row.verdict, row.gap = "INVALID", None
+        row.decide("INVALID").gap = None
         row.note = (
             f"{called} gives no numbers at position {position} (prompt {number}, token {n}), where "
             "its own plain loop does"
@@ -338,7 +340,7 @@ def _by_ids(found: Generated, side: str, way: str, row: Row) -> None:
                 row.gap, row.allowed, row.note = lost, 2.0 * noise, said
                 row.worst_index = (number, found.prompts[number].size + n)
                 if not lost <= 2.0 * noise:
-                    row.verdict = "DIVERGED"
+                    row.decide("DIVERGED")
                     row.note += (
                         ": its settings of generation (penalties, forced or forbidden tokens), its "
                         "cache or its mask"
@@ -346,7 +348,7 @@ def _by_ids(found: Generated, side: str, way: str, row: Row) -> None:
                     return
                 flips.append(n)
     if flips:
-        row.verdict = "FLIP"
+        row.decide("FLIP")
         row.note += ": a near tie that rounding decides"
 
 

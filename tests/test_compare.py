@@ -14,10 +14,10 @@ import pytest
 from common.compare import main
 from common.logs.independence import check_independence
 from common.logs.key import Key
+from common.logs.of_a_run import class_of
 from common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.errors import UserError
-from common.verdict.causes import class_of
 from common.verdict.judge import judge_logs
 from common.verdict.tolerances import TOLERANCES
 

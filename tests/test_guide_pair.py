@@ -10,6 +10,7 @@ from forged import write_result
 
 from common import compare
 from common.check.command_line import check_main
+from common.check.result import pair_passed
 from common.check_all import all_steps
 from common.logs.guide_pair import bring_pair, full_stem, guide_keys, pair_problems
 from common.logs.reader import read_log
@@ -18,7 +19,6 @@ from common.logs.writer import LogWriter
 from common.report.scores import scores_of
 from common.system.checkout import ROOT
 from common.system.hashes import file_sha256
-from common.verdict.folder import pair_passed
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 SIDES = ("torch", "paddle")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from common.logs import match
 from common.logs.match import Values, likeness
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
-from common.verdict import inside
 from common.verdict.judge import judge_logs
 
 RNG = np.random.default_rng(0)
@@ -167,9 +167,9 @@ def test_a_mask_s_number_is_named_where_nothing_else_is(tmp_path):
 def test_infinities_beside_a_mask_are_no_same_values():
     """Nothing says how far apart two of them are; and NumPy says nothing of it."""
     mask, other = MASKS["-1e4 and -inf"]
-    assert inside._masks_alike(mask, other)
+    assert match.masks_alike(mask, other)
     ends = np.arange(6) < 2
-    assert not inside._masks_alike(np.where(ends, np.inf, mask), np.where(ends, np.inf, other))
+    assert not match.masks_alike(np.where(ends, np.inf, mask), np.where(ends, np.inf, other))
 
 
 def test_a_value_that_is_only_missing_is_nothing_else(tmp_path):

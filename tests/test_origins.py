@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from common.logs.key import Key
-from common.verdict.origins import Streams, parent_code, sketch
+from common.logs.key import Key, parent_code
+from common.verdict.origins import Streams, sketch
 
 PAIR = Path(__file__).parent / "pairs" / "several_faults"
 

@@ -1,9 +1,11 @@
 """The rule, verdict by verdict, on constructed tensors."""
 
+import ast
 import math
 
 import numpy as np
 import pytest
+from checkout import CHECKS, ROOT
 
 from common.verdict import tensor
 from common.verdict.causes import note_gradient
@@ -15,6 +17,7 @@ from common.verdict.tolerances import TOLERANCES
 
 EPSILON32 = 6e-8  # relative rounding noise of a float32 run, as drawn below
 EPSILON64 = 1e-16
+STEPS = [str(ROOT.joinpath(check).parent.relative_to(ROOT)) for check in CHECKS.values()]
 
 
 def judge_tensor(key, *arrays, **known):
@@ -761,9 +764,66 @@ def test_claims():
     assert claim("c", math.inf, 2.0).as_json()["gap"] is None
 
 
+VERDICT = ROOT / "common/verdict"
+# Facts of machines and of frameworks in the room: ranges of a float, sizes of blocks, bits.
+FACTS = {
+    "causes.py": {64.0},  # where Paddle's softmax clips
+    "judge.py": {1e-300},
+    "measures.py": {1e-130, 1e130, 5, 12, 15},
+    "origins.py": {16},
+    "tensor.py": {1e-30, 1e30, 8, 16, 32, 64, 0xFFF, 0xFFFF},
+}
+
+
+def trees(*folders):
+    """The files of these folders, parsed; without models, a bundle's check and the table itself."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if "models" not in path.parts and path.name != "tolerances.py":
+                yield path, ast.parse(path.read_text())
+
+
 def test_every_number_of_the_rule_says_why():
     for name, tolerance in TOLERANCES.items():
         assert tolerance.value > 0 and tolerance.reason and tolerance.measured, name
+    assert len(TOLERANCES) <= 16
+
+
+def test_no_number_decides_outside_the_table():
+    for path, tree in trees("common/verdict"):
+        if path.name.startswith("bundle_"):
+            continue
+        numbers = {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and type(node.value) in (int, float)
+        }
+        assert numbers <= {0, 1, 2, 3, 4, 0.5} | FACTS.get(path.name, set()), path.name
+
+
+def test_every_number_of_the_table_is_used():
+    words = "".join(path.read_text() for path in VERDICT.glob("*.py") if path.stem != "tolerances")
+    for name in TOLERANCES:
+        assert f'tolerance("{name}")' in words or f'"{name}"' in words, name
+
+
+def test_a_verdict_is_given_in_one_place():
+    """`Row.decide`, and where a row is made."""
+    given = [
+        (path.name, node.lineno)
+        for path, tree in trees("common", *STEPS)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr == "verdict"
+        and isinstance(node.ctx, ast.Store)
+    ]
+    assert [name for name, _ in given] == ["row.py"], given
+
+
+def test_the_room_of_the_rule_is_small():
+    lines = {path.name: len(path.read_text().splitlines()) for path in VERDICT.glob("*.py")}
+    assert lines["rule.py"] <= 150
+    assert sum(n for name, n in lines.items() if not name.startswith("bundle_")) <= 2_800
     assert set(FAILING) < set(SEVERITY)
 
 

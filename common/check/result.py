@@ -11,6 +11,7 @@ from common.check.steps import Step
 from common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
 from common.logs.independence import folder_problems, two_environments
 from common.logs.pickle_machine import escaped
+from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import EVAL, SAME, TRAIN, Pair
@@ -20,8 +21,7 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
 from common.verdict.comparisons import Memo
-from common.verdict.folder import guide_passed, pair_passed
-from common.verdict.judge import Judgement
+from common.verdict.judge import Judgement, judge_logs
 from common.verdict.row import (
     AGREEING,
     Row,
@@ -31,7 +31,7 @@ from common.verdict.row import (
     first_bad_row,
     worst,
 )
-from common.verdict.tensor import NAN_ALIKE
+from common.verdict.tensor import NAN_ALIKE, judge_tensor
 
 
 @dataclass
@@ -256,6 +256,32 @@ def _few_probes(options: Sequence[str], is_red: bool) -> str:
         found = "an origin can only be among these and what decides, and stands for all before it"
     end = f": {found}; leave {options[0]} out to look everywhere" if is_red else ""
     return f"{seen} ({shlex.join(options)}){end}"
+
+
+def pair_passed(folder: Path, stem: str, threshold: float) -> bool | None:
+    """The guide's rule on the pair that it asks for; None where there is no such pair."""
+    logs = [ResultFolder(folder).log(stem, side) for side in SIDES]
+    if not (has_pair(stem) and all(log.is_file() for log in logs)):
+        return None
+    with read_log(logs[0]) as ref, read_log(logs[1]) as cand:
+        if set(ref) != set(cand) or not len(ref):
+            return False
+        means = [judge_tensor(key, ref[key], cand[key]).mean_abs for key in ref]
+    return all(mean is not None and mean <= threshold for mean in means)
+
+
+def guide_passed(
+    folder: Path, stem: str, threshold: float, judgements: Mapping[str, Judgement]
+) -> bool | None:
+    """The guide's rule on every tensor of a log; None where nothing was compared.
+
+    judgements  of this folder: the log may be among them
+    """
+    if stem in judgements:
+        return judgements[stem].guide_passed
+    logs = [ResultFolder(folder).log(stem, side) for side in SIDES]
+    means = [row.mean_abs for row in judge_logs(*logs).rows]
+    return bool(means) and all(mean is not None and mean < threshold for mean in means)
 
 
 def overall_exit(results: Sequence[Result]) -> int:

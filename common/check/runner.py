@@ -34,8 +34,7 @@ from common.system.half import HALF
 from common.system.interpreters import interpreter
 from common.transplant.operators import SMALLEST, chosen
 from common.transplant.search import Search
-from common.verdict.folder import judge_folder
-from common.verdict.judge import Judgement
+from common.verdict.judge import Judgement, judge_folder
 
 NO_PAIR = (
     "what ran has none of the values that the guide asks for: there is no {0}_torch.npy, no "
@@ -203,9 +202,9 @@ def judge_model(
             logs = [files.log(compared, side) for side in SIDES]
             whole = has_pair(compared)
             guide.begin(*logs, step.guide_threshold, files.diff_log(compared), whole)
-        judged = (folder, step.judged, step.number, pair.name)
-        how = {"strict": options.strict, "allow_nan": "nan" in options.allow}
-        how["memos"] = result.memos
+        judged = (folder, step.judged, result.memos)
+        how = {"step": step.number, "model": pair.name, "strict": options.strict}
+        how["allow_nan"] = "nan" in options.allow
         judgements = judge_folder(*judged, until_off=twins is not None, **how)
         while twins and _looked_closer(twins, pair, judgements, result):
             judgements = judge_folder(*judged, until_off=True, **how)

@@ -142,6 +142,30 @@ def parent_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
+def parent_code(key: Key, modules: Collection[str]) -> str | None:
+    """The module whose own code made a row's value, or handed its gradient back; None if none did.
+
+    modules  the names of all probed modules of the case, without its prefix
+    That is the parent of a module whose input it is (`a.b:in/0`), or whose output's gradient
+    (`grad_of/a.b`); the whole model, "", also for its inputs' gradients.
+    """
+    if key.run:
+        return None
+    if key.kind == "grad" and key.site.startswith("inputs/"):
+        return ""
+    is_made_around = key.is_input if not key.kind else key.kind == "grad_of" and not key.local
+    if not is_made_around or key.choice:
+        return None
+    name = key.module(modules)
+    if name is None:
+        return None
+    while name:
+        name = parent_of(name)
+        if name in modules:
+            return name
+    return ""
+
+
 @lru_cache(maxsize=1 << 15)  # of the largest logs: fewer would be of no use in pass after pass
 def _parse(text: str, cases: tuple[str, ...]) -> Key:
     case = max((prefix for prefix in cases if text.startswith(prefix)), key=len, default="")

@@ -18,6 +18,7 @@ _MOST = 1 << 22  # elements of a value that is looked for
 _MOST_AXES = 5
 
 Arrange = Callable[[np.ndarray], np.ndarray]
+_FILL = 1e3  # times the largest other value: what a mask puts in is as far below 0
 
 
 @dataclass(frozen=True)
@@ -266,3 +267,16 @@ def _turned(array: np.ndarray, order: Sequence[int], shape: Sequence[int]) -> np
 
 def _turned_back(array: np.ndarray, order: Sequence[int], axes: Sequence[int]) -> np.ndarray:
     return array.reshape(axes).transpose(np.argsort(order))
+
+
+def masks_alike(ref: np.ndarray, cand: np.ndarray) -> bool:
+    """True for values that are the same but where both are far below 0, as what a mask puts in."""
+    if ref.dtype.kind != "f" or ref.shape != cand.shape:
+        return False
+    higher = np.maximum(ref, cand)
+    seen = higher > -_FILL  # NaN is neither that nor masked
+    largest = max(1.0, float(np.abs(cand[seen]).max(initial=0.0)))
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
+        same = np.abs(ref[seen] - cand[seen]) <= 1e-9 * largest
+    masked = higher[~seen] <= -_FILL * largest
+    return bool(masked.size and masked.all() and same.all())

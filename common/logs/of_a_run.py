@@ -14,7 +14,8 @@ from common.logs import result_folder
 from common.logs.guide_pair import guide_value
 from common.logs.independence import told_apart, transplanted
 from common.logs.key import BUFFER, Key, parent_of
-from common.logs.pickle_machine import printable
+from common.logs.leading import KEPT
+from common.logs.pickle_machine import escaped, printable
 from common.logs.reader import read_log
 from common.logs.sidecar import (
     CHOICE,
@@ -200,6 +201,27 @@ class Logs:
             return "missing on the torch side"
         return "missing in " + " and ".join(LOGS[name] for name in lacking) if lacking else ""
 
+    def notes(self, keys: Sequence[str]) -> list[str]:
+        """What a reader must know of how these keys' values were kept and fed."""
+        notes = []
+        summed = sum(map(self.of_sums, keys))
+        if summed:
+            notes.append(
+                f"{summed} large tensors were judged by a sample of their values and by sums in "
+                "which every value counts; --keep all keeps them whole"
+            )
+        if self.hidden:
+            notes.append(
+                f"{len(self.hidden)} choices among many were judged by the {KEPT} largest scores "
+                "of each and by a sum in which every score counts; --keep all keeps all scores"
+            )
+        if self.unfed:
+            notes.append(
+                f"{len(self.unfed)} of torch's values were not fed to Paddle's modules, since they "
+                f"have another type, order or mask there, such as {escaped(min(self.unfed))}"
+            )
+        return notes
+
     def transplanted(self) -> bool:
         """True where one framework computed operators of the other side."""
         return transplanted(self.sidecars.values())
@@ -298,3 +320,19 @@ def _is_called_otherwise(key: Key, logs: Logs) -> bool:
     output = key.output
     sides = [logs[name] for name in _FLOAT32]
     return all(output in log or any(k.startswith(f"{output}/") for k in log) for log in sides)
+
+
+def class_of(key: Key, classes: Mapping[str, str]) -> str:
+    """The class of the module that a row belongs to; of a parameter's row, its owner's."""
+    if key.is_input and key.kind != "grad_of":
+        return ""  # the code between two modules made it; but its gradient is the module's work
+    if str(key) in classes:
+        return classes[str(key)]
+    if not key.kind:
+        return ""
+    case = key.prefix.partition("/")[0] + "/" if key.prefix else ""
+    for site in (key.site, parent_of(key.site)):
+        for prefix in (case, ""):
+            if prefix + site in classes:
+                return classes[prefix + site]
+    return ""

@@ -26,13 +26,12 @@ from common.verdict.causes import (
     note_gradient,
 )
 from common.verdict.choices import Choice, judge_choice
-from common.verdict.comparable import mismatch
 from common.verdict.context import Context, longest_sums, noisier
 from common.verdict.measures import largest_scale
 from common.verdict.operators import adam_noise
 from common.verdict.origins import sketch
 from common.verdict.row import Row
-from common.verdict.tensor import judge_tensor
+from common.verdict.tensor import judge_tensor, mismatch
 
 OWN = "own"
 # Row -> the runs that it compares, in the rule's order.

@@ -22,12 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.logs.computed import narrower_operators
-from common.logs.key import Key
+from common.logs.key import Key, parent_code
 from common.logs.of_a_run import Logs
 from common.logs.pickle_machine import printable
 from common.system.half import EPSILONS, HALF, SMALLEST
 from common.verdict.measures import rms
-from common.verdict.origins import parent_code
 from common.verdict.row import AGREEING, Row
 from common.verdict.tolerances import tolerance
 

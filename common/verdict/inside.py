@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from common.logs.key import Key
-from common.logs.match import Values, likeness, same_elements
+from common.logs.match import Values, likeness, masks_alike, same_elements
 from common.logs.pickle_machine import printable
 from common.verdict.comparisons import Comparisons
 from common.verdict.operators import EXCUSE, Operators
@@ -26,7 +26,6 @@ from common.verdict.tensor import judge_tensor
 MISSING, SHAPE, VALUES = "missing", "other shape", "other values"
 TYPE = "the same integers in another type"
 MASK = "another number for what is masked"
-_FILL = 1e3  # times the largest other value: what a mask puts in is as far below 0
 
 
 class Inside:
@@ -196,7 +195,7 @@ class Inside:
             return SHAPE
         if ref.dtype != cand.dtype and ref.dtype.kind in "iu" and np.array_equal(ref, cand):
             return TYPE
-        if not self._logs.of_sums(key) and _masks_alike(ref, cand):
+        if not self._logs.of_sums(key) and masks_alike(ref, cand):
             return MASK
         alone = self._logs.get("local64", key)
         turned = same_elements(ref, cand) or alone is not None and same_elements(ref, alone)
@@ -269,19 +268,6 @@ def _cannot(row: Row) -> bool:
 
 def _without_call(text: str, cases: Sequence[str]) -> Key:
     return replace(Key.parse(text, cases), call="")
-
-
-def _masks_alike(ref: np.ndarray, cand: np.ndarray) -> bool:
-    """True for values that are the same but where both are far below 0, as what a mask puts in."""
-    if ref.dtype.kind != "f" or ref.shape != cand.shape:
-        return False
-    higher = np.maximum(ref, cand)
-    seen = higher > -_FILL  # NaN is neither that nor masked
-    largest = max(1.0, float(np.abs(cand[seen]).max(initial=0.0)))
-    with np.errstate(invalid="ignore"):  # infinity minus infinity
-        same = np.abs(ref[seen] - cand[seen]) <= 1e-9 * largest
-    masked = higher[~seen] <= -_FILL * largest
-    return bool(masked.size and masked.all() and same.all())
 
 
 def is_off(row: Row) -> bool:

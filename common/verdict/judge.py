@@ -8,14 +8,15 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from common.logs.independence import ENOUGH_FLOATS
 from common.logs.key import Key
-from common.logs.leading import KEPT
 from common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
 from common.logs.pickle_machine import escaped
+from common.logs.result_folder import ResultFolder
 from common.system.half import HALF
 from common.verdict.causes import A_CLIPPED_LOSS, NOISE_ONLY
 from common.verdict.comparisons import OWN, Comparisons, Memo
@@ -136,15 +137,7 @@ def judge_logs(
     strict         what is inside a model decides too, as in the workbench's own pairs always
     allow_nan      NaN at the same places in all runs are meant: only the other values are compared
     memo           what was made of these logs when fewer of them were there; takes what is made
-    further        other runs' logs, by the names of of_a_run.LOGS:
-        local64        the candidate's float64 run fed with the reference's values, probe by probe
-        exact64        the same run with Paddle's inexact operators computed exactly
-        free64         such a run that is fed nothing
-        noise          how far rounding moves the reference (common/logs/noise.py)
-        rounded64      the reference's float64 run, its constants rounded to float32
-        again1 …       the candidate's float32 run, repeated from starts beside its own
-        step_*         both float64 runs, and the candidate's in half precision, whose modules are
-                       fed the reference's values in half precision
+    further        other runs' logs, by their names in LOGS, which says what they are
     Sidecars are read where there are any.  Raises LogError for a file that is no log.
     """
     unknown = further.keys() - LOGS.keys()
@@ -196,6 +189,19 @@ def judge_logs(
         return judgement
 
 
+def judge_folder(
+    folder: Path, stems: Sequence[str], memos: dict[str, Memo] | None = None, **how
+) -> dict[str, Judgement]:
+    """Stem -> the verdicts of its logs; the torch and paddle float32 logs of each must be there.
+
+    memos  stem -> what was made of its logs when fewer were there; takes what is made
+    how    as for judge_logs
+    """
+    logs = {stem: ResultFolder(folder).judged_logs(stem) for stem in stems}
+    memos = {} if memos is None else memos
+    return {s: judge_logs(**logs[s], memo=memos.setdefault(s, Memo()), **how) for s in stems}
+
+
 def in_doubt(row: Row) -> bool:
     """True for a row that fails by the plain rule, and may be rounding's by the measured noise.
 
@@ -203,9 +209,8 @@ def in_doubt(row: Row) -> bool:
     """
     if row.gap is None or row.noise_ref is None or row.measure == "claim":
         return False
-    noise = max(row.noise_ref, row.noise_cand or 0.0)
-    small = row.verdict in ("DIVERGED", "CONSTANT") and row.gap < noise
-    return row.verdict == "PRECISION" or small
+    small = row.gap < max(row.noise_ref, row.noise_cand or 0.0)
+    return row.verdict == "PRECISION" or row.verdict in ("DIVERGED", "CONSTANT") and small
 
 
 def _is_harmless(row: Row) -> bool:
@@ -243,31 +248,15 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
             f"{len(nans)} rows hold NaN at the same places on both sides, which --allow nan lets "
             f"pass, such as {escaped(nans[0].key)}"
         )
-    summed = sum(logs.of_sums(row.key) for row in rows)
-    if summed:
-        notes.append(
-            f"{summed} large tensors were judged by a sample of their values and by sums in which "
-            "every value counts; --keep all keeps them whole"
-        )
-    if logs.hidden:
-        notes.append(
-            f"{len(logs.hidden)} choices among many were judged by the {KEPT} largest scores of "
-            "each and by a sum in which every score counts; --keep all keeps all scores"
-        )
-    if logs.unfed:
-        notes.append(
-            f"{len(logs.unfed)} of torch's values were not fed to Paddle's modules, since they "
-            f"have another type, order or mask there, such as {escaped(min(logs.unfed))}"
-        )
+    notes += logs.notes([row.key for row in rows])
     for excuse, said in _CLOSER.items():
         closer = [row for row in rows if excuse in row.excuse.split(", ")]
         if closer:
             row = max(closer, key=lambda row: row.noise_cand / (row.noise_ref or 1e-300))
-            count = f"{len(closer)} rows pass" if len(closer) > 1 else "1 row passes"
             notes.append(
-                f"{count} by {said} (docs/how-judged.md), such as {escaped(row.key)}: paddle's "
-                f"float32 error is {row.noise_cand:.1e}, and torch's one run has "
-                f"{row.noise_ref:.1e}"
+                f"{len(closer)} row{'s pass' if len(closer) > 1 else ' passes'} by {said} "
+                f"(docs/how-judged.md), such as {escaped(row.key)}: paddle's float32 error is "
+                f"{row.noise_cand:.1e}, and torch's one run has {row.noise_ref:.1e}"
             )
     exact = made_exact(logs.sidecars["cand64"].inexact)
     if exact:

@@ -5,38 +5,12 @@ between them, the parent's, keeps its own: a residual stream that one line spoil
 is seen again at the inputs of every module that it is added to.  NumPy only.
 """
 
-from collections.abc import Collection
-
 import numpy as np
 
-from common.logs.key import Key, parent_of
+from common.logs.key import Key
+from common.verdict.tolerances import tolerance
 
-_SAME = 1e-6  # of the difference: how far two of them may part, but for a factor
 _PARTS = 16  # of a difference, of each of which the sum is remembered
-
-
-def parent_code(key: Key, modules: Collection[str]) -> str | None:
-    """The module whose own code made a row's value, or handed its gradient back; None if none did.
-
-    modules  the names of all probed modules of the case, without its prefix
-    That is the parent of a module whose input it is (`a.b:in/0`), or whose output's gradient
-    (`grad_of/a.b`); the whole model, "", also for its inputs' gradients.
-    """
-    if key.run:
-        return None
-    if key.kind == "grad" and key.site.startswith("inputs/"):
-        return ""
-    is_made_around = key.is_input if not key.kind else key.kind == "grad_of" and not key.local
-    if not is_made_around or key.choice:
-        return None
-    name = key.module(modules)
-    if name is None:
-        return None
-    while name:
-        name = parent_of(name)
-        if name in modules:
-            return name
-    return ""
 
 
 def sketch(ref64: np.ndarray | None, local64: np.ndarray | None) -> list[float] | None:
@@ -98,4 +72,4 @@ def _is_multiple(off: np.ndarray, former: np.ndarray) -> bool:
     if not (0.0 < square < np.inf and 0.0 < size < np.inf):
         return False
     left = off - former * (float(off @ former) / square)
-    return float(left @ left) <= _SAME**2 * size
+    return float(left @ left) <= tolerance("floor") * size

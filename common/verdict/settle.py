@@ -8,15 +8,15 @@ and every origin is found.  What is CONSTANT is shown by a further run.  Reads n
 
 from dataclasses import dataclass, field
 
-from common.logs.key import Key
-from common.verdict.causes import A_CLIPPED_LOSS, class_of, explain
-from common.verdict.comparable import of_another_shape
+from common.logs.key import Key, parent_code
+from common.logs.of_a_run import class_of
+from common.verdict.causes import A_CLIPPED_LOSS, explain
 from common.verdict.comparisons import NOT_IN_FLOAT64, OWN, Comparisons
 from common.verdict.operators import EXCUSE, Operators, of_class
-from common.verdict.origins import Streams, parent_code
+from common.verdict.origins import Streams
 from common.verdict.row import AGREEING, FAILING, FED, NO_STEP, NOT_FED, Row
+from common.verdict.tensor import of_another_shape
 
-LEFT = 0.9  # of a difference: where more of it is left, the operators are not told
 _OF_CONSTANTS = (
     "torch computes the same where its constants are rounded to float32, as Paddle keeps an "
     "operator's attributes"
@@ -179,8 +179,8 @@ class Settling:
         causes = self._operators.nearest(key)
         if exact.verdict in AGREEING:
             return self._operators.excuse(causes)
-        if exact.gap is None or exact.gap > LEFT * row.gap:
-            return False, ""  # they have no part in it that is worth a word
+        if exact.gap is None or exact.gap > row.gap / 2:
+            return False, ""  # most of it is left: they have no part in it that is worth a word
         return False, self._operators.left(causes, exact.gap)
 
     def _layer(self, key: Key) -> str:

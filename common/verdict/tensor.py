@@ -1,26 +1,20 @@
-"""Judge one tensor: what can be compared at all of it, and then by the rule.  NumPy only."""
+"""Judge one tensor: what can be compared at all, then by the rule, or by float32 logs alone.
+
+NumPy only.
+"""
 
 from copy import copy
 
 import numpy as np
 
-from common.verdict.comparable import (
-    judge_integers,
-    mismatch,
-    not_finite,
-    take_out_infinities,
-    take_out_nans,
-)
 from common.verdict.context import BY_ITSELF, Context
-from common.verdict.float32_alone import (
-    compare_float32,
-    judge_close,
-    judge_without_float64,
-    why_no_float64,
-)
+from common.verdict.measures import BLOCK, locate, rms, same_bits
 from common.verdict.row import AGREEING, Row
 from common.verdict.rule import judge_floats
+from common.verdict.tolerances import tolerance
 
+# Of float32's mantissa.  That all values have them 0 by chance happens to a few values only.
+_LOW_BITS = np.uint32(0xFFF)
 NAN_ALIKE = "NaN at the same places on both sides"
 
 
@@ -82,4 +76,205 @@ def judge_tensor(
         )
     if nans or infinite:
         row.mean_abs, row.max_abs, row.guide_passed = None, None, False  # inf - inf
+    return row
+
+
+# ---- what can be compared ------------------------------------------------------------------------
+
+
+def mismatch(arrays: list[np.ndarray]) -> str:
+    """Why arrays cannot be compared; empty where they can."""
+    precisions = ("", "in float64 ")
+    for name, (ref, cand) in zip(
+        precisions, zip(arrays[::2], arrays[1::2], strict=True), strict=False
+    ):
+        if ref.shape != cand.shape:
+            return f"{name}shape {ref.shape} on the torch side, {cand.shape} on the paddle side"
+        casts = name and {ref.dtype.str[1:], cand.dtype.str[1:]} == {"f4", "f8"}
+        if ref.dtype != cand.dtype and not casts:
+            return f"{name}dtype {ref.dtype} on the torch side, {cand.dtype} on the paddle side"
+        if ref.dtype.kind not in "fiub":
+            return f"{name}dtype {ref.dtype} cannot be judged"
+    if arrays[0].size == 0:
+        return f"an empty tensor of shape {arrays[0].shape}: nothing was compared"
+    if arrays[-1].shape != arrays[0].shape:
+        return f"shape {arrays[0].shape} in float32, {arrays[-1].shape} in float64"
+    if (arrays[-1].dtype.kind == "f") != (arrays[0].dtype.kind == "f"):
+        return f"dtype {arrays[0].dtype} in the float32 run, {arrays[-1].dtype} in float64"
+    return ""
+
+
+def of_another_shape(row: Row) -> bool:
+    """True for the row of two tensors whose shapes differ."""
+    return row.verdict == "INVALID" and row.note.startswith("shape ")
+
+
+def not_finite(arrays: list[np.ndarray]) -> str:
+    """How many values are NaN or infinite, on which side, and where the first is."""
+    names = ("torch float32", "paddle float32", "torch float64", "paddle float64")
+    sentences = []
+    for name, array in zip(names, arrays, strict=False):
+        finite = np.isfinite(array)
+        if not finite.all():
+            nans = int(np.count_nonzero(np.isnan(array)))
+            infinities = int(array.size - np.count_nonzero(finite)) - nans
+            first = tuple(int(i) for i in np.unravel_index(np.argmin(finite), array.shape))
+            sentences.append(f"{name}: {nans} NaN, {infinities} infinite, first at {first}")
+    return "; ".join(sentences)
+
+
+def take_out_nans(arrays: list[np.ndarray]) -> int:
+    """Put 0 for NaN that all arrays have at the same places; returns how many, 0 for other NaN."""
+    nans = np.isnan(arrays[0])
+    count = int(np.count_nonzero(nans))
+    if not count or any(not np.array_equal(np.isnan(a), nans) for a in arrays[1:]):
+        return 0
+    arrays[:] = [np.where(nans, array.dtype.type(0), array) for array in arrays]
+    return count
+
+
+def take_out_infinities(arrays: list[np.ndarray], taken: int) -> int:
+    """Put 0 for infinities that all arrays have at the same places; returns how many.
+
+    Not where nothing else would be left beside what was `taken` out before.
+    """
+    infinite = np.isinf(arrays[0])
+    count = int(np.count_nonzero(infinite))
+    if not 0 < count < infinite.size - taken:
+        return 0
+    if any(not np.array_equal(a[infinite], arrays[0][infinite]) for a in arrays[1:]):
+        return 0
+    arrays[:] = [np.where(infinite, array.dtype.type(0), array) for array in arrays]
+    return count
+
+
+def judge_integers(row: Row, arrays: list[np.ndarray]) -> Row:
+    """Integers and booleans must be equal, in both precisions."""
+    row.allowed, row.measure = 0.0, "count"
+    difference = np.abs(arrays[0].astype(np.float64) - arrays[1].astype(np.float64))
+    row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
+    row.guide_passed = bool(row.mean_abs <= tolerance("guide"))
+    row.decide("IDENTICAL").beyond = 0
+    for name, ref, cand in zip(("", "float64: "), arrays[::2], arrays[1::2], strict=False):
+        different = ref != cand
+        if different.any():
+            row.decide("DIVERGED").beyond = int(np.count_nonzero(different))
+            row.note = f"{name}{row.beyond} of {row.size} differ; integers must be equal"
+            index = np.unravel_index(np.argmax(different), different.shape)
+            row.worst_index = tuple(int(i) for i in index)
+            row.worst_ref, row.worst_cand = float(ref[index]), float(cand[index])
+            break
+    return row
+
+
+# ---- float32 logs alone: CLOSE at best -----------------------------------------------------------
+
+
+def compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
+    """Fill in how large torch - paddle is; returns the reference's root mean square.
+
+    The mean is summed as NumPy sums it, block by block, so that it is bit by bit what the guide's
+    np.mean(np.abs(a - b)) gives.  Where a value is not finite nothing is filled in.
+    """
+    a, b = ref.reshape(-1), cand.reshape(-1)
+    if a.dtype.itemsize < 4:  # NumPy sums float16 in float32: no blocks for these
+        difference = np.abs(a - b)
+        mean, largest = difference.mean(), difference.max()
+        squares, off = (np.square(x, dtype=np.float64).sum() for x in (a, difference))
+    else:
+        buffer = np.empty(min(a.size, 2 * BLOCK), a.dtype)
+        total, largest, squares, off = _sum_blocks(a, b, buffer, 0, a.size)
+        mean = total / a.dtype.type(a.size)
+    if not (np.isfinite(mean) and np.isfinite(largest)):
+        if not (np.isfinite(a).all() and np.isfinite(b).all()):
+            return float("nan")
+        difference = np.abs(a.astype(np.float64) - b)  # finite, but not their difference
+        mean, largest = difference.mean(), difference.max()
+    row.mean_abs, row.max_abs = float(mean), float(largest)
+    row.guide_passed = bool(mean <= tolerance("guide"))
+    # Squares of float32 values may be too small or too large for it.
+    scale = np.sqrt(squares / a.size) if 1e-30 < squares < 1e30 else rms(a)
+    sound = 1e-30 < off < 1e30 or not largest
+    off = np.sqrt(off / a.size) if sound else rms(a.astype(np.float64) - b)
+    row.difference = float(off / scale) if scale else None
+    return float(scale)
+
+
+def _sum_blocks(a, b, buffer, start: int, count: int):
+    """Sum and maximum of |a - b|, sums of a² and (a - b)², halving as NumPy's pairwise sum does."""
+    if count <= buffer.size:
+        block, out = a[start : start + count], buffer[:count]
+        np.subtract(block, b[start : start + count], out=out)
+        np.abs(out, out=out)
+        squares = float(np.dot(block, block)), float(np.dot(out, out))
+        return np.add.reduce(out), np.maximum.reduce(out), *squares
+    half = count // 2
+    half -= half % 8
+    first = _sum_blocks(a, b, buffer, start, half)
+    second = _sum_blocks(a, b, buffer, start + half, count - half)
+    squares = first[2] + second[2], first[3] + second[3]
+    return first[0] + second[0], np.maximum(first[1], second[1]), *squares
+
+
+def judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> Row:
+    """Judge float32 values; `scale` is the reference's root mean square."""
+    row.scale = scale
+    row.allowed = tolerance("close") * scale
+    row.measure = "max"
+    if row.max_abs == 0.0 and same_bits(ref, cand):
+        row.decide("IDENTICAL")
+    elif row.guide_passed and row.max_abs <= row.allowed:
+        row.decide("CLOSE")
+    else:
+        row.decide("DIVERGED")
+        if row.max_abs <= row.allowed:
+            row.measure, row.allowed = "mean", tolerance("guide")
+        locate(row, np.abs(ref.astype(np.float64) - cand), ref, cand)
+    return row
+
+
+def why_no_float64(arrays: list[np.ndarray]) -> str:
+    """Why four logs hold no float64 of a tensor although two are of float64 runs; empty if they do.
+
+    A model that casts to float32 (or less) inside has no float64 path there, and its gap is
+    float32's noise.
+    """
+    held = [_bits_held(array) for array in arrays]
+    sides = [name for name, bits in zip(("torch", "paddle"), held[2:], strict=True) if bits < 64]
+    if max(held) <= 16:
+        return "every run holds values of 16 bits here: the model casts to half precision"
+    if sides and 32 in held[2:]:
+        who = " and ".join(f"{name}'s" for name in sides)
+        return (
+            f"{who} float64 run holds float32 values here: weights that are looked up or handed "
+            "on, or a cast of the model's that was not lifted"
+        )
+    return ""
+
+
+def _bits_held(array: np.ndarray) -> int:
+    """16, 32 or 64: the smallest float that holds all values (16: float16 or bfloat16)."""
+    if array.dtype.itemsize <= 2:
+        return 16
+    with np.errstate(over="ignore", under="ignore"):
+        small = array.astype(np.float32)
+    if not np.array_equal(small, array):
+        return 64
+    bits = small.view(np.uint32) if small.ndim else small.reshape(1).view(np.uint32)
+    if not (bits & np.uint32(0xFFFF)).any():
+        return 16
+    return 32 if (bits & _LOW_BITS).any() else 16
+
+
+def judge_without_float64(row: Row, arrays: list[np.ndarray], why: str, single_step: bool) -> Row:
+    """Judge by float32 alone, as its logs would be.
+
+    single_step  the last array is a single-step run's, which has no float32 log beside it
+    """
+    ref, cand = arrays[:2]
+    if single_step:
+        ref, cand = (array.astype(np.float32) for array in arrays[2:])
+        compare_float32(row, ref, cand)
+    row = judge_close(row, ref, cand, rms(ref))
+    row.add_note(f"{why}, so float32 alone decides, and nothing better than CLOSE can be said")
     return row
