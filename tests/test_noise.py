@@ -298,9 +298,9 @@ def kinked():
 def test_luck_does_not_repeat_and_a_lost_precision_does():
     arrays, runs = kinked()
     assert verdict(arrays, measured())[0] == "PRECISION"
-    assert verdict(arrays, measured(), again=runs) == ("ROUNDING", REPEATED)
+    assert verdict(arrays, measured(), again=lambda: runs) == ("ROUNDING", REPEATED)
     coarse = [np.asarray(run) + 1e-2 for run in runs]
-    assert verdict(arrays, measured(), again=coarse)[0] == "PRECISION"
+    assert verdict(arrays, measured(), again=lambda: coarse)[0] == "PRECISION"
 
 
 def test_a_repeated_run_starts_beside_this_one_and_leaves_flags_alone():

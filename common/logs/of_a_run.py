@@ -123,6 +123,11 @@ class Logs:
             return log[key].astype(np.int64)  # as in other logs
         return log[key]
 
+    def again(self, key: object) -> list[np.ndarray]:
+        """The candidate's float32 values of the repeated runs, of those that there are."""
+        values = (self.get(name, key) for name in AGAIN)
+        return [value for value in values if value is not None]
+
     def of_sums(self, key: object) -> bool:
         """True where `get` gives sums instead of a tensor."""
         return str(key) in self._sums

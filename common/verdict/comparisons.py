@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -227,7 +227,6 @@ class Comparisons:
     def _context(self, which: str, key: Key, ref64: np.ndarray | None) -> Context:
         """What is known of a key's tensor beside its values."""
         fed = which not in (OWN, "rounded")
-        again = (None if fed else self.logs.get(name, key) for name in AGAIN)
         return Context(
             epsilon=EPSILONS.get(self._half, EPSILONS["float32"]),
             kind_scale=self.scales.get(key.group),
@@ -239,7 +238,7 @@ class Comparisons:
             allow_nan=self._allow_nan,
             sampled=sample_of(self._shape(key)) if self.logs.of_sums(key) else 0,
             noise=self.logs.get("noise", key),
-            again=[values for values in again if values is not None],
+            again=tuple if fed else partial(self.logs.again, key),
         )
 
     def _batch_of(self, key: Key) -> int | None:

@@ -1,7 +1,7 @@
 """What the rule is told of a tensor beside its values.  NumPy only."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,8 +49,8 @@ class Context:
     sampled: int = 0
     # How far rounding moves the reference's (common/logs/noise.py); None: it was not measured.
     noise: np.ndarray | None = None
-    # The candidate's float32 values of further runs, each from a start beside this one's.
-    again: Sequence[np.ndarray] = ()
+    # Reads the candidate's float32 values of further runs, each from a start beside this one's.
+    again: Callable[[], Sequence[np.ndarray]] = tuple
 
     def samples(self, shape: tuple[int, ...]) -> int:
         """How many samples a tensor of this shape has; 1 where they are not told apart."""

@@ -48,8 +48,9 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     constant = np.maximum(rounding.allowed, tolerance("constant") * measures.scale)
     precision = judge_precision(measures, context, noise[0])
     excuses = rounding.excuses
-    if not precision.passed.all() and context.again:
-        runs = ([arrays[0], again, *arrays[2:]] for again in context.again)
+    again = () if precision.passed.all() else context.again()
+    if again:
+        runs = ([arrays[0], cand32, *arrays[2:]] for cand32 in again)
         others = (measure(run, measures.samples).noise_cand for run in runs)
         least = np.minimum.reduce([measures.noise_cand, *others])
         measures = replace(measures, noise_cand=least)
@@ -72,7 +73,7 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     t32, p32, t64, p64 = arrays
     if worst == 2:
         locate(row, np.abs(p32.astype(np.float64) - p64), p64, p32)
-        row.note = NO_BETTER if context.again else ""
+        row.note = NO_BETTER if again else ""
         return row
     if worst:
         locate(row, np.abs(t64.astype(np.float64) - p64), t64, p64)
