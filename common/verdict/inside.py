@@ -293,7 +293,7 @@ def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[st
             shapes = shaped.note.partition("; ")[0].removeprefix(f"{SHAPE}: ")
             end += f", but it may be near the first of {SHAPE}, {printable(shaped.key)}: {shapes}"
         if aligned:
-            end = "all that decides agrees (--strict makes these fail)"
+            end = "all that decides agrees (with --strict these decide too)"
         notes.append(
             f"INSIDE, {_number_of_values(len(inside))} inside the model ({counts}), such as "
             f"{printable(inside[0].key)}: {end}"

@@ -77,6 +77,9 @@ class Row:
         self.add_note(*sentences)
         return self
 
+    def __copy__(self) -> "Row":
+        return Row(*(getattr(self, name) for name in self.__slots__))
+
     def add_note(self, *sentences: str) -> None:
         """Add sentences to the note, those that are not empty."""
         self.note = "; ".join(filter(None, (self.note, *sentences)))

@@ -15,7 +15,9 @@ sample of a batch, so that one bad element or one blind sample cannot hide.
 A gap of no more than 2.4e-7 s is CONSTANT, where one is shown to be the cause.  NumPy only.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,13 +32,12 @@ MEASURED, REPEATED, OPERATOR = "measured noise", "a repeated run", "noisy operat
 NO_BETTER = "no repeated run is exact enough"  # in the note of a row
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to one question, for each measure."""
+class Answer(NamedTuple):
+    """The answer to one question, for each measure; with the excuses that it needed."""
 
-    allowed: np.ndarray  # how much is allowed, all excuses included
-    passed: np.ndarray  # whether no more than that was measured
-    excuses: tuple[str, ...]  # those without which a measure would not have passed
+    allowed: np.ndarray
+    passed: np.ndarray
+    excuses: tuple[str, ...]
 
 
 def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
@@ -51,19 +52,19 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     again = () if precision.passed.all() else context.again()
     if again:
         runs = ([arrays[0], cand32, *arrays[2:]] for cand32 in again)
-        others = (measure(run, measures.samples).noise_cand for run in runs)
-        least = np.minimum.reduce([measures.noise_cand, *others])
-        measures = replace(measures, noise_cand=least)
+        errors = [measures.noise_cand, *(measure(run, measures.samples).noise_cand for run in runs)]
+        measures = replace(measures, noise_cand=np.minimum.reduce(errors))
         precision = judge_precision(measures, context, noise[0])
         excuses = (*excuses, REPEATED)
 
     level = np.where(rounding.passed, 0, np.where(measures.gap <= constant, 1, 3))
     level = np.where((level < 3) & ~precision.passed, 2, level)
-    worst = int(level.max())
+    worst, decided = int(level.max()), 0  # the whole tensor, where nothing is off
     off, limit = (measures.noise_cand, precision) if worst == 2 else (measures.gap, rounding)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        excess = np.where(level == worst, np.nan_to_num(off / limit.allowed, nan=0.0), -1.0)
-    decided = int(np.argmax(excess)) if worst else 0  # the whole tensor, where nothing is off
+    if worst:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = np.nan_to_num(off / limit.allowed, nan=0.0)
+        decided = int(np.argmax(np.where(level == worst, excess, -1.0)))
     for name in ("gap", "noise_ref", "noise_cand", "scale"):
         setattr(row, name, float(getattr(measures, name)[decided]))
     row.allowed = float((limit.allowed if worst < 3 else constant)[decided])
@@ -111,12 +112,12 @@ def judge_precision(measures: Measures, context: Context, noise: np.ndarray) -> 
 def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray]) -> Answer:
     """Compare with bounds: excuse -> what it allows; "" is what the rule allows without any."""
     needed, reached = [], measured <= bounds[""]
-    for excuse, bound in bounds.items():
+    for excuse, bound in () if reached.all() else bounds.items():
         more = ~reached & (measured <= bound)
         if more.any():
             needed.append(excuse)
-            reached |= more
-    return Answer(np.maximum.reduce(list(bounds.values())), reached, tuple(needed))
+            reached = reached | more
+    return Answer(reduce(np.maximum, bounds.values()), reached, tuple(needed))
 
 
 def _measured(measures: Measures, context: Context) -> np.ndarray:
@@ -135,11 +136,10 @@ def _measured(measures: Measures, context: Context) -> np.ndarray:
 
 def _say_noise(row: Row, measures: Measures, noise: float, context: Context) -> None:
     """Say how much of the tensor is noise: all of it, where it is zero in exact arithmetic."""
-    largest = max(measures.noise_ref[0], measures.noise_cand[0], noise)
-    scale = max(measures.scale[0], measures.cand_scale[0])
+    size, largest = measures.scale[0], max(measures.noise_ref[0], measures.noise_cand[0], noise)
+    scale = max(size, measures.cand_scale[0])
     row.noise_only = bool(scale <= tolerance("noise_only") * largest > 0.0)
     row.measured = bool(noise > 0.0)
-    size = measures.scale[0]
     if size and not context.difference_of:  # whose size is not its own
         one_run = max(measures.noise_ref[0], context.epsilon / 2 * size)
         row.noise = float((noise or one_run) / size)
