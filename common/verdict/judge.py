@@ -261,10 +261,9 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
     exact = made_exact(logs.sidecars["cand64"].inexact)
     if exact:
         notes.append(f"computed exactly in the float64 run of so large a model: {exact}")
-    capped = sum(row.capped for row in rows)
+    capped, cap = sum(row.capped for row in rows), tolerance("cap")
     if capped:
-        allowed = tolerance("cap")
-        notes.append(f"{capped} rows are noisier than {allowed:g} of their scale: capped")
+        notes.append(f"{capped} rows are noisier than {cap:g} of their scale: capped")
     empty = sum(row.note.endswith(NOISE_ONLY) for row in rows)
     if empty:
         notes.append(
