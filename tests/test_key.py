@@ -98,7 +98,6 @@ def test_keys_beside_a_key():
     key = Key.parse("main/grad_of/norm:in/mask#2", CASES)
     assert key.is_input and key.output == "main/grad_of/norm#2"
     assert key.value == "main/norm:in/mask#2"
-    assert Key.parse("norm@2#3").first_input == "norm:in/0@2#3"
     scores = Key.parse("hash#2:scores")
     assert (scores.of_choice("margin"), scores.of_choice("")) == ("hash#2:margin", "hash#2")
 

@@ -56,7 +56,6 @@ class Measured:
     classes: tuple[str, ...] = ()
     framework: str = "paddle"
     excuses: bool = True
-    epsilon: bool = False
 
     def line(self) -> dict[str, object]:
         """Its line of the table, as it is measured now."""
@@ -70,7 +69,6 @@ class Measured:
                 value,
                 gradient,
                 self.excuses,
-                self.epsilon,
             )
         )
         del entry["name"]
@@ -371,7 +369,7 @@ def _clip_by_global_norm():
 _EPSILON = "keeps its epsilon in float32"
 _CLIP = "takes no logit for more than 64 below the largest"
 OPERATORS = (
-    Measured("layer_norm", _EPSILON, _layer_norm, ("LayerNorm",), epsilon=True),
+    Measured("layer_norm", _EPSILON, _layer_norm, ("LayerNorm",)),
     Measured(
         "batch_norm",
         "keeps its epsilon and its momentum in float32",

@@ -110,11 +110,6 @@ class Key:
         return str(replace(self, local="", choice=""))
 
     @property
-    def first_input(self) -> str:
-        """The first input of the same call of a module."""
-        return str(replace(self, local="in/0", choice=""))
-
-    @property
     def value(self) -> str:
         """Of a gradient at a probe: the value that it is the gradient of."""
         return str(replace(self, kind="")) if self.kind == "grad_of" else str(self)

@@ -33,7 +33,6 @@ class Operator:
     value: float  # largest difference from the exact result, as a part of its largest value
     gradient: float  # the same of its gradient
     excuses: bool  # whether its difference is one that a row is excused for
-    epsilon: bool = False  # it keeps nothing but an epsilon, beside the variance, in float32
 
     @property
     def sentence(self) -> str:
