@@ -82,7 +82,6 @@ SPELLINGS: tuple[Spelling, ...] = (
     # Functions and methods
     Spelling("torch.cat(", "paddle.concat(", "another name"),
     Spelling("torch.tensor(", "paddle.to_tensor(", "another name"),
-    Spelling("torch.manual_seed(", "paddle.seed(", "another name"),
     Spelling("torch.take_along_dim(", "paddle.take_along_axis(", "another name"),
     Spelling(
         "value.requires_grad",

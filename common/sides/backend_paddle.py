@@ -1,0 +1,55 @@
+"""What Paddle calls things, name by name as in backend_torch.py."""
+
+import numpy as np
+import paddle
+
+from common.system.matrices import contiguous
+
+lib = paddle
+NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
+is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
+generator_state, set_generator_state = paddle.get_rng_state, paddle.set_rng_state
+as_complex = paddle.as_complex
+
+
+def cast(value, dtype):
+    return value.astype(dtype)
+
+
+def from_array(values):
+    return paddle.to_tensor(values)
+
+
+def ready(values, value):
+    return contiguous(np.asarray(values, str(value.dtype).rpartition(".")[2]))
+
+
+def device():
+    return str(paddle.get_device())
+
+
+def is_on_cpu(value):
+    return value.place.is_cpu_place()
+
+
+def has_gpu():
+    return paddle.device.is_compiled_with_cuda()
+
+
+def use_device(name):
+    paddle.set_device(name)
+    if name == "gpu":
+        paddle.set_flags({"FLAGS_cudnn_deterministic": True})
+    paddle.disable_static()
+
+
+def default_dtype_name():
+    return str(paddle.get_default_dtype()).replace("paddle.", "")
+
+
+def set_default_dtype(name):
+    paddle.set_default_dtype(name)
+
+
+def seed(number):
+    paddle.seed(number)

@@ -1,0 +1,70 @@
+"""What torch calls things, for the instruments that both sides share (bind.py).
+
+backend_paddle.py has the same names for Paddle, and says nothing that is said here.
+"""
+
+import numpy as np
+import torch
+
+from common.system.matrices import contiguous
+
+lib = torch
+NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
+is_tensor, no_grad = torch.is_tensor, torch.no_grad
+generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
+as_complex = torch.view_as_complex
+_from_numpy = torch.from_numpy  # as it is before lift.py's patch
+
+
+def cast(value, dtype):
+    """A tensor with another dtype."""
+    return value.to(dtype)
+
+
+def from_array(values):
+    """A tensor of an array's values on the default device, which torch itself may not know."""
+    return torch.as_tensor(values, device=device())
+
+
+def ready(values, value):
+    """An array as what a model can copy into a tensor of its own: a tensor; in Paddle an array."""
+    return _from_numpy(contiguous(np.asarray(values)))
+
+
+def device():
+    """The device that tensors are put on, as the framework writes it."""
+    return str(torch.get_default_device())
+
+
+def is_on_cpu(value):
+    """Whether NumPy can see a tensor where it is."""
+    return value.device.type == "cpu"
+
+
+def has_gpu():
+    """Whether this process can compute on a GPU."""
+    return torch.cuda.is_available()
+
+
+def use_device(name):
+    """Compute on `cpu` or `gpu`, in one way whether gradients are asked for or not."""
+    # On CPU torch needs no default device, which would slow every call.
+    if name == "gpu":
+        torch.set_default_device("cuda")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.mha.set_fastpath_enabled(False)
+
+
+def default_dtype_name():
+    """The dtype that floats are made in: float32."""
+    return str(torch.get_default_dtype()).replace("torch.", "")
+
+
+def set_default_dtype(name):
+    """Make floats in it from now on."""
+    torch.set_default_dtype(getattr(torch, name))
+
+
+def seed(number):
+    """Draw from this seed."""
+    torch.manual_seed(number)
