@@ -2,10 +2,16 @@
 
 import numpy as np
 import paddle
+from paddle import nn
 
 from common.system.matrices import contiguous
 
 lib = paddle
+MODULE, FUNCTION = nn.Layer, paddle.autograd.PyLayer
+LAYERS = ("paddle.nn", "paddle.compat.nn")
+CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
+CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
+RECURRENT, CELLS = nn.layer.rnn.RNNBase, nn.layer.rnn.RNNCellBase
 NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
 generator_state, set_generator_state = paddle.get_rng_state, paddle.set_rng_state
@@ -53,3 +59,11 @@ def set_default_dtype(name):
 
 def seed(number):
     paddle.seed(number)
+
+
+def modules(model):
+    return model.named_sublayers(include_self=True)
+
+
+def wants_gradient(value):
+    return not value.stop_gradient

@@ -5,10 +5,16 @@ backend_paddle.py has the same names for Paddle, and says nothing that is said h
 
 import numpy as np
 import torch
+from torch import nn
 
 from common.system.matrices import contiguous
 
 lib = torch
+MODULE, FUNCTION = nn.Module, torch.autograd.Function
+LAYERS = ("torch.nn",)
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
+RECURRENT = nn.RNNBase
+CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
 generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
@@ -68,3 +74,13 @@ def set_default_dtype(name):
 def seed(number):
     """Draw from this seed."""
     torch.manual_seed(number)
+
+
+def modules(model):
+    """(name, module) of a model, whose name is empty, and of all that is in it."""
+    return model.named_modules()
+
+
+def wants_gradient(value):
+    """Whether a gradient is wanted for a tensor."""
+    return value.requires_grad

@@ -10,13 +10,12 @@ import paddle
 from paddle.nn import functional as F
 
 from common.sides.margins import margins
+from common.sides.probes import join_site
 from common.sides.session import current
 from common.sides.paddle_batch_norm import *  # noqa: F403  (handed on)
 from common.sides.paddle_optimizer import *  # noqa: F403  (handed on)
-from common.sides.paddle_probes import *  # noqa: F403  (handed on)
-from common.sides.paddle_probes import join_site, observe
 from common.sides.paddle_tensors import *  # noqa: F403  (handed on)
-from common.sides.paddle_tensors import array, tensor
+from common.sides.paddle_tensors import array, observe, tensor
 from common.sides.paddle_weights import *  # noqa: F403  (handed on)
 
 _argmax, _argsort = paddle.argmax, paddle.argsort  # as they are before paddle_choices.py's patch

@@ -10,8 +10,17 @@ import paddle
 from paddle import nn
 
 from common.sides.paddle_batch_norm import VARIANCE, keeps_unbiased
-from common.sides.paddle_probes import LAYERS, probed_modules
-from common.sides.paddle_tensors import NAME, array, is_float, like, shape, to_load, view
+from common.sides.paddle_tensors import (
+    LAYERS,
+    NAME,
+    array,
+    is_float,
+    like,
+    probed_modules,
+    shape,
+    to_load,
+    view,
+)
 from common.weights.layers import Owner, layer_kind, why_no_partner
 
 

@@ -10,13 +10,12 @@ import torch
 from torch.nn import functional as F
 
 from common.sides.margins import margins
+from common.sides.probes import join_site
 from common.sides.session import current
 from common.sides.torch_batch_norm import *  # noqa: F403  (handed on)
 from common.sides.torch_optimizer import *  # noqa: F403  (handed on)
-from common.sides.torch_probes import *  # noqa: F403  (handed on)
-from common.sides.torch_probes import join_site, observe
 from common.sides.torch_tensors import *  # noqa: F403  (handed on)
-from common.sides.torch_tensors import array, tensor
+from common.sides.torch_tensors import array, observe, tensor
 from common.sides.torch_weights import *  # noqa: F403  (handed on)
 
 _argmax, _argsort = torch.argmax, torch.argsort  # as they are before torch_choices.py's patch
