@@ -11,6 +11,8 @@ MODULE, FUNCTION = nn.Layer, paddle.autograd.PyLayer
 LAYERS = ("paddle.nn", "paddle.compat.nn")
 CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
 CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
+BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
+MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
 RECURRENT, CELLS = nn.layer.rnn.RNNBase, nn.layer.rnn.RNNCellBase
 NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
@@ -67,3 +69,20 @@ def modules(model):
 
 def wants_gradient(value):
     return not value.stop_gradient
+
+
+def by_batch(module):
+    return module.training and not module._use_global_stats
+
+
+def channels_axis(module):
+    return 1 if module._data_format[1] == "C" else -1
+
+
+def epsilon(module):
+    return module._epsilon
+
+
+def part_of_new(module):
+    exact = hasattr(module, "_keeps_unbiased_statistics")
+    return 1.0 - (module._momentum if exact else float(np.float32(module._momentum)))

@@ -14,6 +14,8 @@ MODULE, FUNCTION = nn.Module, torch.autograd.Function
 LAYERS = ("torch.nn",)
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 RECURRENT = nn.RNNBase
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
 CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
@@ -84,3 +86,26 @@ def modules(model):
 def wants_gradient(value):
     """Whether a gradient is wanted for a tensor."""
     return value.requires_grad
+
+
+def by_batch(module):
+    """True where a BatchNorm takes each batch's statistics: in training, unless it is frozen."""
+    return module.training
+
+
+def channels_axis(module):
+    """The axis of a BatchNorm's channels."""
+    return 1
+
+
+def epsilon(module):
+    """What a BatchNorm adds to the variance."""
+    return module.eps
+
+
+def part_of_new(module):
+    """How much of its running statistics a BatchNorm takes from this batch, which it counts."""
+    counted = module.num_batches_tracked
+    if counted is not None:
+        counted.add_(1)
+    return 1.0 / np.float64(counted) if module.momentum is None else module.momentum

@@ -12,7 +12,6 @@ from paddle.nn import functional as F
 from common.sides.margins import margins
 from common.sides.probes import join_site
 from common.sides.session import current
-from common.sides.paddle_batch_norm import *  # noqa: F403  (handed on)
 from common.sides.paddle_optimizer import *  # noqa: F403  (handed on)
 from common.sides.paddle_tensors import *  # noqa: F403  (handed on)
 from common.sides.paddle_tensors import array, observe, tensor

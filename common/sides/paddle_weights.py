@@ -9,12 +9,13 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from common.sides.paddle_batch_norm import VARIANCE, keeps_unbiased
 from common.sides.paddle_tensors import (
     LAYERS,
     NAME,
+    VARIANCE,
     array,
     is_float,
+    keeps_unbiased,
     like,
     probed_modules,
     shape,

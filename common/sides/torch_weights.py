@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from common.sides.torch_batch_norm import VARIANCE, keeps_unbiased
 from common.sides.torch_tensors import (
     LAYERS,
     NAME,
+    VARIANCE,
     array,
     is_float,
+    keeps_unbiased,
     like,
     probed_modules,
     shape,
