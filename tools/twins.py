@@ -92,7 +92,6 @@ SPELLINGS: tuple[Spelling, ...] = (
     ),
     Spelling("torch.utils.data", "paddle.io", "another name"),
     Spelling(".to(", ".astype(", "another type; in older Paddle .to changes the tensor itself"),
-    Spelling(".load_state_dict(", ".set_state_dict(", "another name"),
     Spelling(
         ".named_modules()",
         ".named_sublayers(include_self=True)",

@@ -13,6 +13,7 @@ CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
 CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
 BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
+COPIES_TO_LOAD = True
 RECURRENT, CELLS = nn.layer.rnn.RNNBase, nn.layer.rnn.RNNCellBase
 NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
@@ -86,3 +87,32 @@ def epsilon(module):
 def part_of_new(module):
     exact = hasattr(module, "_keeps_unbiased_statistics")
     return 1.0 - (module._momentum if exact else float(np.float32(module._momentum)))
+
+
+def entries(model):
+    return model.state_dict().items()
+
+
+def padding_row(embedding):
+    return embedding._padding_idx
+
+
+def load_into(model, state):
+    model.set_state_dict(state)
+
+
+def ways_to_load(model):
+    # It sets every parameter and buffer of the model: layers inside it have no part in that.
+    return [type(model).set_state_dict]
+
+
+def want_gradient(value, wanted=True):
+    value.stop_gradient = not wanted
+
+
+def forget_gradient(value):
+    value.clear_gradient(False)
+
+
+def scale_(value, by):
+    value.scale_(by)

@@ -16,6 +16,7 @@ CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.
 RECURRENT = nn.RNNBase
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
+COPIES_TO_LOAD = False  # loading a state makes a copy of it first
 CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
@@ -109,3 +110,41 @@ def part_of_new(module):
     if counted is not None:
         counted.add_(1)
     return 1.0 / np.float64(counted) if module.momentum is None else module.momentum
+
+
+def entries(model):
+    """(key, tensor itself) of a model's state dict."""
+    return model.state_dict(keep_vars=True).items()
+
+
+def padding_row(embedding):
+    """The row of an Embedding that is padding."""
+    return embedding.padding_idx
+
+
+def load_into(model, state):
+    """Load a state dict as the framework does."""
+    model.load_state_dict(state)
+
+
+def ways_to_load(model):
+    """All that has a part in that, of the framework or of a model's own."""
+    yield type(model).load_state_dict
+    for module in model.modules():
+        yield type(module)._load_from_state_dict
+        yield from (h.hook for h in module._load_state_dict_pre_hooks.values())
+
+
+def want_gradient(value, wanted=True):
+    """Ask for the gradient of a tensor, or no more."""
+    value.requires_grad = wanted
+
+
+def forget_gradient(value):
+    """Let the gradient of a parameter go."""
+    value.grad = None
+
+
+def scale_(value, by):
+    """Multiply a tensor in place."""
+    value.mul_(by)

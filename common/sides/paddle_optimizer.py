@@ -3,8 +3,7 @@
 import numpy as np
 import paddle
 
-from common.sides.paddle_tensors import array, tensor, view
-from common.sides.paddle_weights import trainable
+from common.sides.paddle_tensors import array, tensor, trainable, view
 
 
 def sgd_step(model, lr):

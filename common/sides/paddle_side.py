@@ -15,7 +15,6 @@ from common.sides.session import current
 from common.sides.paddle_optimizer import *  # noqa: F403  (handed on)
 from common.sides.paddle_tensors import *  # noqa: F403  (handed on)
 from common.sides.paddle_tensors import array, observe, tensor
-from common.sides.paddle_weights import *  # noqa: F403  (handed on)
 
 _argmax, _argsort = paddle.argmax, paddle.argsort  # as they are before paddle_choices.py's patch
 

@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 
-from common.sides.torch_tensors import array, tensor, view
-from common.sides.torch_weights import trainable
+from common.sides.torch_tensors import array, tensor, trainable, view
 
 
 def sgd_step(model, lr):

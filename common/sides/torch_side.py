@@ -15,7 +15,6 @@ from common.sides.session import current
 from common.sides.torch_optimizer import *  # noqa: F403  (handed on)
 from common.sides.torch_tensors import *  # noqa: F403  (handed on)
 from common.sides.torch_tensors import array, observe, tensor
-from common.sides.torch_weights import *  # noqa: F403  (handed on)
 
 _argmax, _argsort = torch.argmax, torch.argsort  # as they are before torch_choices.py's patch
 
