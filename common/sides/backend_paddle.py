@@ -16,6 +16,7 @@ MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
 COPIES_TO_LOAD = True
 RECURRENT, CELLS = nn.layer.rnn.RNNBase, nn.layer.rnn.RNNCellBase
 NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
+argmax, argsort = paddle.argmax, paddle.argsort
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
 generator_state, set_generator_state = paddle.get_rng_state, paddle.set_rng_state
 as_complex = paddle.as_complex

@@ -19,6 +19,7 @@ MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n
 COPIES_TO_LOAD = False  # loading a state makes a copy of it first
 CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
+argmax, argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
 generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
 as_complex = torch.view_as_complex
