@@ -140,7 +140,7 @@ def main(name, unknown=""):
     narrow.ASKED = [known for known in narrow.ASKED if known.rpartition(".")[2] != unknown]
     narrow.CALLED.pop(unknown, None)
     importlib.import_module(f"common.sides.{name}_lift").patch()
-    side = importlib.import_module(f"common.sides.{name}_tensors")
+    side = importlib.import_module(f"common.sides.{name}_side")
     make, names = before or names_of_torch()
     expressions = EXPRESSIONS[name].strip().replace("\n", "|").split("|")
     made = {text: [] for text in expressions}

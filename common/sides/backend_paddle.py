@@ -117,3 +117,39 @@ def forget_gradient(value):
 
 def scale_(value, by):
     value.scale_(by)
+
+
+def sgd(values, lr):
+    return paddle.optimizer.SGD(lr, parameters=values)
+
+
+def adam(values, lr, betas):
+    return paddle.optimizer.Adam(lr, *betas, parameters=values)
+
+
+def adamw(parameters, decayed, lr, betas, weight_decay):
+    values = [value for _, value in parameters]
+    names = {value.name for name, value in parameters if name in decayed}
+    rule = {"parameters": values, "weight_decay": weight_decay}
+    rule["apply_decay_param_fun"] = names.__contains__
+    return paddle.optimizer.AdamW(lr, *betas, **rule)
+
+
+def set_rate(rule, lr):
+    rule.set_lr(lr)
+
+
+def moment(rule, parameter, kind):
+    return rule._accumulators[kind].get(parameter.name)
+
+
+def remembered(rule, parameter):
+    own, start = rule.state_dict(), f"{parameter.name}_"
+    return {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}
+
+
+def remind(rule, remembered):
+    own = rule.state_dict()
+    for parameter, kept in remembered:
+        own |= {f"{parameter.name}_{kind}": value for kind, value in kept.items()}
+    rule.set_state_dict(own)

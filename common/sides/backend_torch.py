@@ -149,3 +149,43 @@ def forget_gradient(value):
 def scale_(value, by):
     """Multiply a tensor in place."""
     value.mul_(by)
+
+
+def sgd(values, lr):
+    """The framework's own plain SGD."""
+    return torch.optim.SGD(values, lr=lr)
+
+
+def adam(values, lr, betas):
+    """Its Adam."""
+    return torch.optim.Adam(values, lr=lr, betas=betas)
+
+
+def adamw(parameters, decayed, lr, betas, weight_decay):
+    """Its AdamW over (name, parameter); those whose names are among `decayed` decay."""
+    undecayed = [value for name, value in parameters if name not in decayed]
+    values = [value for name, value in parameters if name in decayed]
+    groups = [{"params": values}, {"params": undecayed, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr, betas, 1e-8, weight_decay)
+
+
+def set_rate(rule, lr):
+    """Give one of these another learning rate."""
+    for group in rule.param_groups:
+        group["lr"] = lr
+
+
+def moment(rule, parameter, kind):
+    """Its moment1 or moment2 of a parameter; None where it has none."""
+    own = {"moment1": "exp_avg", "moment2": "exp_avg_sq"}[kind]
+    return rule.state.get(parameter, {}).get(own)
+
+
+def remembered(rule, parameter):
+    """Kind -> tensor of all that it keeps for a parameter."""
+    return dict(rule.state.get(parameter, {}))
+
+
+def remind(rule, remembered):
+    """Give it back what it kept: (parameter, kind -> tensor) pairs."""
+    rule.state.update(remembered)

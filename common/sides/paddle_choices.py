@@ -12,8 +12,7 @@ import paddle
 
 from common.logs.sidecar import CHOICE
 from common.sides.session import current
-from common.sides.paddle_side import enter_choice, is_float
-from common.sides.paddle_tensors import NAME
+from common.sides.paddle_side import NAME, enter_choice, is_float
 from common.system.aliases import under_its_names
 
 _WITH_INDICES = False  # twin: what sort returns

@@ -17,7 +17,7 @@ import paddle
 from paddle.nn import functional as F
 
 from common.sides.session import current
-from common.sides.paddle_tensors import is_float
+from common.sides.paddle_side import is_float
 
 _SIZE_LIKE = "uniform_random_batch_size_like"  # twin: one name
 _original = {}

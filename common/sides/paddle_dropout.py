@@ -18,8 +18,7 @@ from paddle.distributed.fleet import utils as recomputing  # twin: where it is
 
 from common.sides import statistics
 from common.sides.session import current
-from common.sides.paddle_side import array, assign, by_batch, keep_mask
-from common.sides.paddle_tensors import NAME
+from common.sides.paddle_side import NAME, array, assign, by_batch, keep_mask
 from common.system.aliases import under_its_names
 
 _ALPHA = -1.7580993408473766  # SELU's value far below zero: -scale * alpha (Klambauer et al. 2017)

@@ -10,7 +10,7 @@ import paddle
 import paddle.distributed as dist
 
 from common.sides.group import Group
-from common.sides.paddle_tensors import *  # noqa: F403  (handed on)
+from common.sides.paddle_side import *  # noqa: F403  (handed on)
 
 
 def join_group():

@@ -12,8 +12,7 @@ import torch
 
 from common.logs.sidecar import CHOICE
 from common.sides.session import current
-from common.sides.torch_side import enter_choice, is_float
-from common.sides.torch_tensors import NAME
+from common.sides.torch_side import NAME, enter_choice, is_float
 from common.system.aliases import under_its_names
 
 _WITH_INDICES = True  # twin: what sort returns

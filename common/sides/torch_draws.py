@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional as F
 
 from common.sides.session import current
-from common.sides.torch_tensors import is_float
+from common.sides.torch_side import is_float
 
 _LIKE = ("randint", "randint_like")  # twin: one name
 _original = {}

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from common.sides.group import Group
-from common.sides.torch_tensors import *  # noqa: F403  (handed on)
+from common.sides.torch_side import *  # noqa: F403  (handed on)
 
 
 def join_group():

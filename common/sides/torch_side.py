@@ -9,12 +9,11 @@ import sys
 import torch
 from torch.nn import functional as F
 
-from common.sides import instruments
+from common.sides import batch_norm, instruments, optimizer, probes, tensors, weights
+from common.sides.backend_torch import *  # noqa: F403  (handed on)
 from common.sides.bind import bind
-from common.sides.torch_optimizer import *  # noqa: F403  (handed on)
-from common.sides.torch_tensors import *  # noqa: F403  (handed on)
 
-bind(sys.modules[__name__], instruments)
+bind(sys.modules[__name__], tensors, probes, batch_norm, weights, optimizer, instruments)
 
 REGRESSION_LOSSES = ("mse", "mae", "huber")
 
