@@ -14,6 +14,7 @@ CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n)
 BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
 COPIES_TO_LOAD = True
+OF_NO_TENSOR = ()
 RECURRENT, CELLS = nn.layer.rnn.RNNBase, nn.layer.rnn.RNNCellBase
 NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
 argmax, argsort = paddle.argmax, paddle.argsort
@@ -113,6 +114,14 @@ def want_gradient(value, wanted=True):
 
 def forget_gradient(value):
     value.clear_gradient(False)
+
+
+def let_go(value):
+    value._clear_data()
+
+
+def fill(value, values):
+    values._share_buffer_to(value)
 
 
 def scale_(value, by):

@@ -17,6 +17,7 @@ RECURRENT = nn.RNNBase
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
 COPIES_TO_LOAD = False  # loading a state makes a copy of it first
+OF_NO_TENSOR = (None,)  # what a FUNCTION's backward gives for one input that is no tensor
 CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
 argmax, argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
@@ -144,6 +145,16 @@ def want_gradient(value, wanted=True):
 def forget_gradient(value):
     """Let the gradient of a parameter go."""
     value.grad = None
+
+
+def let_go(value):
+    """Leave a parameter its shape and dtype, but no memory."""
+    value.data = torch.full([], float("nan"), dtype=value.dtype).expand(value.shape)
+
+
+def fill(value, values):
+    """Give a parameter the memory of another tensor."""
+    value.data = values
 
 
 def scale_(value, by):

@@ -473,8 +473,7 @@ class Run:
                 one_way.append(key)
 
         gc.collect()  # a former model refers to itself, through what surrounds its parts
-        ways = importlib.import_module(f"common.sides.{self.side.NAME}_offload")
-        self.offload = Offload(model, read, check, self.side, ways)
+        self.offload = Offload(model, read, check, self.side)
         self._count_parameters(model)
 
     def learn_probed(self, model) -> None:
