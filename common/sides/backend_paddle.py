@@ -1,5 +1,7 @@
 """What Paddle calls things, name by name as in backend_torch.py."""
 
+import os
+
 import numpy as np
 import paddle
 from paddle import nn
@@ -162,3 +164,12 @@ def remind(rule, remembered):
     for parameter, kept in remembered:
         own |= {f"{parameter.name}_{kind}": value for kind, value in kept.items()}
     rule.set_state_dict(own)
+
+
+def join_processes():
+    count = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
+    if count == 1:
+        return 0, 1
+    # The launcher has said which device is this process's: gloo on CPU, nccl on a GPU.
+    paddle.distributed.init_parallel_env()
+    return paddle.distributed.get_rank(), count

@@ -3,6 +3,8 @@
 backend_paddle.py has the same names for Paddle, and says nothing that is said here.
 """
 
+import os
+
 import numpy as np
 import torch
 from torch import nn
@@ -200,3 +202,15 @@ def remembered(rule, parameter):
 def remind(rule, remembered):
     """Give it back what it kept: (parameter, kind -> tensor) pairs."""
     rule.state.update(remembered)
+
+
+def join_processes():
+    """This process's rank among those that torchrun started together, and how many they are."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        return 0, 1
+    on_gpu = torch.cuda.is_available()
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
+    return torch.distributed.get_rank(), count
