@@ -8,7 +8,7 @@ from paddle import nn
 
 from common.system.matrices import contiguous
 
-lib = paddle
+lib, AXIS = paddle, "axis"
 MODULE, FUNCTION = nn.Layer, paddle.autograd.PyLayer
 LAYERS = ("paddle.nn", "paddle.compat.nn")
 CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
@@ -173,3 +173,7 @@ def join_processes():
     # The launcher has said which device is this process's: gloo on CPU, nccl on a GPU.
     paddle.distributed.init_parallel_env()
     return paddle.distributed.get_rank(), count
+
+
+def take_along(value, index, axis):
+    return paddle.take_along_axis(value, index, axis=axis)

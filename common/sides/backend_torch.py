@@ -11,7 +11,7 @@ from torch import nn
 
 from common.system.matrices import contiguous
 
-lib = torch
+lib, AXIS = torch, "dim"
 MODULE, FUNCTION = nn.Module, torch.autograd.Function
 LAYERS = ("torch.nn",)
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
@@ -214,3 +214,8 @@ def join_processes():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
     return torch.distributed.get_rank(), count
+
+
+def take_along(value, index, axis):
+    """Values at indices along an axis."""
+    return torch.take_along_dim(value, index, dim=axis)
