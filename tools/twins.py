@@ -69,7 +69,6 @@ SPELLINGS: tuple[Spelling, ...] = (
     # Classes
     Spelling("nn.Module", "nn.Layer", "a part of a model is a Layer"),
     Spelling("nn.ModuleList", "nn.LayerList", "likewise"),
-    Spelling("nn.ModuleDict", "nn.LayerDict", "likewise"),
     Spelling(
         "nn.Parameter(torch.empty([4, 2]))",
         "self.create_parameter([4, 2])",
@@ -93,16 +92,10 @@ SPELLINGS: tuple[Spelling, ...] = (
     Spelling("torch.utils.data", "paddle.io", "another name"),
     Spelling(".to(", ".astype(", "another type; in older Paddle .to changes the tensor itself"),
     Spelling(
-        ".named_modules()",
-        ".named_sublayers(include_self=True)",
-        "Paddle leaves the model itself out unless told",
-    ),
-    Spelling(
         ".modules()",
         ".sublayers(include_self=True)",
         "Paddle leaves the model itself out unless told",
     ),
-    Spelling(".register_forward_hook(", ".register_forward_post_hook(", "another name"),
     # Arguments
     Spelling(
         "dim=-1",

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import paddle
 from paddle import nn
+from paddle.distributed.fleet import utils
 
 from common.system.matrices import contiguous
 
@@ -15,6 +16,10 @@ CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
 CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
 BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
+OLDER_BATCH_NORMS = (nn.BatchNorm,)
+CHECKPOINT = utils, "recompute"
+REST_OF_ATTENTION = ("training", "backend", "scale", "enable_gqa", "name")
+AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = 2, True
 COPIES_TO_LOAD = True
 OF_NO_TENSOR = ()
 RECURRENT, CELLS = nn.layer.rnn.RNNBase, nn.layer.rnn.RNNCellBase
@@ -173,6 +178,23 @@ def join_processes():
     # The launcher has said which device is this process's: gloo on CPU, nccl on a GPU.
     paddle.distributed.init_parallel_env()
     return paddle.distributed.get_rank(), count
+
+
+def random_state():
+    words = str(paddle.get_rng_state()[0]).split()
+    return " ".join(word for word in words if not word.startswith("0x")).encode()
+
+
+def dropout_of_values(x, p=0.5, axis=None, training=True, *_, mode="upscale_in_train", **options):
+    return x, p, training, axis, mode
+
+
+def dropout_of_channels(x, p=0.5, training=True, data_format="NC", name=None):
+    return x, p, training, (0, data_format.index("C"))
+
+
+def alpha_dropout(x, p=0.5, training=True, *rest, **options):
+    return x, p, training
 
 
 def take_along(value, index, axis):

@@ -8,6 +8,7 @@ import os
 import numpy as np
 import torch
 from torch import nn
+from torch.utils import checkpoint
 
 from common.system.matrices import contiguous
 
@@ -18,6 +19,10 @@ CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.
 RECURRENT = nn.RNNBase
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
+OLDER_BATCH_NORMS = ()
+CHECKPOINT = checkpoint, "checkpoint"  # where it is, and its name
+# What attention may be given by position behind its first six arguments, and what else it does.
+REST_OF_ATTENTION, AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = (), 1, False
 COPIES_TO_LOAD = False  # loading a state makes a copy of it first
 OF_NO_TENSOR = (None,)  # what a FUNCTION's backward gives for one input that is no tensor
 CELLS = ()  # these give their output and their states
@@ -214,6 +219,26 @@ def join_processes():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
     return torch.distributed.get_rank(), count
+
+
+def random_state():
+    """The framework's own random state on CPU, as bytes."""
+    return torch.get_rng_state().numpy().tobytes()
+
+
+def dropout_of_values(input, p=0.5, training=True, inplace=False):
+    """F.dropout's arguments -> value, p, training, and the axes along which masks differ."""
+    return input, p, training
+
+
+def dropout_of_channels(input, p=0.5, training=True, inplace=False):
+    """The same of those that drop whole channels."""
+    return input, p, training, (0, 1)
+
+
+def alpha_dropout(input, p=0.5, training=False, *rest, **options):
+    """The same of those for SELU."""
+    return input, p, training
 
 
 def take_along(value, index, axis):
