@@ -1,5 +1,6 @@
 """A copy of the checkout in which faults are planted, one at a time, and what each check says."""
 
+import re
 import shutil
 import sys
 import time
@@ -12,7 +13,7 @@ from common.logs.sidecar import read_sidecar
 from common.verdict.row import HARMLESS
 from faults import peers
 from faults.catalogue import FAULTS
-from faults.checkout import CHECKS, Checkout, change
+from faults.checkout import CHECKS, Checkout
 from faults.fault import (
     CASTS,
     DECODER,
@@ -241,18 +242,22 @@ class _Planted:
 def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     """Put a changed text in a file's place; returns what takes it back out.
 
-    What both sides' scripts of a step share is changed for one side alone: in a copy beside it,
-    which that side's script imports from then on.
+    What both sides share, a step's scripts or the instruments that a side binds, is changed for one
+    side alone: in a copy beside it, which that side's file imports from then on.
     """
+    other, own = path.with_stem(f"{path.stem}_of_{side}"), rf"\b{path.stem}\b"
+    imports = rf"from {path.parent.name}.{path.stem} import"
     script = path.parent / side / path.name
     if not script.is_file():
+        script, imports = path.parent / f"{side}_side.py", rf"from common.sides import .*{own}.*"
+    clean = script.read_text() if script.is_file() else ""
+    if not re.search(imports, clean):
         clean = path.read_text()
         path.write_text(text)
         return lambda: path.write_text(clean)
-    package, other = path.parent.name, path.with_stem(f"{path.stem}_of_{side}")
-    clean = script.read_text()
     other.write_text(text)
-    change(script, f"from {package}.{path.stem} import", f"from {package}.{other.stem} import")
+    lines = rf"(?m)^({imports}|bind\(.*)"
+    script.write_text(re.sub(lines, lambda m: re.sub(own, other.stem, m[0]), clean))
 
     def undo() -> None:
         script.write_text(clean)

@@ -57,7 +57,8 @@ _TRAINING = (
     "step5_train/training.py",
     "common/pair/schedules.py",
     "common/pair/tape.py",
-    *(f"common/sides/{s}_{n}.py" for s in SIDES for n in ("optimizer", "dropout", "batch_norm")),
+    *(f"common/sides/{name}.py" for name in ("optimizer", "dropouts", "batch_norm")),
+    *(f"common/sides/backend_{side}.py" for side in SIDES),
 )
 
 

@@ -89,7 +89,7 @@ def whole_training(run, samples, settings, steps, twin):
             progress.take_best()
         scores, outputs = scored(run, model, test, settings)
         # What Paddle's own running variance makes of the outputs is no part of the training.
-        with run.dropout.unbiased_variances(model) as others:
+        with run.side.unbiased_variances(model) as others:
             if others and not run.samples("validation"):
                 outputs = scored(run, model, test, settings)[1]
         progress.finish(scores)
@@ -115,7 +115,7 @@ def whole_training(run, samples, settings, steps, twin):
 def log_buffers(run, model, before, path):
     """Log every buffer that is not what it was, and the BatchNorms' running statistics."""
     run.log_buffers(model, before, path)
-    for name, values in run.dropout.running_statistics(model):
+    for name, values in run.side.running_statistics(model):
         run.log(f"{path}{BUFFER}/{run.session.rename(name)}", values, "BatchNorm")
 
 
@@ -155,7 +155,7 @@ def prepared(run, settings, steps, per_epoch, twin=0):
     if run.group.count > 1:
         run.group.learn(run, model, run.samples("train"))
         run.load(model, run.start())
-        run.dropout.recall_statistics(model, {})
+        run.side.recall_statistics(model, {})
         run.side.share_statistics(model, run.group)
     betas = BETAS
     if twin:

@@ -223,7 +223,7 @@ class Training:
             "processes": np.int64(self._processes),
         }
         arrays |= {f"model/{k}": v for k, v in self.run.side.state(self.model).items()}
-        arrays |= {f"seen/{k}": v for k, v in self.run.dropout.running_statistics(self.model)}
+        arrays |= {f"seen/{k}": v for k, v in self.run.side.running_statistics(self.model)}
         arrays |= {f"optimizer/{k}": v for k, v in self.optimizer.state().items()}
         with whole(self.folder / "last.npz") as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)
@@ -269,7 +269,7 @@ class Training:
         }
         self.run.side.load_state(self.model, parts["model/"])
         self.optimizer.load_state(parts["optimizer/"])
-        self.run.dropout.recall_statistics(self.model, parts["seen/"])
+        self.run.side.recall_statistics(self.model, parts["seen/"])
         if not self._writes:
             return
         os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))

@@ -144,7 +144,7 @@ def test_a_view_is_what_the_array_is():
     """Values of tensors of all kinds; those of usual floats are seen where they are."""
     import paddle
 
-    from common.sides.paddle_tensors import array, view
+    from common.sides.paddle_side import array, view
 
     values = paddle.to_tensor(np.arange(12.0).reshape(3, 4))
     kinds = [values.astype(kind) for kind in ("float32", "bfloat16", "int64", "bool", "complex64")]

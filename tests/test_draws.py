@@ -354,14 +354,14 @@ def frameworks():
     import paddle
     import torch
 
-    from common.sides import paddle_draws, paddle_dropout, torch_draws, torch_dropout
+    from common.sides import dropouts, paddle_draws, paddle_side, torch_draws, torch_side
 
     def evaluate(name, expression, dtype, taking=True):
-        framework, draws, dropout = {
-            "torch": (torch, torch_draws, torch_dropout),
-            "paddle": (paddle, paddle_draws, paddle_dropout),
+        framework, draws, side = {
+            "torch": (torch, torch_draws, torch_side),
+            "paddle": (paddle, paddle_draws, paddle_side),
         }[name]
-        dropout.patch()
+        dropouts.patch(side)
         draws.patch()
         usual = framework.get_default_dtype()
         framework.set_default_dtype(getattr(torch, dtype) if name == "torch" else dtype)
@@ -370,7 +370,7 @@ def frameworks():
         x = tensor(values.astype(dtype))
         known = {"x": x, "p": 1 / (1 + (-x).exp()), "F": framework.nn.functional}
         known |= {name: framework, "D": getattr(framework, DISTRIBUTIONS[name])}
-        before = dropout.random_state()
+        before = side.random_state()
         session = Session(7)
         try:
             with using(session):
@@ -378,7 +378,7 @@ def frameworks():
                 results = [np.asarray(eval(expression, known)) for _ in range(2)]
         finally:
             framework.set_default_dtype(usual)
-        return results, dropout.random_state() != before
+        return results, side.random_state() != before
 
     return evaluate
 

@@ -34,14 +34,16 @@ def updates(code, monkeypatch, kind, lr=0.5):
     """Weights after each of ten steps of Paddle's optimizer, under a fault's code."""
     import paddle
 
-    from common.sides.paddle_optimizer import Optimizer
+    from common.sides import paddle_side
+    from common.sides.optimizer import Optimizer
 
     for name in ("__init__", "step", "clip"):
         monkeypatch.setattr(Optimizer, name, getattr(Optimizer, name))
     exec(f"build = None\n{PRELUDE}\n{code}", {"__name__": "planted"})
     value = paddle.create_parameter([4, 3], "float32")
     value.set_value(np.linspace(1.0, 2.0, 12, dtype="float32").reshape(4, 3))
-    found, optimizer = [], Optimizer([("w", value)], kind, lr, lambda step: 1.0)
+    found = []
+    optimizer = paddle_side.Optimizer([("w", value)], kind, lr, lambda step: 1.0)
     for _ in range(10):
         value.grad = paddle.ones([4, 3])
         optimizer.step()

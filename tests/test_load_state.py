@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from common.sides import torch_weights
+from common.sides import torch_side
 
 
 class Versioned(torch.nn.Module):
@@ -25,7 +25,7 @@ class Versioned(torch.nn.Module):
 def test_a_module_that_reads_its_version_is_loaded_with_it():
     model = torch.nn.Sequential(Versioned(), torch.nn.Linear(3, 2))
     values = {key: v.numpy() + 1 for key, v in model.state_dict().items()}
-    torch_weights.load_state(model, values)
-    loaded = torch_weights.state(model)
+    torch_side.load_state(model, values)
+    loaded = torch_side.state(model)
     assert loaded.keys() == values.keys()
     assert all(np.array_equal(loaded[key], values[key]) for key in values)

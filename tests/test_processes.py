@@ -104,7 +104,7 @@ def test_several_processes_train_as_one(by_one, tmp_path):
 
 GROUP, TRAIN = "common/sides/group.py", "step5_train/train.py"
 # Each process's gradient counts as if its part were the whole batch: their sum, not their mean.
-SUMMED = (GROUP, "joined(own)) / copies", "joined(own)) * self.count")
+SUMMED = (GROUP, "concat(own)) / copies", "concat(own)) * self.count")
 # Every process shuffles by itself.
 OWN_ORDER = (TRAIN, '"shuffle", epoch,', '"shuffle", epoch + 7 * run.group.rank,')
 # Every process drops the same, the first rows' dropout.

@@ -73,17 +73,17 @@ def test_a_pattern_of_which_nothing_is_seen_is_a_sentence():
 def cost(selection, monkeypatch):
     """(hooks, arrays that were made, keys, output) of a forward pass whose names are renamed."""
     torch = pytest.importorskip("torch")
-    from common.sides import torch_probes
+    from common.sides import torch_side
 
     made = []
-    monkeypatch.setattr(torch_probes, "view", lambda value: made.append(1) or value.numpy())
+    monkeypatch.setattr(torch_side, "view", lambda value: made.append(1) or value.numpy())
     torch.manual_seed(0)
     model = torch.nn.ModuleDict({"body": torch.nn.Linear(3, 4), "head": torch.nn.Linear(4, 2)})
     log = {}
     session = Session(record=log.setdefault)
     session.rename = lambda name: name.replace("body", "features")
     session.selection = selection
-    with using(session), torch.no_grad(), torch_probes.probing(model):
+    with using(session), torch.no_grad(), torch_side.probing(model):
         hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.values())
         output = model["head"](model["body"](torch.ones(1, 3)))
     return hooks, len(made), sorted(log), output, session

@@ -231,7 +231,9 @@ def test_rates_are_lowered_on_both_sides_and_wrong_momentum_is_found(checkout, t
     copy = shutil.copytree(checkout.root, tmp_path / "a checkout")
     faulty = Checkout.__new__(Checkout)
     faulty.root, faulty.elsewhere = copy, checkout.elsewhere
-    faulty.replace("common/sides/paddle_optimizer.py", "scale_(self.momentum)", "scale_(0.899)")
+    own = "self.side.scale_(velocity, self.momentum)"
+    off = own.replace("self.momentum", "0.899 if self.side.NAME == 'paddle' else self.momentum")
+    faulty.replace("common/sides/optimizer.py", own, off)
     done, report = faulty.rows(4, *arguments)
     assert done.returncode == 1
     assert report["first_diverged"].startswith("sgd/001/")

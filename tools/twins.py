@@ -69,7 +69,6 @@ SPELLINGS: tuple[Spelling, ...] = (
     # Classes
     Spelling("nn.Module", "nn.Layer", "a part of a model is a Layer"),
     Spelling("nn.ModuleList", "nn.LayerList", "likewise"),
-    Spelling("nn.ModuleDict", "nn.LayerDict", "likewise"),
     Spelling(
         "nn.Parameter(torch.empty([4, 2]))",
         "self.create_parameter([4, 2])",
@@ -82,7 +81,6 @@ SPELLINGS: tuple[Spelling, ...] = (
     # Functions and methods
     Spelling("torch.cat(", "paddle.concat(", "another name"),
     Spelling("torch.tensor(", "paddle.to_tensor(", "another name"),
-    Spelling("torch.manual_seed(", "paddle.seed(", "another name"),
     Spelling("torch.take_along_dim(", "paddle.take_along_axis(", "another name"),
     Spelling(
         "value.requires_grad",
@@ -93,18 +91,11 @@ SPELLINGS: tuple[Spelling, ...] = (
     ),
     Spelling("torch.utils.data", "paddle.io", "another name"),
     Spelling(".to(", ".astype(", "another type; in older Paddle .to changes the tensor itself"),
-    Spelling(".load_state_dict(", ".set_state_dict(", "another name"),
-    Spelling(
-        ".named_modules()",
-        ".named_sublayers(include_self=True)",
-        "Paddle leaves the model itself out unless told",
-    ),
     Spelling(
         ".modules()",
         ".sublayers(include_self=True)",
         "Paddle leaves the model itself out unless told",
     ),
-    Spelling(".register_forward_hook(", ".register_forward_post_hook(", "another name"),
     # Arguments
     Spelling(
         "dim=-1",

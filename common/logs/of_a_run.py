@@ -303,7 +303,7 @@ def _is_left_out(key: Key, logs: Logs) -> bool:
 def _is_another_choice(key: Key, logs: Logs) -> bool:
     """True for a model's own argmax, topk or sort whose scores the other side has not.
 
-    Only the two calls' names say that they are one choice (common/sides/torch_choices.py).
+    Only the two calls' names say that they are one choice (common/sides/choices.py).
     """
     if CHOICE not in logs.classes_of(key) or logs.missing(key):
         return False

@@ -20,7 +20,7 @@ import paddle
 from paddle import _C_ops, _legacy_C_ops
 from paddle.base import core
 
-from common.sides.paddle_dropout import random_state
+from common.sides.backend_paddle import random_state
 
 _Tensor = paddle.Tensor
 # Random operators -> where the shape and the dtype stand of what they make.

@@ -1,4 +1,4 @@
-"""The processes that share a run; torch_group.py and paddle_group.py are the ways in.
+"""The processes that share a run; torch_group.py and paddle_group.py have the way in, bound.
 
 torchrun or paddle.distributed.launch starts them; each computes its rows of every batch.  The
 outputs are then put together in each, and the loss is that of the whole batch, whatever it is a
@@ -21,10 +21,16 @@ from common.system.tree import join_path, tree_map
 _BUCKET = 1 << 23  # values that are summed at a time, at most, beside those of one parameter
 
 
+def join_group(side):
+    """The group that this process is in; it is alone where no launcher started it."""
+    rank, count = side.join_processes()
+    return Group(rank, count, side, side.lib.distributed)
+
+
 class Group:
     """The processes that share a run, of which this one is number `rank` of `count`.
 
-    side   torch_group or paddle_group: what is done with this framework's tensors
+    side   torch_side or paddle_side
     dist   the framework's module for processes
     """
 
@@ -110,18 +116,18 @@ class Group:
     def joined(self, value, axis, sizes):
         """The processes' parts along an axis, as one tensor; only this one's own has a gradient."""
         own = value.moveaxis(axis, 0)
-        sent = self._side.sendable(own.detach())
+        sent = self._sendable(own.detach())
         longest = max(sizes)
         if longest > len(sent):  # no way of sending takes parts of several sizes
             rest = sent[:1].expand([longest - len(sent), *sent.shape[1:]])
-            sent = self._side.joined([sent, rest])
+            sent = self._side.lib.concat([sent, rest])
         sent = sent.contiguous()
         parts = [sent.clone() for _ in sizes]
         with _lost():
             self._dist.all_gather(parts, sent)
-        parts = [self._side.cast(p[:size], own) for p, size in zip(parts, sizes, strict=True)]
+        parts = [self._side.cast(p[:size], own.dtype) for p, size in zip(parts, sizes, strict=True)]
         parts[self.rank] = own
-        return self._side.joined(parts).moveaxis(0, axis)
+        return self._side.lib.concat(parts).moveaxis(0, axis)
 
     def add_gradients(self, run, parameters):
         """Give every parameter the gradient of the whole batch: the sum of all processes'.
@@ -147,13 +153,23 @@ class Group:
             self._add(bucket, copies)
 
     def _add(self, values, copies):
-        own = [self._side.gradient_of(value).reshape([-1]) for value in values]
-        flat = self.sum(self._side.joined(own)) / copies
+        own = [self._gradient_of(value).reshape([-1]) for value in values]
+        flat = self.sum(self._side.lib.concat(own)) / copies
         first = 0
         for value in values:
             size = math.prod(value.shape)
             value.grad = flat[first : first + size].reshape(list(value.shape))
             first += size
+
+    def _gradient_of(self, value):
+        """The gradient of a parameter as a tensor; zeros where nothing has reached it."""
+        return self._side.lib.zeros_like(value) if value.grad is None else value.grad.detach()
+
+    def _sendable(self, value):
+        """What every way of sending takes, of the same values."""
+        sent = {self._side.lib.bool: self._side.lib.uint8}
+        sent[self._side.lib.bfloat16] = self._side.lib.float32
+        return self._side.cast(value, sent[value.dtype]) if value.dtype in sent else value
 
     def sum(self, value):
         """The sum of a tensor over the processes."""

@@ -1,4 +1,4 @@
-"""A model's own casts to float32, lifted: what torch_lift.py and paddle_lift.py share.
+"""A model's own casts to float32, lifted; lift_patch.py puts this behind a framework.
 
 Many models compute a part in float32 whatever they run in: a norm, a softmax, rotary tables.  In
 the float64 run such a part would have float32's noise, and nothing behind it could be compared

@@ -1,7 +1,5 @@
 """Weights that are in memory only while their part of the model runs: --offload.
 
-What a framework has its own way for is in torch_offload.py and paddle_offload.py.
-
 A part is an item of the model's list of blocks, or a layer outside of such a list.  Its weights are
 read when its forward begins and let go when it has ended.  Where a gradient has to go back through
 it, the part keeps its inputs alone and runs once more in the backward pass, with its weights in
@@ -50,21 +48,21 @@ class Offload:
     model   without weights; its parameters are let go here
     read    key of its state dict -> array with its values; None for what stays as it was built
     check   is told of each, once: its key, what its parameter holds now, what was read
-    side    torch_side.py or paddle_side.py, and `ways` what is beside this file for it
+    side    torch_side.py or paddle_side.py
     """
 
-    def __init__(self, model, read, check, side, ways):
-        self._read, self._check = read, check
-        self.side, self.ways = side, ways
+    def __init__(self, model, read, check, side):
+        _watch_parameters(side)
+        self._read, self._check, self.side = read, check, side
         self._weights = {}
-        learned = {id(value) for value in model.parameters() if ways.wants_gradient(value)}
-        for key, value in ways.entries(model):
+        learned = {id(value) for value in model.parameters() if side.wants_gradient(value)}
+        for key, value in side.entries(model):
             if id(value) in self._weights:
                 continue
             weight = _Weight(key, value)
             if id(value) in learned:
                 self._weights[id(value)] = weight
-                ways.let_go(value)
+                side.let_go(value)
             elif read(key) is not None:
                 self._fill(weight)
         self.parts = []
@@ -93,7 +91,7 @@ class Offload:
                 self._bring(part.weights)
             elif not part.again:
                 for weight in part.weights:
-                    self.ways.freeze(weight.value)
+                    self.side.want_gradient(weight.value, False)
         self._bring([w for w in self._weights.values() if w.wanted and not w.users])
 
     def is_wanted(self, value):
@@ -138,7 +136,7 @@ class Offload:
 
     def _fill(self, weight):
         values = self._read(weight.key)
-        self.ways.fill(weight.value, self.side.like(values, weight.value))
+        self.side.fill(weight.value, self.side.like(values, weight.value))
         if not weight.seen:
             self._check(weight.key, self.side.array(weight.value), values)
         weight.seen = True
@@ -153,7 +151,7 @@ class Offload:
         for weight in weights:
             weight.users -= 1
             if weight.users == 0:
-                self.ways.let_go(weight.value)
+                self.side.let_go(weight.value)
 
     @contextmanager
     def present(self, part):
@@ -168,7 +166,7 @@ class Offload:
         """Let those go that have come to a part's weights, and that nobody wants."""
         for weight in part.weights:
             if not weight.wanted:
-                self.ways.forget_gradient(weight.value)
+                self.side.forget_gradient(weight.value)
 
     def _surround(self, part):
         """Let a module's forward begin with reading its weights."""
@@ -178,11 +176,11 @@ class Offload:
         def forward(*inputs, **keywords):
             if part.kept:
                 return own(*inputs, **keywords)
-            if self.ways.follows_gradients() and not part.again:
+            if self.side.lib.is_grad_enabled() and not part.again:
                 self._last(part.weights)
                 return own(*inputs, **keywords)
             leaves = tree_leaves((inputs, keywords), self.side.is_tensor)
-            if self.ways.follows_gradients() and any(self.wants_gradient(v) for _, v in leaves):
+            if self.side.lib.is_grad_enabled() and any(self.wants_gradient(v) for _, v in leaves):
                 return _Recomputation(self, part, own, inputs, keywords).outputs
             with self.side.no_grad(), self.present(part):
                 return own(*inputs, **keywords)
@@ -191,7 +189,7 @@ class Offload:
 
     def wants_gradient(self, value):
         """Whether a gradient goes back through a tensor."""
-        return self.side.is_float(value) and self.ways.wants_gradient(value)
+        return self.side.is_float(value) and self.side.wants_gradient(value)
 
     def _last(self, weights):
         """Bring these in, where they are not, till the model's forward ends."""
@@ -205,7 +203,7 @@ class Offload:
             vars(module)["_offload"] = self
 
         def end(module, inputs, outputs):
-            if not self.ways.follows_gradients():
+            if not self.side.lib.is_grad_enabled():
                 self._release(self._lasting)
                 self._lasting = []
 
@@ -218,8 +216,10 @@ class Offload:
             self._last([weight])
 
 
-def watched(own):
-    """A module's way to its parameters, which tells its offload of each."""
+@functools.cache
+def _watch_parameters(side):
+    """Let every module's way to its parameters tell its offload of each."""
+    own = side.MODULE.__getattr__
 
     @functools.wraps(own)
     def __getattr__(self, name):
@@ -229,10 +229,27 @@ def watched(own):
             offload.asked_for(value)
         return value
 
-    return __getattr__
+    side.MODULE.__getattr__ = __getattr__
 
 
 # ---- gradients -----------------------------------------------------------------------------------
+
+
+@functools.cache
+def _recomputed(side):
+    class Recomputed(side.FUNCTION):
+        """See _Recomputation; the tensors are those of its inputs that want a gradient."""
+
+        @staticmethod
+        def forward(ctx, call, *tensors):
+            ctx.call = call
+            return call.first()
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            return *side.OF_NO_TENSOR, *ctx.call.again(gradients)
+
+    return Recomputed
 
 
 class _Recomputation:
@@ -240,13 +257,13 @@ class _Recomputation:
 
     def __init__(self, offload, part, forward, inputs, keywords):
         self._offload, self._part, self._forward = offload, part, forward
-        self._side, self._ways = offload.side, offload.ways
+        self._side = offload.side
         self._given = inputs, keywords
         self._session = current()
         self._names = self._session.snapshot()
         leaves = [value for _, value in tree_leaves(self._given, self._side.is_tensor)]
         self._tensors = [value for value in leaves if offload.wants_gradient(value)]
-        made = self._ways.Recomputed.apply(self, *self._tensors)
+        made = _recomputed(self._side).apply(self, *self._tensors)
         made = iter(made if isinstance(made, tuple | list) else [made])
         self.outputs = tree_map(
             self._made,
@@ -280,7 +297,7 @@ class _Recomputation:
             self._given, lambda _, value: copies.get(id(value), value), self._side.is_tensor
         )
         repeat, present = self._session.repeat(self._names), self._offload.present(self._part)
-        with repeat, present, self._ways.enable_grad():
+        with repeat, present, self._side.lib.enable_grad():
             made = self._forward(*inputs, **keywords)
             floats = (
                 value
@@ -289,7 +306,7 @@ class _Recomputation:
             )
             pairs = zip(floats, gradients, strict=True)
             pairs = [pair for pair in pairs if self._offload.wants_gradient(pair[0])]
-            self._ways.backward(*map(list, zip(*pairs, strict=True)))
+            self._side.lib.autograd.backward(*map(list, zip(*pairs, strict=True)))
         self._offload.forget_gradients(self._part)
         found = (copies[id(value)] for value in self._tensors)
-        return tuple(self._ways.zeros_like(v) if v.grad is None else v.grad for v in found)
+        return tuple(self._side.lib.zeros_like(v) if v.grad is None else v.grad for v in found)

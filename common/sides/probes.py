@@ -1,18 +1,17 @@
-"""Probes on a model: what each module was given and gave, recorded or replaced.
-
-torch_probes.py and paddle_probes.py say what a framework's layers and hooks are.
-"""
+"""Probes on a model: what each module was given and gave, recorded or replaced."""
 
 from contextlib import contextmanager
+from functools import cache
 
 from common.logs.sidecar import IN_PLACE, OWN
-from common.sides.hooks import hook_inputs
+from common.sides.hooks import hook_inputs, hook_outputs
 from common.sides.places import made_at
 from common.sides.session import current
 from common.sides.settings import settings_of
 from common.system.tree import tree_map
 
 _ATTENTION = "multiheadattention"  # in small letters: each framework has its own
+_FULL = ("float32", "float64", "complex64", "complex128")
 
 
 def join_site(site, name):
@@ -20,213 +19,235 @@ def join_site(site, name):
     return f"{site}.{name}" if site else name
 
 
-class Probes:
-    """The probes of a framework.
+def with_values(side, value, values):
+    """The tensor with these values (an array) in its own's place; the gradient goes through.
 
-    side  torch_probes or paddle_probes: its tensors, its layers and its hooks
+    Paddle ignores what a hook returns on a PyLayer's own output: hence the 1.
+    """
+    return _replacement(side).apply(value, side.like(values, value)) * 1.0
+
+
+@cache
+def _replacement(side):
+    class Replacement(side.FUNCTION):
+        @staticmethod
+        def forward(ctx, value, reference):
+            return reference.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient, None
+
+    return Replacement
+
+
+def observe(side, session, label, value, class_name="", replace=True):
+    """Record one probe; in single-step mode return the reference's value in its place.
+
+    Without `replace` the tensor itself comes back, and its gradient is that of all its uses.
+    """
+    if not side.is_tensor(value):
+        return value
+    key = session.prefix + label
+    if not session.recomputing:
+        session.record(key, side.view(value))
+        session.note_place(key, class_name)
+    if class_name.endswith(IN_PLACE):
+        return value
+    reference = None if session.reference is None else session.reference.get(key)
+    if side.is_float(value) and str(value.dtype).rpartition(".")[2] not in _FULL:
+        session.half = True
+    replaced = reference is not None and tuple(reference.shape) == side.shape(value)
+    if not side.is_float(value):
+        return side.like(reference, value) if replaced else value
+    differentiable = session.gradients and side.wants_gradient(value) and side.lib.is_grad_enabled()
+    if replaced:
+        value = side.with_values(value, reference)
+    elif differentiable and replace:
+        # A tensor of its own: the gradient is this use's, not that of a residual beside it.
+        value = value.clone()
+    if differentiable:
+        value.register_hook(lambda gradient: _observe_gradient(side, session, label, gradient))
+    return value
+
+
+def _observe_gradient(side, session, label, gradient):
+    """Record the gradient at a probe; in single-step mode return the reference's in its place.
+
+    Where a model or loss differentiates by itself, as for a penalty on a gradient, the hook
+    also runs then: those gradients are parts of the forward pass, the loss's alone is a row.
+    """
+    key = f"{session.prefix}grad_of/{label}"
+    if not session.in_backward or key in session.gradient_keys:
+        return gradient
+    session.gradient_keys.add(key)
+    session.record(key, side.view(gradient))
+    session.places.setdefault(key, session.places.get(session.prefix + label, ""))
+    session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
+    reference = None if session.reference is None else session.reference.get(key)
+    if reference is None or tuple(reference.shape) != side.shape(gradient):
+        return gradient
+    return side.like(reference, gradient)
+
+
+def _observe_nested(side, session, site, values, class_name, replace=True):
+    """Record every tensor of a module's inputs or outputs; returns the same structure.
+
+    A first element has its container's own name: `name`, `name/1`, ...
     """
 
-    def __init__(self, side):
-        self.side = side
+    def change(path, value):
+        label = session.label("/".join([site, *(str(key) for key in path if key != 0)]))
+        return side.observe(session, label, value, class_name, replace)
 
-    def with_values(self, value, values):
-        """The tensor with these values (an array) in its own's place; the gradient goes through."""
-        return self.side.replaced(value, self.side.like(values, value))
+    return tree_map(values, change, side.is_tensor)
 
-    def observe(self, session, label, value, class_name="", replace=True):
-        """Record one probe; in single-step mode return the reference's value in its place.
 
-        Without `replace` the tensor itself comes back, and its gradient is that of all its uses.
-        """
-        if not self.side.is_tensor(value):
-            return value
-        key = session.prefix + label
-        if not session.recomputing:
-            session.record(key, self.side.view(value))
-            session.note_place(key, class_name)
-        if class_name.endswith(IN_PLACE):
-            return value
-        reference = None if session.reference is None else session.reference.get(key)
-        if self.side.is_float(value) and str(value.dtype) not in self.side.FULL:
-            session.half = True
-        replaced = reference is not None and tuple(reference.shape) == self.side.shape(value)
-        if not self.side.is_float(value):
-            return self.side.like(reference, value) if replaced else value
-        differentiable = session.gradients and self.side.flows_through(value)
-        if replaced:
-            value = self.with_values(value, reference)
-        elif differentiable and replace:
-            # A tensor of its own: the gradient is this use's, not that of a residual beside it.
-            value = value.clone()
-        if differentiable:
-            value.register_hook(lambda gradient: self._observe_gradient(session, label, gradient))
-        return value
+def of_framework(side, module):
+    """True for the framework's own layers, which are probed as a whole."""
+    return type(module).__module__.startswith(side.LAYERS)
 
-    def _observe_gradient(self, session, label, gradient):
-        """Record the gradient at a probe; in single-step mode return the reference's in its place.
 
-        Where a model or loss differentiates by itself, as for a penalty on a gradient, the hook
-        also runs then: those gradients are parts of the forward pass, the loss's alone is a row.
-        """
-        key = f"{session.prefix}grad_of/{label}"
-        if not session.in_backward or key in session.gradient_keys:
-            return gradient
-        session.gradient_keys.add(key)
-        session.record(key, self.side.view(gradient))
-        session.places.setdefault(key, session.places.get(session.prefix + label, ""))
-        session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
-        reference = None if session.reference is None else session.reference.get(key)
-        if reference is None or tuple(reference.shape) != self.side.shape(gradient):
-            return gradient
-        return self.side.like(reference, gradient)
+def _is_attention(side, module):
+    """True for the framework's attention, or a class that derives from it."""
+    kinds = (k for k in type(module).__mro__ if k.__module__.startswith(side.LAYERS))
+    return any(kind.__name__.lower() == _ATTENTION for kind in kinds)
 
-    def _observe_nested(self, session, site, values, class_name, replace=True):
-        """Record every tensor of a module's inputs or outputs; returns the same structure.
 
-        A first element has its container's own name: `name`, `name/1`, ...
-        """
+def is_container(side, module):
+    """True for what holds modules and computes nothing by itself."""
+    computes = isinstance(module, side.RECURRENT)
+    return isinstance(module, side.CONTAINERS) and not computes
 
-        def change(path, value):
-            label = session.label("/".join([site, *(str(key) for key in path if key != 0)]))
-            return self.observe(session, label, value, class_name, replace)
 
-        return tree_map(values, change, self.side.is_tensor)
+def probed_modules(side, model):
+    """(name, module) of every probe: the framework's layers, the model's own, no containers."""
+    skipped = []
+    for name, module in side.modules(model):
+        if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
+            continue
+        container = side.is_container(module)
+        if side.of_framework(module) and not container:
+            skipped.append(name)
+        if not container:
+            yield name, module
 
-    def of_framework(self, module):
-        """True for the framework's own layers, which are probed as a whole."""
-        return type(module).__module__.startswith(self.side.LAYERS)
 
-    def _is_attention(self, module):
-        """True for the framework's attention, or a class that derives from it."""
-        kinds = (k for k in type(module).__mro__ if k.__module__.startswith(self.side.LAYERS))
-        return any(kind.__name__.lower() == _ATTENTION for kind in kinds)
+def _works_in_place(side, module, session):
+    """True for a module that writes into its own input, as ReLU(inplace=True) does.
 
-    def is_container(self, module):
-        """True for what holds modules and computes nothing by itself."""
-        computes = isinstance(module, self.side.RECURRENT)
-        return isinstance(module, self.side.CONTAINERS) and not computes
+    Its tensors must stay what they are, or the writing would be lost on whoever else holds
+    them; in single-step mode everyone is given the reference's values anyway.
+    """
+    told = getattr(module, "inplace", False) or getattr(module, "_inplace", False)
+    return bool(told) and (session.reference is None or session.partly)
 
-    def probed_modules(self, model):
-        """(name, module) of every probe: the framework's layers, the model's own, no containers."""
-        skipped = []
-        for name, module in self.side.modules(model):
-            if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
-                continue
-            container = self.is_container(module)
-            if self.of_framework(module) and not container:
-                skipped.append(name)
-            if not container:
-                yield name, module
 
-    def _works_in_place(self, module, session):
-        """True for a module that writes into its own input, as ReLU(inplace=True) does.
+def _observe_inputs(side, session, name, kind, module, inputs, keywords):
+    """Record a module's inputs: `name:in/0` by place, `name:in/KEYWORD` by keyword.
 
-        Its tensors must stay what they are, or the writing would be lost on whoever else holds
-        them; in single-step mode everyone is given the reference's values anyway.
-        """
-        told = getattr(module, "inplace", False) or getattr(module, "_inplace", False)
-        return bool(told) and (session.reference is None or session.partly)
+    Of a keyword of the framework's own layers only floats, since masks mean other things there.
+    No gradient is asked for at what is written into in place: other uses would be in it.
+    """
+    kind = f"{kind} {IN_PLACE}" if _works_in_place(side, module, session) else kind
 
-    def _observe_inputs(self, session, name, kind, module, inputs, keywords):
-        """Record a module's inputs: `name:in/0` by place, `name:in/KEYWORD` by keyword.
+    def seen(key, value):
+        return _observe_nested(side, session, f"{name}:in/{key}", value, kind)
 
-        Of a keyword of the framework's own layers only floats, since masks mean other things there.
-        No gradient is asked for at what is written into in place: other uses would be in it.
-        """
-        kind = f"{kind} {IN_PLACE}" if self._works_in_place(module, session) else kind
+    placed = []
+    for i, value in enumerate(inputs):
+        same = _index(side, value, inputs[:i]) if _is_attention(side, module) else None
+        placed.append(seen(i, value) if same is None else placed[same])
+    logged = {
+        key: seen(key, value)
+        for key, value in keywords.items()
+        if side.is_float(value) or not side.of_framework(module)
+    }
+    return tuple(placed), {**keywords, **logged}
 
-        def seen(key, value):
-            return self._observe_nested(session, f"{name}:in/{key}", value, kind)
 
-        placed = []
-        for i, value in enumerate(inputs):
-            same = self._index(value, inputs[:i]) if self._is_attention(module) else None
-            placed.append(seen(i, value) if same is None else placed[same])
-        logged = {
-            key: seen(key, value)
-            for key, value in keywords.items()
-            if self.side.is_float(value) or not self.of_framework(module)
-        }
-        return tuple(placed), {**keywords, **logged}
+@contextmanager
+def probing(side, model):
+    """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs.
 
-    @contextmanager
-    def probing(self, model):
-        """Log the inputs (`name:in/0`) and outputs (`name`) of every probed module while it runs.
+    A module that the session's selection leaves out has no hook.
+    Attention's keys and values are left out where they are an earlier argument (Paddle's may be
+    left out by the caller too), and so are its weights (a mean over heads on one side alone).
+    """
+    session = current()
+    handles = []
+    for name, module in side.probed_modules(model):
+        if not (session.probing and session.selection.takes(session.rename(name))):
+            continue
+        kind = type(module).__name__
+        kind = kind if side.of_framework(module) else f"{OWN} {kind}"
+        if side.of_framework(module):
+            settings = settings_of(module, side.NAME)
+            session.note_settings(session.rename(name), settings, made_at(module))
 
-        A module that the session's selection leaves out has no hook.
-        Attention's keys and values are left out where they are an earlier argument (Paddle's may be
-        left out by the caller too), and so are its weights (a mean over heads on one side alone).
-        """
+        def before(module, inputs, keywords, name=name, kind=kind):
+            if not session.probing:
+                return None
+            return _observe_inputs(side, session, name, kind, module, inputs, keywords)
+
+        def after(module, inputs, outputs, name=name, kind=kind):
+            if not session.probing:
+                return None
+            shown, put_back = _results(side, module, outputs)
+            replace = not _works_in_place(side, module, session)
+            session.selection.saw(session.rename(name))
+            with session.at(None if side.of_framework(module) else type(module).forward):
+                return put_back(_observe_nested(side, session, name, shown, kind, replace))
+
+        handles.append(hook_inputs(module, before))
+        handles.append(hook_outputs(module, after))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+    if session.probing:
+        session.selection.refuse_unseen()
+
+
+def _results(side, module, outputs):
+    """What a probe shows of a module's outputs, and how that is put back among them."""
+    if _is_attention(side, module) and isinstance(outputs, tuple):
+        return outputs[0], lambda seen: (seen, *outputs[1:])
+    if isinstance(module, side.CELLS):
+        states = outputs[1]  # the output is the first of them
+        return states, lambda seen: (seen[0] if isinstance(seen, tuple) else seen, seen)
+    return outputs, lambda seen: seen
+
+
+def _index(side, value, values):
+    """Where a tensor itself is among values; None where it is not."""
+    return next((i for i, other in enumerate(values) if other is value), None)
+
+
+def fix_recurrent_dropout(side, model, training):
+    """Put recurrent layers in train mode with dropout 0 in every mode; name -> dropout it had.
+
+    In eval mode Paddle cannot differentiate them on CPU ("holder_ should not be null"), and
+    what they draw inside is not on the tape.  In training their rate is a row of the log.
+    """
+    rates = {}
+    for name, module in side.modules(model):
+        if isinstance(module, side.RECURRENT):
+            rates[name] = float(module.dropout)
+            module.dropout = 0.0
+            module.training = True
+            if training:
+                _log_rate(side, name, module, rates[name])
+    return {name: rate for name, rate in rates.items() if rate}
+
+
+def _log_rate(side, name, module, rate):
+    """Log a recurrent layer's dropout, which is not drawn, whenever it runs."""
+
+    def before(module, inputs):
         session = current()
-        handles = []
-        for name, module in self.probed_modules(model):
-            if not (session.probing and session.selection.takes(session.rename(name))):
-                continue
-            kind = type(module).__name__
-            kind = kind if self.of_framework(module) else f"{OWN} {kind}"
-            if self.of_framework(module):
-                settings = settings_of(module, self.side.NAME)
-                session.note_settings(session.rename(name), settings, made_at(module))
-
-            def before(module, inputs, keywords, name=name, kind=kind):
-                if not session.probing:
-                    return None
-                return self._observe_inputs(session, name, kind, module, inputs, keywords)
-
-            def after(module, inputs, outputs, name=name, kind=kind):
-                if not session.probing:
-                    return None
-                shown, put_back = self._results(module, outputs)
-                replace = not self._works_in_place(module, session)
-                session.selection.saw(session.rename(name))
-                with session.at(None if self.of_framework(module) else type(module).forward):
-                    return put_back(self._observe_nested(session, name, shown, kind, replace))
-
-            handles.append(hook_inputs(module, before))
-            handles.append(self.side.hook_behind(module, after))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
         if session.probing:
-            session.selection.refuse_unseen()
+            side.observe(session, session.label(f"{name}:p"), side.tensor(rate))
 
-    def _results(self, module, outputs):
-        """What a probe shows of a module's outputs, and how that is put back among them."""
-        if self._is_attention(module) and isinstance(outputs, tuple):
-            return outputs[0], lambda seen: (seen, *outputs[1:])
-        if isinstance(module, self.side.CELLS):
-            states = outputs[1]  # the output is the first of them
-            return states, lambda seen: (seen[0] if isinstance(seen, tuple) else seen, seen)
-        return outputs, lambda seen: seen
-
-    def _index(self, value, values):
-        """Where a tensor itself is among values; None where it is not."""
-        return next((i for i, other in enumerate(values) if other is value), None)
-
-    def fix_recurrent_dropout(self, model, training):
-        """Put recurrent layers in train mode with dropout 0 in every mode; name -> dropout it had.
-
-        In eval mode Paddle cannot differentiate them on CPU ("holder_ should not be null"), and
-        what they draw inside is not on the tape.  In training their rate is a row of the log.
-        """
-        rates = {}
-        for name, module in self.side.modules(model):
-            if isinstance(module, self.side.RECURRENT):
-                rates[name] = float(module.dropout)
-                module.dropout = 0.0
-                module.training = True
-                if training:
-                    self._log_rate(name, module, rates[name])
-        return {name: rate for name, rate in rates.items() if rate}
-
-    def _log_rate(self, name, module, rate):
-        """Log a recurrent layer's dropout, which is not drawn, whenever it runs."""
-
-        def before(module, inputs):
-            session = current()
-            if session.probing:
-                self.observe(session, session.label(f"{name}:p"), self.side.tensor(rate))
-
-        module.register_forward_pre_hook(before)
+    module.register_forward_pre_hook(before)

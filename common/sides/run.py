@@ -130,7 +130,6 @@ class Run:
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
-        self.dropout = importlib.import_module(f"common.sides.{side.NAME}_dropout")
         self.blank = importlib.import_module(f"common.sides.blank_in_{side.NAME}")
         self.drawn, self.layouts = job.drawn, job.layouts
         self.step_losses, self.modes, self.as_built = job.losses, job.modes, job.as_built
@@ -276,7 +275,7 @@ class Run:
 
     def _with_weights(self, model):
         """The model that was built, its draws followed, with the shared weights in it."""
-        model = self.dropout.follow(model)
+        model = self.side.follow(model)
         self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
         self._leave_constants()
         self.load(model, self.start())
@@ -473,8 +472,7 @@ class Run:
                 one_way.append(key)
 
         gc.collect()  # a former model refers to itself, through what surrounds its parts
-        ways = importlib.import_module(f"common.sides.{self.side.NAME}_offload")
-        self.offload = Offload(model, read, check, self.side, ways)
+        self.offload = Offload(model, read, check, self.side)
         self._count_parameters(model)
 
     def learn_probed(self, model) -> None:
@@ -576,12 +574,12 @@ class Run:
     @contextmanager
     def drawing(self) -> Iterator[None]:
         """Code of the pair runs: it draws from the tape; what it draws otherwise is noted."""
-        before = self.dropout.random_state()
+        before = self.side.random_state()
         mixed = self.request.autocast and self.dtype in HALF
         own = self.half.mixed(self.dtype, self.request.device) if mixed else nullcontext()
         with current().draws.from_tape(), own:
             yield
-        if self.dropout.random_state() != before:
+        if self.side.random_state() != before:
             self.notes["untaped_draws"] = True
 
     def parameters(self, model) -> list[tuple[str, object]]:

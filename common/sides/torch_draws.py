@@ -6,7 +6,7 @@ While a pair's own code runs, its `rand`, `randn_like`, `normal_` and their kin 
 numbers (common/sides/draws.py says which), and so is what is made of these: distributions, drop
 path, masks.  The framework's function runs all the same, for the shape, the dtype, the device and
 the gradient that it gives; then its generator is put back and the values are replaced.  What is not
-listed here draws as ever: `random_state` in torch_dropout.py tells that it did.
+listed here draws as ever: `random_state` of a backend tells that it did.
 """
 
 import functools
@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional as F
 
 from common.sides.session import current
-from common.sides.torch_tensors import is_float
+from common.sides.torch_side import is_float
 
 _LIKE = ("randint", "randint_like")  # twin: one name
 _original = {}

@@ -274,7 +274,7 @@ def _replace_in_layers(own: Callable, instead: Callable) -> None:
 
 
 # Modules whose functions call the transplanted ones already: this one, the ledger's, the tape's.
-_IN_PLACE = (__name__, "common.sides.paddle_choices", "common.sides.paddle_dropout")
+_IN_PLACE = (__name__, "common.sides.choices", "common.sides.dropouts")
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 _ALIASES = ALIASES["paddle"]
 

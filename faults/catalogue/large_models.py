@@ -5,7 +5,7 @@ The tests' small pair is taken for large: what is found does not depend on how l
 
 from functools import partial
 
-from faults.catalogue.training import BACKWARD, FIRST, OPTIMIZER
+from faults.catalogue.training import BACKEND, BACKWARD, FIRST, OPTIMIZER
 from faults.fault import SMALL_CNN, Fault
 
 large = partial(
@@ -17,14 +17,14 @@ large = partial(
     arguments=("--given-gradients-above", "1"),
 )
 STEP = "            self.rule.step()\n"
-ADAM = "self.rule = paddle.optimizer.Adam(lr, *betas, parameters=values)"
+ADAM = "return paddle.optimizer.Adam(lr, *betas, parameters=values)"
 # Changes a tensor in place by what NumPy makes of its values, behind the rule's step.
 CHANGE = """            {when}:
-                with paddle.no_grad():
+                with self.side.no_grad():
                     for held in {tensors}:
                         values = held.numpy()
                         {change}
-                        held.copy_(paddle.to_tensor(values), False)
+                        held.copy_(self.side.from_array(values), False)
 """
 
 
@@ -79,16 +79,17 @@ FAULTS = [
     large(
         id="large-decay-of-a-norm",
         what="a norm's gain decayed too",
-        old="{value.name for n, value in parameters if n in decayed}",
-        new="{value.name for n, value in parameters if n in decayed or n == 'norm.weight'}",
+        file=BACKEND,
+        old="for name, value in parameters if name in decayed}",
+        new="for name, value in parameters if name in decayed or name == 'norm.weight'}",
         origin="adamw/000/weight/norm.weight",
     ),
     # ---- clipping and warm-up
     large(
         id="large-clip-always",
         what="gradients brought to the clipping norm where they are below it too",
-        old="scale = paddle.clip(self.clip_norm / (paddle.sqrt(total) + 1e-6), max=1.0)",
-        new="scale = self.clip_norm / (paddle.sqrt(total) + 1e-6)",
+        old="self.side.lib.clip(self.clip_norm / (self.side.lib.sqrt(total) + 1e-6), max=1.0)",
+        new="self.clip_norm / (self.side.lib.sqrt(total) + 1e-6)",
         origin=f"adam_clip_warmup/001/weight/{FIRST}",
     ),
     large(
@@ -102,8 +103,8 @@ FAULTS = [
         id="large-clip-each-tensor",
         what="each gradient clipped by its own norm",
         old="            value.grad = value.grad * scale",
-        new="            scale = paddle.sqrt((value.grad * value.grad).sum())\n"
-        "            scale = paddle.clip(self.clip_norm / (scale + 1e-6), max=1.0)\n"
+        new="            scale = self.side.lib.sqrt((value.grad * value.grad).sum())\n"
+        "            scale = self.side.lib.clip(self.clip_norm / (scale + 1e-6), max=1.0)\n"
         "            value.grad = value.grad * scale",
         origin=f"adam_clip_warmup/000/weight/{FIRST}",
     ),
@@ -112,7 +113,7 @@ FAULTS = [
         what="gradients clipped by a tenth of the norm as their value",
         old="            value.grad = value.grad * scale",
         new="            most = 0.1 * self.clip_norm\n"
-        "            value.grad = paddle.clip(value.grad, -most, most)",
+        "            value.grad = self.side.lib.clip(value.grad, -most, most)",
         origin=f"adam_clip_warmup/000/weight/{FIRST}",
     ),
     large(
@@ -126,31 +127,34 @@ FAULTS = [
     large(
         id="large-adam-epsilon",
         what="Adam epsilon 1e-7 for 1e-8",
+        file=BACKEND,
         old=ADAM,
-        new="self.rule = paddle.optimizer.Adam(lr, *betas, parameters=values, epsilon=1e-7)",
+        new="return paddle.optimizer.Adam(lr, *betas, parameters=values, epsilon=1e-7)",
         origin=f"adam/000/weight/{FIRST}",
     ),
     large(
         id="large-adam-beta2",
         what="Adam beta2 0.99 for 0.999",
+        file=BACKEND,
         old=ADAM,
-        new="self.rule = paddle.optimizer.Adam(lr, betas[0], 0.99, parameters=values)",
+        new="return paddle.optimizer.Adam(lr, betas[0], 0.99, parameters=values)",
         origin=f"adam/000/moment2/{FIRST}",
     ),
     large(
         id="large-amsgrad",
         what="Adam that divides by the largest second moment so far",
+        file=BACKEND,
         old=ADAM,
-        new="self.rule = paddle.optimizer.Adam(lr, *betas, parameters=values, amsgrad=True)",
+        new="return paddle.optimizer.Adam(lr, *betas, parameters=values, amsgrad=True)",
         origin=f"adam/005/weight/{FIRST}",
     ),
     large(
         id="large-no-bias-correction",
         what="Adam without the corrections of its moments",
-        old="            self.rule.set_lr(rate)",
+        old="            self.side.set_rate(self.rule, self.lr())",
         new="            done = self.step_count + 1\n"
-        "            rate *= (1 - 0.9**done) / (1 - 0.999**done) ** 0.5\n"
-        "            self.rule.set_lr(rate)",
+        "            factor = (1 - 0.9**done) / (1 - 0.999**done) ** 0.5\n"
+        "            self.side.set_rate(self.rule, self.lr() * factor)",
         origin=f"adam/000/weight/{FIRST}",
     ),
     large(
@@ -167,8 +171,8 @@ FAULTS = [
     large(
         id="large-parameter-left-out",
         what="the last parameter not given to the optimizer",
-        old="        values = [value for _, value in parameters]\n",
-        new="        values = [value for _, value in parameters][:-1]\n",
+        old="side.adam([value for _, value in parameters], lr, betas)",
+        new="side.adam([value for _, value in parameters][:-1], lr, betas)",
         origin="adam/000/weight/head.bias",
     ),
     large(

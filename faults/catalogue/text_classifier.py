@@ -194,9 +194,9 @@ FAULTS = [
     train(
         id="clipped-by-value",
         what="gradients clipped by value, not by their norm",
-        file="common/sides/paddle_optimizer.py",
+        file="common/sides/optimizer.py",
         old="value.grad = value.grad * scale",
-        new="value.grad = paddle.clip(value.grad, -self.clip_norm, self.clip_norm)",
+        new="value.grad = self.side.lib.clip(value.grad, -self.clip_norm, self.clip_norm)",
         origin="train/001/loss",
     ),
     train(

@@ -5,7 +5,8 @@ from functools import partial
 from faults.fault import SMALL_CNN, Fault
 
 SIDE = "common/sides/paddle_side.py"
-OPTIMIZER = "common/sides/paddle_optimizer.py"
+OPTIMIZER = "common/sides/optimizer.py"
+BACKEND = "common/sides/backend_paddle.py"
 BACKWARD = "step4_backward/backward.py"
 
 loss = partial(Fault, model="fastformer", step=3, file=SIDE, area="losses")
@@ -79,6 +80,7 @@ FAULTS = [
     optimizer(
         id="adam-epsilon",
         what="Adam epsilon 1e-6 for 1e-8",
+        file=BACKEND,
         old="paddle.optimizer.Adam(lr, *betas, parameters=values)",
         new="paddle.optimizer.Adam(lr, *betas, parameters=values, epsilon=1e-6)",
         origin=f"adam/000/weight/{FIRST}",
@@ -86,6 +88,7 @@ FAULTS = [
     optimizer(
         id="adam-beta2",
         what="Adam beta2 0.98 for 0.999",
+        file=BACKEND,
         old="paddle.optimizer.Adam(lr, *betas, parameters=values)",
         new="paddle.optimizer.Adam(lr, betas[0], 0.98, parameters=values)",
         origin=f"adam/000/moment2/{FIRST}",
@@ -93,15 +96,17 @@ FAULTS = [
     optimizer(
         id="l2-for-decay",
         what="L2 in the gradient for decoupled decay",
-        old="self.rule = paddle.optimizer.AdamW(lr, *betas, **rule)",
-        new="self.rule = paddle.optimizer.Adam(\n"
-        "                lr, *betas, parameters=values, weight_decay=weight_decay\n            )",
+        file=BACKEND,
+        old="return paddle.optimizer.AdamW(lr, *betas, **rule)",
+        new="return paddle.optimizer.Adam(\n"
+        "        lr, *betas, parameters=values, weight_decay=weight_decay\n    )",
         origin=f"adamw/000/weight/{FIRST}",
     ),
     optimizer(
         id="decay-of-everything",
         what="norms and biases decayed too",
-        old='rule["apply_decay_param_fun"] = decayed.__contains__',
+        file=BACKEND,
+        old='rule["apply_decay_param_fun"] = names.__contains__',
         new='rule["apply_decay_param_fun"] = None',
         origin=f"adamw/000/weight/{BIAS}",
     ),
@@ -116,15 +121,17 @@ FAULTS = [
         id="clip-each-tensor",
         what="each gradient clipped by its own norm, not by that of all",
         old="            value.grad = value.grad * scale",
-        new="            own = paddle.sqrt((value.grad * value.grad).sum())\n"
-        "            value.grad = value.grad * paddle.clip(self.clip_norm / (own + 1e-6), max=1.0)",
+        new="            own = self.side.lib.sqrt((value.grad * value.grad).sum())\n"
+        "            own = self.side.lib.clip(self.clip_norm / (own + 1e-6), max=1.0)\n"
+        "            value.grad = value.grad * own",
         origin=f"adam_clip_warmup/000/weight/{FIRST}",
     ),
     optimizer(
         id="clip-by-value",
         what="gradients clipped by value instead of norm",
         old="            value.grad = value.grad * scale",
-        new="            value.grad = paddle.clip(value.grad, -self.clip_norm, self.clip_norm)",
+        new="            most = self.clip_norm\n"
+        "            value.grad = self.side.lib.clip(value.grad, -most, most)",
         origin=f"adam_clip_warmup/000/weight/{FIRST}",
     ),
     optimizer(
@@ -137,10 +144,8 @@ FAULTS = [
     optimizer(
         id="rate-set-late",
         what="learning rate set behind the step instead of before it",
-        old="            self.rule.set_lr(rate)  # twin: where the learning rate is kept\n"
-        "            self.rule.step()",
-        new="            self.rule.step()\n"
-        "            self.rule.set_lr(rate)  # twin: where the learning rate is kept",
+        old="            self.side.set_rate(self.rule, self.lr())\n            self.rule.step()",
+        new="            self.rule.step()\n            self.side.set_rate(self.rule, self.lr())",
         origin=f"adam_clip_warmup/000/weight/{FIRST}",
     ),
     # ---- the scripts

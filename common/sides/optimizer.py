@@ -1,16 +1,11 @@
-"""The optimizers of steps 4 and 5: torch_optimizer.py and paddle_optimizer.py are twins."""
+"""The optimizers of steps 4 and 5."""
 
 import numpy as np
-import torch
-
-from common.sides.torch_tensors import array, tensor, view
-from common.sides.torch_weights import trainable
 
 
-def sgd_step(model, lr):
+def sgd_step(side, model, lr):
     """One step of the framework's own plain SGD, for the witness of step 4."""
-    values = [value for _, value in trainable(model)]
-    torch.optim.SGD(values, lr=lr).step()  # twin: arguments
+    side.sgd([value for _, value in side.trainable(model)], lr).step()
 
 
 class Optimizer:
@@ -27,6 +22,7 @@ class Optimizer:
 
     def __init__(
         self,
+        side,
         parameters,
         kind,
         lr,
@@ -37,6 +33,7 @@ class Optimizer:
         decayed=None,
         betas=(0.9, 0.999),
     ):
+        self.side = side
         self.parameters = parameters
         self.clip_norm = clip_norm
         self.momentum = momentum
@@ -47,14 +44,10 @@ class Optimizer:
         self.rule = None
         if decayed is None:
             decayed = {name for name, value in parameters if value.ndim > 1}
-        values = [value for _, value in parameters]
         if kind == "adam":
-            self.rule = torch.optim.Adam(values, lr=lr, betas=betas)  # twin: arguments
+            self.rule = side.adam([value for _, value in parameters], lr, betas)
         if kind == "adamw":
-            undecayed = [v for n, v in parameters if n not in decayed]  # twin: decay
-            values = [v for n, v in parameters if n in decayed]  # twin: decay
-            groups = [{"params": values}, {"params": undecayed, "weight_decay": 0.0}]  # twin: decay
-            self.rule = torch.optim.AdamW(groups, lr, betas, 1e-8, weight_decay)  # twin: decay
+            self.rule = side.adamw(parameters, decayed, lr, betas, weight_decay)
 
     def lr(self):
         """The learning rate of the next step."""
@@ -64,54 +57,52 @@ class Optimizer:
         """Scale all gradients by min(1, clip_norm / (global norm + 1e-6)), as torch does."""
         reached = [value for _, value in self.parameters if value.grad is not None]
         total = sum((value.grad * value.grad).sum() for value in reached)
-        scale = torch.clip(self.clip_norm / (torch.sqrt(total) + 1e-6), max=1.0)
+        scale = self.side.lib.clip(self.clip_norm / (self.side.lib.sqrt(total) + 1e-6), max=1.0)
         for value in reached:
             value.grad = value.grad * scale
 
     def step(self):
         """Update the parameters from their gradients."""
-        with torch.no_grad():
+        with self.side.no_grad():
             if self.clip_norm is not None:
                 self.clip()
             if self.rule is None:
                 for name, value in self.parameters:
                     if value.grad is not None:
                         if name not in self.velocities:
-                            self.velocities[name] = torch.zeros_like(value)
+                            self.velocities[name] = self.side.lib.zeros_like(value)
                         velocity = self.velocities[name]
-                        velocity.mul_(self.momentum)  # twin: another name
+                        self.side.scale_(velocity, self.momentum)
                         velocity.add_(value.grad)
                         value.subtract_(velocity * self.lr())
         if self.rule is not None:
-            for group in self.rule.param_groups:  # twin: where the learning rate is kept
-                group["lr"] = self.lr()  # twin: where the learning rate is kept
+            self.side.set_rate(self.rule, self.lr())
             self.rule.step()
         self.step_count += 1
 
     def moments(self, kind):
         """(name, array) of what the rule remembers: moment1, moment2 or velocity."""
         if kind == "velocity":
-            yield from ((name, view(value)) for name, value in self.velocities.items())
+            yield from ((name, self.side.view(value)) for name, value in self.velocities.items())
             return
-        own = {"moment1": "exp_avg", "moment2": "exp_avg_sq"}[kind]  # twin: names
-        for name, value in self.parameters:
-            kept = {} if self.rule is None else self.rule.state.get(value, {})  # twin: where
-            if own in kept:  # twin: where
-                yield name, view(kept[own])  # twin: where
+        for name, value in self.parameters if self.rule is not None else ():
+            kept = self.side.moment(self.rule, value, kind)
+            if kept is not None:
+                yield name, self.side.view(kept)
 
     def state(self):
         """Name -> array of all that the next steps depend on, for `load_state`."""
-        found = {"steps": np.int64(self.step_count)}
+        array, found = self.side.array, {"steps": np.int64(self.step_count)}
         found |= {f"velocity/{name}": array(value) for name, value in self.velocities.items()}
         for name, value in self.parameters if self.rule is not None else ():
-            kept = _remembered(self.rule, value)
-            found |= {f"rule/{name}/{kind}": array(held) for kind, held in kept.items()}
+            for kind, held in self.side.remembered(self.rule, value).items():
+                found[f"rule/{name}/{kind}"] = array(held)
         return found
 
     def load_state(self, arrays):
         """Go on as the optimizer did whose `state` this is; the parameters are the caller's."""
         self.step_count = int(arrays["steps"])
-        remembered = []
+        tensor, remembered = self.side.tensor, []
         for name, value in self.parameters:
             if f"velocity/{name}" in arrays:
                 self.velocities[name] = tensor(arrays[f"velocity/{name}"])
@@ -119,18 +110,4 @@ class Optimizer:
             kept = {k[len(path) :]: tensor(v) for k, v in arrays.items() if k.startswith(path)}
             remembered += [(value, kept)] if kept else []
         if self.rule is not None:
-            _remind(self.rule, remembered)
-
-
-def _remembered(rule, parameter):
-    """Kind -> tensor of what the framework's optimizer keeps for a parameter."""
-    own = rule.state.get(parameter, {})  # twin: its names
-    return dict(own)  # twin: its names
-
-
-def _remind(rule, remembered):
-    """Give the framework's optimizer back what it kept: (parameter, kind -> tensor) pairs."""
-    own = rule.state  # twin: itself, or a copy
-    for parameter, kept in remembered:
-        own[parameter] = kept  # twin: its names
-    rule.state = own  # twin: itself, or a copy
+            self.side.remind(self.rule, remembered)

@@ -1,4 +1,4 @@
-"""Running statistics of one meaning: torch_batch_norm.py and paddle_batch_norm.py are twins.
+"""Running statistics of one meaning on both sides.
 
 torch keeps a BatchNorm's running variance with n / (n - 1), n being the values of a channel; Paddle
 keeps it without, and its momentum in float32 alone.  After a training the two models would differ
@@ -8,40 +8,30 @@ Where several processes share a batch, each would take the statistics of its own
 take those of all.
 """
 
-import numpy as np
-import torch
-from torch import autograd, nn
+from functools import cache
 
+from common.sides.hooks import hook_outputs
 from common.sides.session import current
 
-_OWN_MEANING = False  # twin: the running variance has no n / (n - 1) in Paddle
-MEAN, VARIANCE = "running_mean", "running_var"  # twin: names
 
-
-def batch_norms(model):
+def batch_norms(side, model):
     """The model's BatchNorms, which in training make the samples of a batch see each other."""
-    kinds = tuple(getattr(nn, f"BatchNorm{n}d") for n in (1, 2, 3))  # twin: names
-    return [module for module in model.modules() if isinstance(module, kinds)]
+    return [module for _, module in side.modules(model) if isinstance(module, side.BATCH_NORMS)]
 
 
-def by_batch(module):
-    """True where a BatchNorm takes each batch's statistics: in training, unless it is frozen."""
-    return module.training  # twin: names
-
-
-def keeps_unbiased(module):
+def keeps_unbiased(side, module):
     """True for a BatchNorm whose running variance is kept with n / (n - 1)."""
-    return not _OWN_MEANING or hasattr(module, "_keeps_unbiased_statistics")
+    return not side.BIASED_VARIANCE or hasattr(module, "_keeps_unbiased_statistics")
 
 
-def keep_unbiased_statistics(layer):
+def keep_unbiased_statistics(side, layer):
     """The BatchNorm, whose running statistics will have torch's meaning on both sides.
 
     They are computed anew from each batch after the layer ran in training; a recomputation of the
     forward pass adds nothing, on either side.
     """
     layer._keeps_unbiased_statistics = True
-    if not _OWN_MEANING:
+    if not side.BIASED_VARIANCE:
         return layer
     former = []
 
@@ -49,43 +39,45 @@ def keep_unbiased_statistics(layer):
         former[:] = [module._mean.clone(), module._variance.clone()]
 
     def after(module, inputs, outputs):
-        if not by_batch(module) or current().recomputing or _is_shared(module):
+        if not side.by_batch(module) or current().recomputing or _is_shared(module):
             return
-        with torch.no_grad():
-            values = inputs[0].moveaxis(1 if module._data_format[1] == "C" else -1, 0)
+        with side.no_grad():
+            values = inputs[0].moveaxis(side.channels_axis(module), 0)
             values = values.reshape([values.shape[0], -1])  # (channels, n)
-            mean = values.mean(dim=-1)
+            mean = values.mean(-1)
             moved = values - mean.unsqueeze(-1)
-            seen = [mean, (moved * moved).sum(dim=-1) / max(values.shape[1] - 1, 1)]
+            seen = [mean, (moved * moved).sum(-1) / max(values.shape[1] - 1, 1)]
             kept = (module._mean, module._variance)
             for statistic, was, now in zip(kept, former, seen, strict=True):
                 statistic.set_value(module._momentum * was + (1.0 - module._momentum) * now)
 
     layer.register_forward_pre_hook(before)
-    layer.register_forward_hook(after)
+    hook_outputs(layer, after)
     return layer
 
 
-class _Sum(autograd.Function):
-    """The sum over the processes, whose gradient is summed too."""
+@cache
+def _sum(side):
+    class Sum(side.FUNCTION):
+        """The sum over the processes of `group`, whose gradient is summed too."""
 
-    group = None
+        @staticmethod
+        def forward(ctx, value):
+            return Sum.group.sum(value)
 
-    @staticmethod
-    def forward(ctx, value):
-        return _Sum.group.sum(value)
+        @staticmethod
+        def backward(ctx, gradient):
+            return Sum.group.sum(gradient)
 
-    @staticmethod
-    def backward(ctx, gradient):
-        return _Sum.group.sum(gradient)
+    return Sum
 
 
-def share_statistics(model, group):
+def share_statistics(side, model, group):
     """In training the BatchNorms take the statistics of all processes' samples from now on."""
-    _Sum.group = group
-    for module in batch_norms(model):
+    _sum(side).group = group
+    for module in side.batch_norms(model):
         module._own_forward = module.forward
-        module.forward = lambda value, module=module: _normalized(module, value)
+        module.forward = lambda value, module=module: _normalized(side, module, value)
 
 
 def _is_shared(module):
@@ -94,42 +86,38 @@ def _is_shared(module):
     return hasattr(module, "_own_forward") and share is not None and share.count > 1
 
 
-def _normalized(module, value):
+def _normalized(side, module, value):
     """The BatchNorm's output for this process's samples (B, C, ...), by the statistics of all."""
-    if not by_batch(module) or not _is_shared(module):
+    if not side.by_batch(module) or not _is_shared(module):
         return module._own_forward(value)
-    axis = 1  # twin: where the channels are
+    axis = side.channels_axis(module)
     values = value.moveaxis(axis, 0)
     shape = list(values.shape)
     values = values.reshape([shape[0], -1])  # (channels, n)
-    count = torch.ones_like(values[:1]).sum(dim=-1)
-    sums = _Sum.apply(torch.cat([values.sum(dim=-1), count]))
+    count = side.lib.ones_like(values[:1]).sum(-1)
+    sums = _sum(side).apply(side.lib.concat([values.sum(-1), count]))
     count = module._of_all_processes = float(sums[-1])
     mean = sums[:-1] / count
     moved = values - mean.unsqueeze(-1)
-    variance = _Sum.apply((moved * moved).sum(dim=-1)) / count
-    epsilon = module.eps  # twin: names
-    scaled = moved / torch.sqrt(variance + epsilon).unsqueeze(-1)
+    variance = _sum(side).apply((moved * moved).sum(-1)) / count
+    scaled = moved / side.lib.sqrt(variance + side.epsilon(module)).unsqueeze(-1)
     if module.weight is not None:
         scaled = scaled * module.weight.unsqueeze(-1)
     if module.bias is not None:
         scaled = scaled + module.bias.unsqueeze(-1)
-    with torch.no_grad():
-        _keep(module, mean, variance, count)
+    with side.no_grad():
+        _keep(side, module, mean, variance, count)
     return scaled.reshape(shape).moveaxis(0, axis)
 
 
-def _keep(module, mean, variance, count):
+def _keep(side, module, mean, variance, count):
     """Move the running statistics as the layer itself, or `keep_unbiased_statistics`, would."""
-    if getattr(module, VARIANCE) is None:
+    repeated = current().recomputing and hasattr(module, "_keeps_unbiased_statistics")
+    if getattr(module, side.VARIANCE) is None or side.BIASED_VARIANCE and repeated:
         return
-    counted = module.num_batches_tracked  # twin: momentum
-    if counted is not None:  # twin: momentum
-        counted.add_(1)  # twin: momentum
-    new = module.momentum  # twin: momentum
-    new = 1.0 / np.float64(counted) if new is None else new  # twin: momentum
-    if keeps_unbiased(module):
+    new = side.part_of_new(module)
+    if side.keeps_unbiased(module):
         variance = variance * (count / max(count - 1.0, 1.0))
-    for name, now in ((MEAN, mean), (VARIANCE, variance)):
+    for name, now in ((side.MEAN, mean), (side.VARIANCE, variance)):
         statistic = getattr(module, name)
-        statistic.copy_((1.0 - new) * statistic + new * now)  # twin: another name
+        statistic.copy_((1.0 - new) * statistic + new * now, False)

@@ -1,0 +1,246 @@
+"""What torch calls things, for the instruments that both sides share (bind.py).
+
+backend_paddle.py has the same names for Paddle, and says nothing that is said here.
+"""
+
+import os
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils import checkpoint
+
+from common.system.matrices import contiguous
+
+lib, AXIS = torch, "dim"
+MODULE, FUNCTION = nn.Module, torch.autograd.Function
+LAYERS = ("torch.nn",)
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
+RECURRENT = nn.RNNBase
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
+OLDER_BATCH_NORMS = ()
+CHECKPOINT = checkpoint, "checkpoint"  # where it is, and its name
+# What attention may be given by position behind its first six arguments, and what else it does.
+REST_OF_ATTENTION, AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = (), 1, False
+COPIES_TO_LOAD = False  # loading a state makes a copy of it first
+OF_NO_TENSOR = (None,)  # what a FUNCTION's backward gives for one input that is no tensor
+CELLS = ()  # these give their output and their states
+NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
+argmax, argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
+is_tensor, no_grad = torch.is_tensor, torch.no_grad
+generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
+as_complex = torch.view_as_complex
+_from_numpy = torch.from_numpy  # as it is before lift.py's patch
+
+
+def cast(value, dtype):
+    """A tensor with another dtype."""
+    return value.to(dtype)
+
+
+def from_array(values):
+    """A tensor of an array's values on the default device, which torch itself may not know."""
+    return torch.as_tensor(values, device=device())
+
+
+def ready(values, value):
+    """An array as what a model can copy into a tensor of its own: a tensor; in Paddle an array."""
+    return _from_numpy(contiguous(np.asarray(values)))
+
+
+def device():
+    """The device that tensors are put on, as the framework writes it."""
+    return str(torch.get_default_device())
+
+
+def is_on_cpu(value):
+    """Whether NumPy can see a tensor where it is."""
+    return value.device.type == "cpu"
+
+
+def has_gpu():
+    """Whether this process can compute on a GPU."""
+    return torch.cuda.is_available()
+
+
+def use_device(name):
+    """Compute on `cpu` or `gpu`, in one way whether gradients are asked for or not."""
+    # On CPU torch needs no default device, which would slow every call.
+    if name == "gpu":
+        torch.set_default_device("cuda")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.mha.set_fastpath_enabled(False)
+
+
+def default_dtype_name():
+    """The dtype that floats are made in: float32."""
+    return str(torch.get_default_dtype()).replace("torch.", "")
+
+
+def set_default_dtype(name):
+    """Make floats in it from now on."""
+    torch.set_default_dtype(getattr(torch, name))
+
+
+def seed(number):
+    """Draw from this seed."""
+    torch.manual_seed(number)
+
+
+def modules(model):
+    """(name, module) of a model, whose name is empty, and of all that is in it."""
+    return model.named_modules()
+
+
+def wants_gradient(value):
+    """Whether a gradient is wanted for a tensor."""
+    return value.requires_grad
+
+
+def by_batch(module):
+    """True where a BatchNorm takes each batch's statistics: in training, unless it is frozen."""
+    return module.training
+
+
+def channels_axis(module):
+    """The axis of a BatchNorm's channels."""
+    return 1
+
+
+def epsilon(module):
+    """What a BatchNorm adds to the variance."""
+    return module.eps
+
+
+def part_of_new(module):
+    """How much of its running statistics a BatchNorm takes from this batch, which it counts."""
+    counted = module.num_batches_tracked
+    if counted is not None:
+        counted.add_(1)
+    return 1.0 / np.float64(counted) if module.momentum is None else module.momentum
+
+
+def entries(model):
+    """(key, tensor itself) of a model's state dict."""
+    return model.state_dict(keep_vars=True).items()
+
+
+def padding_row(embedding):
+    """The row of an Embedding that is padding."""
+    return embedding.padding_idx
+
+
+def load_into(model, state):
+    """Load a state dict as the framework does."""
+    model.load_state_dict(state)
+
+
+def ways_to_load(model):
+    """All that has a part in that, of the framework or of a model's own."""
+    yield type(model).load_state_dict
+    for module in model.modules():
+        yield type(module)._load_from_state_dict
+        yield from (h.hook for h in module._load_state_dict_pre_hooks.values())
+
+
+def want_gradient(value, wanted=True):
+    """Ask for the gradient of a tensor, or no more."""
+    value.requires_grad = wanted
+
+
+def forget_gradient(value):
+    """Let the gradient of a parameter go."""
+    value.grad = None
+
+
+def let_go(value):
+    """Leave a parameter its shape and dtype, but no memory."""
+    value.data = torch.full([], float("nan"), dtype=value.dtype).expand(value.shape)
+
+
+def fill(value, values):
+    """Give a parameter the memory of another tensor."""
+    value.data = values
+
+
+def scale_(value, by):
+    """Multiply a tensor in place."""
+    value.mul_(by)
+
+
+def sgd(values, lr):
+    """The framework's own plain SGD."""
+    return torch.optim.SGD(values, lr=lr)
+
+
+def adam(values, lr, betas):
+    """Its Adam."""
+    return torch.optim.Adam(values, lr=lr, betas=betas)
+
+
+def adamw(parameters, decayed, lr, betas, weight_decay):
+    """Its AdamW over (name, parameter); those whose names are among `decayed` decay."""
+    undecayed = [value for name, value in parameters if name not in decayed]
+    values = [value for name, value in parameters if name in decayed]
+    groups = [{"params": values}, {"params": undecayed, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr, betas, 1e-8, weight_decay)
+
+
+def set_rate(rule, lr):
+    """Give one of these another learning rate."""
+    for group in rule.param_groups:
+        group["lr"] = lr
+
+
+def moment(rule, parameter, kind):
+    """Its moment1 or moment2 of a parameter; None where it has none."""
+    own = {"moment1": "exp_avg", "moment2": "exp_avg_sq"}[kind]
+    return rule.state.get(parameter, {}).get(own)
+
+
+def remembered(rule, parameter):
+    """Kind -> tensor of all that it keeps for a parameter."""
+    return dict(rule.state.get(parameter, {}))
+
+
+def remind(rule, remembered):
+    """Give it back what it kept: (parameter, kind -> tensor) pairs."""
+    rule.state.update(remembered)
+
+
+def join_processes():
+    """This process's rank among those that torchrun started together, and how many they are."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        return 0, 1
+    on_gpu = torch.cuda.is_available()
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
+    return torch.distributed.get_rank(), count
+
+
+def random_state():
+    """The framework's own random state on CPU, as bytes."""
+    return torch.get_rng_state().numpy().tobytes()
+
+
+def dropout_of_values(input, p=0.5, training=True, inplace=False):
+    """F.dropout's arguments -> value, p, training, and the axes along which masks differ."""
+    return input, p, training
+
+
+def dropout_of_channels(input, p=0.5, training=True, inplace=False):
+    """The same of those that drop whole channels."""
+    return input, p, training, (0, 1)
+
+
+def alpha_dropout(input, p=0.5, training=False, *rest, **options):
+    """The same of those for SELU."""
+    return input, p, training
+
+
+def take_along(value, index, axis):
+    """Values at indices along an axis."""
+    return torch.take_along_dim(value, index, dim=axis)

@@ -1,0 +1,138 @@
+"""What a model asks for by name, and what stands behind it in every model: B batch, T tokens.
+
+Models use `tap`, `dropout`, `choose`, `draw_normal`, `draw_integers` and `named`; the losses that
+they may use are in torch_side.py and paddle_side.py.
+"""
+
+import numpy as np
+
+from common.sides.margins import margins
+from common.sides.probes import join_site
+from common.sides.session import current
+
+
+def named(side, model):
+    """Give every submodule its qualified name, the site of its draws and probes."""
+    for name, module in side.modules(model):
+        module._site = name
+    return model
+
+
+def tap(side, module, name, value):
+    """Log a named intermediate; use what it returns: in single-step mode the reference's value."""
+    session = current()
+    if not session.probing:
+        return value
+    site = join_site(module._site, name)
+    if not session.selection.takes(session.rename(site)):
+        return value
+    session.selection.saw(session.rename(site))
+    return side.observe(session, session.label(site), value)
+
+
+def dropout(side, module, name, value, p, mask_shape=None):
+    """Inverted dropout with a mask from the tape; the identity in eval mode or for p = 0.
+
+    `mask_shape` broadcasts to the value's (all ones but the batch and channels: dropout2d).
+    """
+    if not module.training or p == 0.0:
+        return value
+    keep = side.keep_mask(join_site(module._site, name), value, p, mask_shape)
+    return value * keep / (1.0 - p)
+
+
+def keep_mask(side, site, value, p, mask_shape=None):
+    """A draw from the tape, 1 = keep, with the dtype of `value`; its rate p is a row of the log."""
+    session = current()
+    shape = tuple(value.shape if mask_shape is None else mask_shape)
+    mask, key = session.keep_mask(site, shape, p)
+    if key:
+        session.record(key, np.array(p, side.array(value.flatten()[:0]).dtype))
+        session.note_place(key)
+    # Both frameworks turn bytes into floats in a fraction of what truth values take them.
+    return side.cast(side.tensor(mask.view(np.uint8)), value.dtype)
+
+
+def choose(side, module, name, scores):
+    """The index of the largest score along the last axis, int64, no gradient: a discrete choice.
+
+    Recorded in the ledger with its margin, and forced to the reference's where the session says so.
+    A recomputation's scores differ by rounding: the model must keep its choices for it.
+    """
+    label = _choice_label(module, name)
+    return side.enter_choice(label, scores.detach(), side.argmax(scores.detach(), -1))
+
+
+def choose_top_k(side, module, name, scores, k):
+    """Indices (..., k) of the k largest scores along the last axis, largest first, int64.
+
+    Among equal scores the lower index comes first, on both sides.  A discrete choice as in
+    `choose`; a score's margin is that to its neighbours, the k-th's also that over the (k+1)-th.
+    Raises ValueError for a k that is not from 1 to the number of scores.
+    """
+    label = _choice_label(module, name)
+    count = scores.shape[-1]
+    if not 1 <= k <= count:
+        raise ValueError(f"{label}: k is {k}; allowed: 1 to {count}, as many as there are scores")
+    order = side.argsort(scores.detach(), descending=True, stable=True)
+    return side.enter_choice(label, scores.detach(), order[..., :k])
+
+
+def choose_order(side, module, name, scores):
+    """Indices (..., N) that sort the scores along the last axis, largest first, int64.
+
+    Equal scores keep their order.  A discrete choice as in `choose_top_k`, with all N of them.
+    """
+    return side.choose_top_k(module, name, scores, scores.shape[-1])
+
+
+def enter_choice(side, label, scores, choice, kind=""):
+    """Enter a choice (...) or (..., k) among scores (..., N) in the ledger; what to go on with.
+
+    The largest scores are meant to be chosen, the larger first.  `kind` marks what was not asked
+    for by name (common/sides/choices.py): one side alone may have it.
+    """
+    session = current()
+    key = session.prefix + label
+    own = side.array(choice)
+    if session.record is not None and not session.recomputing:
+        several = {"whole": True} if own.ndim == scores.ndim else {}  # all scores are looked at
+        session.record(f"{key}:scores", side.array(scores), **several)
+        session.record(f"{key}:margin", margins(side.array(scores), own))
+        session.record(key, own)
+        for row in (key, f"{key}:margin", f"{key}:scores"):
+            session.note_place(row, kind)
+        session.ledger[key] = {"margin": f"{key}:margin", "scores": f"{key}:scores"}
+        session.choices[key] = own
+    elif session.keeps_choices and not session.recomputing:
+        session.choices[key] = own
+    given = session.choices if session.recomputing else session.forced
+    forced = None if given is None else given.get(key)
+    if forced is None or forced.shape != own.shape or np.any(forced >= scores.shape[-1]):
+        return choice  # among scores of another number there is nothing to force
+    if session.record is not None and not np.array_equal(own, forced):
+        session.flips.append(key)
+    return side.tensor(forced)
+
+
+def _choice_label(module, name):
+    """The label of a choice that the model asks for by name."""
+    label = current().label(join_site(module._site, name))
+    if current().recomputing:
+        raise RuntimeError(f"{label} is chosen again in a recomputation; keep the first choice")
+    return label
+
+
+def draw_normal(side, module, name, shape, like):
+    """N(0, 1) from the tape, with the dtype of `like`."""
+    session = current()
+    label = session.label(join_site(module._site, name))
+    numbers = session.tape.normal(label, session.step, tuple(shape))
+    return side.cast(side.tensor(numbers), like.dtype)
+
+
+def draw_integers(side, module, name, shape, end):
+    """Integers from 0 to below `end` from the tape, int64, each as likely as any other."""
+    session = current()
+    label = session.label(join_site(module._site, name), "draw")
+    return side.tensor(session.tape.integers(label, session.step, tuple(shape), end))
