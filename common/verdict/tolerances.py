@@ -31,8 +31,8 @@ TOLERANCES = {
     "measured_gap": Tolerance(
         8.0,
         "times how far moves of eight float64 roundings bring the reference: the same function",
-        "correct twins 1e-3 to 0.5, up to 4; a norm's epsilon kept in float32 10 to 300, of which the "
-        "plain rule passes nearly all; other constants 1e5 to 1e8",
+        "correct twins 1e-3 to 0.5, up to 4; a norm's epsilon kept in float32 10 to 300, of which "
+        "the plain rule passes nearly all; other constants 1e5 to 1e8",
     ),
     "saturated": Tolerance(
         2.0**-16,
