@@ -158,7 +158,7 @@ def test_an_optimizer_that_forgets_shows(checkout, whole):
 
 
 class FakeSide:
-    """A side whose models and optimizers are dicts of arrays."""
+    """A side whose models and optimizers are dicts of arrays, running statistics one of these."""
 
     NAME, VERSION = "torch", "0"
 
@@ -169,10 +169,6 @@ class FakeSide:
     @staticmethod
     def load_state(model, values):
         model.update(values)
-
-
-class FakeStatistics:
-    """Running statistics, that are one array of a model."""
 
     @staticmethod
     def running_statistics(model):
@@ -203,7 +199,7 @@ def fake_training(module, folder, stop, resume):
     run = SimpleNamespace(
         side=FakeSide, request=request, pair=load_pair(str(EXAMPLE)), folder=folder,
         dtype="float32", case=SimpleNamespace(seed=0, config={"vocabulary": 40}),
-        inputs={"x": np.arange(4)}, dropout=FakeStatistics,
+        inputs={"x": np.arange(4)},
         start=lambda: {"w": np.zeros(3)}, torch_state=FakeSide.state, progress=lambda text: None,
     )  # fmt: skip
     folder.mkdir(exist_ok=True)
