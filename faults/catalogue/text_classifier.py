@@ -225,7 +225,7 @@ FAULTS = [
         what="training from the side's own initial weights",
         old="    model = run.build(training=True)\n",
         new="    run.build(training=True)\n"
-        "    model = run.dropout.follow(run.construct()).train()\n",
+        "    model = run.side.follow(run.construct()).train()\n",
         origin="train/000/loss",
     ),
     train(
