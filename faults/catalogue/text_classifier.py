@@ -224,8 +224,7 @@ FAULTS = [
         id="start-not-shared",
         what="training from the side's own initial weights",
         old="    model = run.build(training=True)\n",
-        new="    run.build(training=True)\n"
-        "    model = run.side.follow(run.construct()).train()\n",
+        new="    run.build(training=True)\n    model = run.side.follow(run.construct()).train()\n",
         origin="train/000/loss",
     ),
     train(
