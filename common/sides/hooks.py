@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from contextlib import contextmanager
 
 
 def hook_inputs(module, before: Callable):
@@ -19,6 +20,19 @@ def hook_outputs(module, after: Callable):
     """Call `after(module, inputs, outputs)` behind each call; returns a handle to `remove()`."""
     register = getattr(module, "register_forward_post_hook", None)  # Paddle's name for it
     return (register or module.register_forward_hook)(after)
+
+
+@contextmanager
+def hooked(hooks):
+    """Inside, each (module, before, after) of these is asked on inputs and told of outputs."""
+    handles = []
+    for module, before, after in hooks:
+        handles += [hook_inputs(module, before), hook_outputs(module, after)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 class _Wrapped:

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from common.logs.sidecar import IN_PLACE, OWN
-from common.sides.hooks import hook_inputs, hook_outputs
+from common.sides.hooks import hooked
 from common.sides.places import made_at
 from common.sides.session import current
 from common.sides.settings import settings_of
@@ -175,7 +175,7 @@ def probing(side, model):
     left out by the caller too), and so are its weights (a mean over heads on one side alone).
     """
     session = current()
-    handles = []
+    hooks = []
     for name, module in side.probed_modules(model):
         if not (session.probing and session.selection.takes(session.rename(name))):
             continue
@@ -199,13 +199,9 @@ def probing(side, model):
             with session.at(None if side.of_framework(module) else type(module).forward):
                 return put_back(_observe_nested(side, session, name, shown, kind, replace))
 
-        handles.append(hook_inputs(module, before))
-        handles.append(hook_outputs(module, after))
-    try:
+        hooks.append((module, before, after))
+    with hooked(hooks):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
     if session.probing:
         session.selection.refuse_unseen()
 

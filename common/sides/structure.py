@@ -19,7 +19,7 @@ import numpy as np
 
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, Case
-from common.sides.hooks import hook_inputs, hook_outputs
+from common.sides.hooks import hooked
 from common.sides.lift import lifting
 from common.sides.run import Job, Run
 from common.sides.session import Session, using
@@ -137,7 +137,7 @@ def answer(job: Job) -> None:
 @contextmanager
 def recording(side, model, seen):
     """Inside, `seen` is told of every call of a module of the model, but the model's own."""
-    handles, running = [], []
+    hooks, running = [], []
 
     for name, module in list(side.modules(model)):
         if name == "":
@@ -151,13 +151,9 @@ def recording(side, model, seen):
         def after(module, inputs, outputs):
             return seen.end(running.pop(), outputs)
 
-        handles.append(hook_inputs(module, before))
-        handles.append(hook_outputs(module, after))
-    try:
+        hooks.append((module, before, after))
+    with hooked(hooks):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _see(job: Job) -> None:
