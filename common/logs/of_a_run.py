@@ -93,9 +93,17 @@ class Logs:
         """Which logs there are."""
         return list(self._logs)
 
-    def leave_out(self, name: str) -> None:
-        """Go on without a log."""
-        self._logs.pop(name, None)
+    def leave_out_lone_float64(self) -> str:
+        """Go on without a float64 log that has none beside it; the name of the one that is missing.
+
+        Empty where both are there, or neither.
+        """
+        missing = [name for name in ("ref64", "cand64") if name not in self._logs]
+        if len(missing) != 1:
+            return ""
+        for name in ("ref64", "cand64"):
+            self._logs.pop(name, None)
+        return missing[0]
 
     def _note_sums(self, name: str) -> None:
         log = self._logs[name]

@@ -9,9 +9,10 @@ from common.logs.pickle_machine import printable
 from common.logs.sidecar import setting_text
 from common.verdict.causes import A_CLIPPED_LOSS
 from common.verdict.half import BY_ITSELF
-from common.verdict.operators import EXCUSE
+from common.verdict.operators import EXCUSE, NOTHING_LEFT
 from common.verdict.row import AGREEING, FED, NO_STEP, NOT_FED, Row
 from common.verdict.rule import MEASURED, NO_BETTER, REPEATED
+from common.verdict.settle import OF_CONSTANTS
 
 _KINDS = {
     "weight": "the weight",
@@ -37,7 +38,7 @@ PLAIN = (
     "plain: the float64 gap {gap} is at most {allowed}, and paddle's own error {noise_cand} is "
     "allowed beside torch's {noise_ref}; size {scale}"
 )
-_SHOWN = ("nothing is left", "torch computes the same")  # in the note of a constant with proof
+_SHOWN = (NOTHING_LEFT, OF_CONSTANTS)  # in the note of a constant with proof
 
 
 def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -> str:

@@ -45,8 +45,8 @@ from common.verdict.bundle_part import (
     place_of,
     rows_hash,
 )
-from common.verdict.bundle_rows import Watched, differences, is_made, same_made, same_number
-from common.verdict.comparisons import OWN
+from common.verdict.bundle_rows import Watched, differences, same_made, same_number
+from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
 from common.verdict.half import BY_ITSELF
 from common.verdict.measures import largest_scale
 from common.verdict.row import AGREEING, SEVERITY, Row, claim, exit_code, worst
@@ -411,7 +411,7 @@ class _Part:
             for key, of_key in keys.items():
                 row = {n: v for n, v in self.of_place[stem, key].items() if n != "stem"}
                 of_key[OWN] = {**row, **of_key[OWN]}
-                if not is_made(of_key, _odd_row):
+                if not _is_made(of_key):
                     raise _Odd(f"{MADE}: {printable(key)} is not as a bundle has it")
         return made
 
@@ -721,6 +721,20 @@ def _odd_row(row: Mapping) -> str:
     if any(not isinstance(row[name], bool) for name in _FLAGS):
         return f"{key} has something else for a yes or no"
     return ""
+
+
+def _is_made(record: Mapping[str, object]) -> bool:
+    """Whether what is written down of a key is as `made_of` writes it."""
+    for name, value in record.items():
+        if name in RUNS:
+            fits = isinstance(value, dict) and not _odd_row({"stem": "", **value})
+        elif name == SKETCH:
+            fits = isinstance(value, list) and all(map(_is_number, value))
+        else:
+            fits = name == LOGITS and value is True
+        if not fits:
+            return False
+    return OWN in record
 
 
 def contradiction(row: Mapping) -> str:

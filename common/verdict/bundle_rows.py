@@ -14,7 +14,7 @@ import numpy as np
 
 from common.logs.key import Key
 from common.logs.of_a_run import Logs
-from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH, Comparisons, Memo
+from common.verdict.comparisons import Comparisons, Memo
 from common.verdict.row import Row
 from common.verdict.settle import Settling
 
@@ -76,12 +76,11 @@ class Watched:
         except BaseException:
             self._stack.close()
             raise
-        if ("ref64" in self.logs) != ("cand64" in self.logs):
-            self.logs.leave_out("ref64")
-            self.logs.leave_out("cand64")
+        self.logs.leave_out_lone_float64()
         self.strict = strict or bool(self.logs.sidecars["ref32"].built_in)
         self._shapes = {Key.parse(key, self.logs.cases): shape for key, shape in rows.items()}
         self._scales, self._allow_nan = dict(scales), allow_nan
+        self._rows = self._comparisons(Comparisons, Memo())
 
     def __enter__(self) -> "Watched":
         return self
@@ -102,8 +101,7 @@ class Watched:
         """
         parsed = self.parse(key)
         self.logs.reads, self.logs.known_shapes = Reads(), shapes or {}
-        fresh = self._comparisons(Comparisons, Memo())
-        made = {name: as_json(fresh.make(name, parsed)) for name in which}
+        made = {name: _as_json(self._rows.make(name, parsed)) for name in which}
         reads, self.logs.reads = self.logs.reads, Reads()
         for place in reads.tensors:
             reads.shapes.pop(place, None)
@@ -137,7 +135,7 @@ class Told(Comparisons):
         return None
 
 
-def as_json(made: object) -> object:
+def _as_json(made: object) -> object:
     """What was made of a key, as JSON has it."""
     return made.as_json() if isinstance(made, Row) else made
 
@@ -154,25 +152,8 @@ def made_of(memo: Memo) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for (name, key), value in memo.made.items():
         if value is not None and value is not False:
-            found.setdefault(str(key), {})[name] = as_json(value)
+            found.setdefault(str(key), {})[name] = _as_json(value)
     return found
-
-
-def is_made(record: Mapping[str, object], odd_row) -> bool:
-    """Whether what is written down of a key is as `made_of` writes it.
-
-    odd_row   why an object is no row of JSON
-    """
-    for name, value in record.items():
-        if name in RUNS:
-            fits = isinstance(value, dict) and not odd_row({"stem": "", **value})
-        elif name == SKETCH:
-            fits = isinstance(value, list) and all(type(n) in (int, float) for n in value)
-        else:
-            fits = name == LOGITS and value is True
-        if not fits:
-            return False
-    return OWN in record
 
 
 def differences(row: Mapping[str, object], again: Mapping[str, object]) -> list[str]:

@@ -88,7 +88,7 @@ class Comparisons:
 
     keys      all that are judged, in their order
     batch     length of the batch axis, or one for each prefix of keys; None: the sidecars'
-    scales    S of each group of tensors; None: of all that the logs hold
+    memo      where what is made is kept, and S of each group of tensors is or will be
     shapes    of the keys' tensors; None: what the logs say
     """
 

@@ -18,7 +18,7 @@ from common.logs.key import Key
 from common.logs.match import Values, likeness, masks_alike, same_elements
 from common.logs.pickle_machine import printable
 from common.verdict.comparisons import Comparisons
-from common.verdict.operators import EXCUSE, Operators
+from common.verdict.operators import EXCUSE, NOTHING_LEFT, Operators
 from common.verdict.row import AGREEING, FAILING, HARMLESS, ORDER, Row, exit_code
 from common.verdict.tensor import judge_tensor
 
@@ -114,7 +114,7 @@ class Inside:
             if there and key.case in brought and row.verdict == "CARRIED":
                 free = self._rows.row("free", key)
                 if free is not None and free.verdict in AGREEING:
-                    left = "nothing is left of it with Paddle's inexact operators made exact"
+                    left = f"{NOTHING_LEFT} of it with Paddle's inexact operators made exact"
                     row.decide("CONSTANT", EXCUSE, left)
 
     def _is_taken_right(self, i: int, rows: Sequence[Row]) -> bool:

@@ -147,11 +147,9 @@ def judge_logs(
     with ExitStack() as stack:
         logs = Logs(stack, sources)
         judgement = Judgement(cases=logs.cases)
-        if ("ref64" in logs) != ("cand64" in logs):
-            missing = LOGS["cand64" if "ref64" in logs else "ref64"]
-            judgement.notes.append(f"{missing} is not there: the guide's rule decides")
-            logs.leave_out("ref64")
-            logs.leave_out("cand64")
+        missing = logs.leave_out_lone_float64()
+        if missing:
+            judgement.notes.append(f"{LOGS[missing]} is not there: the guide's rule decides")
         for name, side in (("ref32", "torch"), ("cand32", "paddle")):
             reason = logs.sidecars[name].no_float64
             if reason:

@@ -20,6 +20,7 @@ from common.verdict.tolerances import tolerance
 
 TABLE = Path(__file__).with_suffix(".json")
 EXCUSE = "the framework's operator"
+NOTHING_LEFT = "nothing is left"  # in the note of a row that a further run has proven
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Operators:
     def excuse(self, causes: Mapping[str, float]) -> tuple[bool, str]:
         """Whether what nothing is left of with these made exact is excused, and what is said."""
         excused = all(table()[name].excuses for name in causes)
-        return excused, f"{told(causes)}; computed exactly, nothing is left of it"
+        return excused, f"{told(causes)}; computed exactly, {NOTHING_LEFT} of it"
 
     def left(self, causes: Mapping[str, float], gap: float) -> str:
         """What is said where something is left."""

@@ -17,7 +17,7 @@ from common.verdict.origins import Streams
 from common.verdict.row import AGREEING, FAILING, FED, NO_STEP, NOT_FED, Row
 from common.verdict.tensor import of_another_shape
 
-_OF_CONSTANTS = (
+OF_CONSTANTS = (
     "torch computes the same where its constants are rounded to float32, as Paddle keeps an "
     "operator's attributes"
 )
@@ -153,7 +153,7 @@ class Settling:
         if not shown:
             rounded = self._rows.row("rounded", key)
             if rounded is not None and rounded.verdict in AGREEING:
-                shown, why = True, _OF_CONSTANTS
+                shown, why = True, OF_CONSTANTS
         if shown:
             row.decide("CONSTANT", EXCUSE, why)
         elif constant:
