@@ -128,7 +128,10 @@ def chosen(options: argparse.Namespace) -> list[Fault]:
 
 
 def plant(
-    faults: Sequence[Fault], workers: int, on_progress: Callable[[str], None], python: str
+    faults: Sequence[Fault],
+    workers: int,
+    on_progress: Callable[[str], None],
+    python: str = sys.executable,
 ) -> dict:
     """Judge faults in parallel; {"faults": in the catalogue's order, "controls": …}.
 

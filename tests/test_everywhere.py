@@ -6,13 +6,15 @@ import os
 import runpy
 import shutil
 import sys
+from functools import partial
+from unittest.mock import create_autospec
 
 import pytest
 from checkout import ROOT
 
 from common.system import processes as runner
 from common.system.errors import UserError
-from faults import everywhere, hard
+from faults import everywhere, hard, run
 from faults.everywhere import PATHS, USUAL, Outcome
 
 SETTING = "MKL_DEBUG_CPU_TYPE"
@@ -111,10 +113,10 @@ def test_what_the_catalogue_says_turns_a_path_red(monkeypatch):
 
     monkeypatch.setattr(hard, "run", lambda *given, **options: [])
     monkeypatch.setattr(everywhere, "CASTS", ())
+    true_plant = run.plant  # its signature: a call that it would refuse is refused here too
     for more, passed in (({}, True), ({"caught": False}, False), ({"status": 1}, False)):
-        monkeypatch.setattr(
-            everywhere.run, "plant", lambda *given, more=more: plant(*given, **more)
-        )
+        stand_in = create_autospec(true_plant, side_effect=partial(plant, **more))
+        monkeypatch.setattr(run, "plant", stand_in)
         outcome = everywhere.try_path(USUAL, asked(), lambda text: None)
         assert outcome.passed == passed
         assert len(outcome.lost) == (len(faults) if more.get("caught") is False else 0)
