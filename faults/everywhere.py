@@ -6,11 +6,10 @@
     make test-elsewhere                 the tests that compare floats, and pairs that show an effect
 
 A path is a variable of the environment that tells a library which instructions or how many threads
-to use.  On each: every correct hard pair; casts to half precision planted in them, which must be
-PRECISION where they are; and one fault of the catalogue for each check of steps 1, 3 and 4, behind
-a correct run of that check (--faults all: each one, 15 minutes more for each path).  A setting that
-changes no bit of any log had no effect on this processor, and the table says so.  Exit status 0:
-no false alarm and no fault lost on any path.
+to use.  On each: every correct hard pair, and one fault of the catalogue for each check of steps 1,
+3 and 4, behind a correct run of that check (--faults all: each one, 15 minutes more for each path).
+A setting that changes no bit of any log had no effect on this processor, and the table says so.
+Exit status 0: no false alarm and no fault lost on any path.
 
 --tests runs those of `make test` that compare floats, on each path that changes a bit of the pairs;
 the usual one is that of `make test` itself.
@@ -30,7 +29,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -81,49 +79,6 @@ TESTS = tuple(
 LONG_SUMS = "operators"  # the folder whose sums may be noisier the longer they are
 # Gradients and what an optimizer step has touched have bounds that depend on their kind's size.
 _OF_A_KIND = re.compile(r"/(grad|grad_of|\d{3})/")
-
-
-@dataclass(frozen=True)
-class Cast:
-    """A cast to half precision in the Paddle model of a hard pair: in its float32 run alone."""
-
-    id: str
-    case: str
-    old: str
-    new: str
-    origin: str
-    folder: str = "transformer"
-
-
-_FEWER = """
-
-def fewer_bits(x):
-    return x.astype("float16").astype("float32") if x.dtype == paddle.float32 else x
-"""
-CASTS = (
-    Cast(
-        "context",
-        "post_norm_hostile",
-        "self.out(x.reshape([batch, tokens, width]))",
-        "self.out(fewer_bits(x.reshape([batch, tokens, width])))",
-        "blocks.0.attention.out:in/0",
-    ),
-    Cast(
-        "attention-weights",
-        "pre_norm_trained",
-        "paddle.matmul(weights, value)",
-        "paddle.matmul(fewer_bits(weights), value)",
-        "blocks.0.attention.out:in/0",
-    ),
-    Cast(  # behind the near ties of blocks 1 to 6
-        "feed-forward",
-        "post_norm_hostile",
-        "        self.blocks = nn.LayerList(blocks)",
-        "        blocks[7].activation = lambda x: fewer_bits(F.gelu(x))\n"
-        "        self.blocks = nn.LayerList(blocks)",
-        "blocks.7.down:in/0",
-    ),
-)
 
 
 @dataclass
@@ -218,7 +173,6 @@ def try_path(
         workers = max(1, options.workers // int(os.environ["OMP_NUM_THREADS"]))
         try:
             _run_pairs(outcome, options, workers, on_progress)
-            _run_casts(outcome, options, workers, on_progress)
             _run_faults(outcome, options, workers, on_progress)
             if options.tests and path != USUAL and outcome.changes(usual) != NO_EFFECT:
                 _run_tests(outcome, options.workers, on_progress)
@@ -242,37 +196,6 @@ def _run_pairs(outcome: Outcome, options, workers: int, on_progress) -> None:
         for pair in pairs
         if pair["exit_code"] != 0
     ]
-
-
-def _run_casts(outcome: Outcome, options, workers: int, on_progress) -> None:
-    casts = [
-        cast
-        for cast in CASTS
-        if (not options.only or cast.folder in options.only)
-        and (not options.step or 1 in options.step)
-    ]
-    with tempfile.TemporaryDirectory(prefix="casts-") as name:
-        runs = [hard.Run(str(_planted(cast, Path(name))), 1, "cast") for cast in casts]
-        found = hard.run(workers, lambda text: on_progress(text.replace(f"{name}/", "")), runs)
-    outcome.faults += len(casts)
-    for cast, case in zip(casts, found, strict=True):
-        key = (case["worst"] or {}).get("key")
-        if (case["verdict"], key) != ("PRECISION", f"{cast.case}/{cast.origin}"):
-            outcome.lost.append(f"cast {cast.id}: {case['verdict']} {key}")
-
-
-def _planted(cast: Cast, folder: Path) -> Path:
-    """A copy of a hard pair's folder with the cast, and a preset of its case alone."""
-    copy = shutil.copytree(hard.PAIRS / cast.folder, folder / cast.id)
-    with open(copy / "case.py", "a") as file:
-        file.write(f'\nCASES["cast"] = {{{cast.case!r}: CASES["default"][{cast.case!r}]}}\n')
-        file.write('CONFIGS["cast"] = {}\n')
-    model = copy / "paddle_model.py"
-    text = model.read_text()
-    if text.count(cast.old) != 1:
-        raise ValueError(f"{cast.id}: {cast.old!r} is there {text.count(cast.old)} times, not once")
-    model.write_text(text.replace(cast.old, cast.new) + _FEWER)
-    return copy
 
 
 def chosen_faults(options: argparse.Namespace) -> list[Fault]:

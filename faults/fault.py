@@ -19,6 +19,7 @@ USERS = "faults/users/pairs"
 CASTS = "faults/pairs/casts"
 DECODER = "faults/pairs/decoder"
 HALVES = "faults/pairs/halves"
+TRANSFORMER = "faults/pairs/transformer"
 
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
 # The options that a fault's path needs, and why nothing finds it without; any other saves time.

@@ -82,6 +82,16 @@ def test_other_values_inside_are_no_fault_where_what_decides_agrees(logs):
     assert any("1 value inside the model (1 other values)" in note for note in judgement.notes)
 
 
+def test_what_is_cast_down_inside_decides_though_no_output_shows_it(logs):
+    """The same values in float64: nothing is built otherwise, it is less exact."""
+    logs.inside("attention", VALUES)
+    ref32, cand32, *wide = logs.rows["attention"]
+    logs.rows["attention"] = (ref32, cand32.astype(np.float16).astype(np.float32), *wide)
+    rows, judgement = logs.judge()
+    assert rows["attention"].verdict == "PRECISION" and judgement.exit_code == 1
+    assert judgement.asks_noise == ("main",)  # before that is said of it, the noise is measured
+
+
 @pytest.mark.parametrize("how", ("strict", "built_in"))
 def test_strict_makes_it_fail_and_the_workbench_s_own_pairs_always_are(logs, how):
     logs.inside("attention", VALUES, VALUES + 1.0)

@@ -45,6 +45,8 @@ OPERATORS = {
     "normalize": (lambda x: F.normalize(x, dim=-1), (5, 900)),
     "sine of 1000": (lambda x: (1000 * x).sin(), (5, 900)),
     "power": (lambda x: x.abs() ** 2.7, (5, 900)),
+    "gelu's tail": (lambda x: F.gelu(x.abs().clamp(0, 3) - 9), (5, 900)),
+    "tanh gelu's tail": (lambda x: F.gelu(x.abs().clamp(0, 3) - 7, approximate="tanh"), (5, 900)),
     "a batch of one vector": (lambda x: F.silu(x).sum(-1), (1, 40)),
 }
 
@@ -109,6 +111,14 @@ def trained(cast=None, dtype=torch.float64):
         found |= {f"{step}/weight/{n}": p for n, p in model.named_parameters()}
         found = {key: value.detach().double().clone() for key, value in found.items()}
     return {key: value.numpy() for key, value in found.items()}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_where_gelu_is_all_but_0_its_noise_is_that_of_its_argument(size):
+    """It adds 1 to an erf, so that float64's noise is 1e-16 there of values of 1e-14."""
+    x = torch.linspace(-9, -7, 200, dtype=torch.float64)
+    noise = noise_of(lambda: {"y": F.gelu(x).numpy()}, size)["y"]
+    assert 1.0 < noise[1] / size < 9.0
 
 
 def test_a_model_and_its_training_are_within_it_and_a_cast_is_far_beyond():

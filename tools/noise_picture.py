@@ -42,7 +42,7 @@ from common.system.checkout import ROOT
 from common.system.files import write_text
 from common.verdict.measures import rms
 from common.verdict.tolerances import tolerance
-from faults import everywhere, hard
+from faults import hard
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS
 from faults.fault import Fault
@@ -177,8 +177,6 @@ def measured() -> list[dict]:
         users.run(1, print, pairs, python)
 
         os.environ[GROUP] = "planted"
-        for cast in everywhere.CASTS:
-            run("1", "--model", str(everywhere._planted(cast, scratch)), "--preset", "cast")
         for dtype in ("bfloat16", "float16"):
             folders = [str(folder) for folder in _narrowed(scratch / dtype, dtype)]
             for at in range(0, len(folders), 10):

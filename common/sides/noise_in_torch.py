@@ -71,6 +71,12 @@ _REDUCING = tuple(
     "native_layer_norm native_batch_norm native_group_norm cudnn_batch_norm _fused_rms_norm "
     "_softmax _log_softmax mse_loss avg_pool _adaptive_avg_pool".split()
 )
+# They add 1 to what nears -1, an erf or a tanh, or to its square: a result near 0 has the rounding
+# of a 1 times this.
+_OF_ONE = {
+    "gelu": lambda x: x.abs(),
+    "gelu_backward": lambda gradient, x: gradient.abs() * (1 + x.abs()),
+}
 # Their running statistics are written to, whatever their schema says, and come fourth and fifth.
 _WRITING = ("native_batch_norm", "cudnn_batch_norm")
 
@@ -106,6 +112,8 @@ class Moved(TorchDispatchMode):
             return nested(lambda value: self._written(value, size), found)
         if name.startswith("_fft"):
             return nested(lambda value: self._normwise(value, size), found)
+        if name in _OF_ONE and is_wide(found):
+            return found + self._drawn(found) * size * _OF_ONE[name](*args)
         return nested(lambda value: self._value(value, size), found)
 
     def _operand(self, value):

@@ -70,7 +70,9 @@ class Inside:
             unlike = _cannot(rows[i]) and why == SHAPE
             harmless = why == TYPE or why == MASK and self.keys[i].case in started
             harmless |= self._is_taken_right(i, rows)
-            if aligned or lacking or harmless or unlike and not self._rearranged(i, rows):
+            # The same in float64 and less exact in float32: cast down, and not built otherwise.
+            other = aligned and rows[i].verdict != "PRECISION"
+            if other or lacking or harmless or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
             elif (
                 why == ORDER

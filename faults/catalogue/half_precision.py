@@ -1,12 +1,14 @@
-"""Faults that only half precision shows: the same function, computed on narrower types.
+"""Faults of narrower types: the same function, and nothing but its precision shows them.
 
+In a deep transformer (faults/pairs/transformer) a tensor of the float32 run is cast down.  All
+others are faults in half precision alone:
 Four decoders that cast, as today's do (faults/pairs/casts), an encoder and an image model
 (faults/pairs/halves), and Fastformer, which casts nothing; in float32 each of these is right.
 """
 
 from functools import partial
 
-from faults.fault import CASTS, HALVES, in_model
+from faults.fault import CASTS, HALVES, TRANSFORMER, in_model
 
 _half = in_model(CASTS)
 bfloat16 = partial(_half, arguments=("--preset", "half", "--dtype", "bfloat16"))
@@ -14,8 +16,12 @@ float16 = partial(_half, arguments=("--preset", "half", "--dtype", "float16"))
 
 _in_halves = partial(in_model(HALVES), arguments=("--dtype", "bfloat16"))
 _in_halves_16 = partial(in_model(HALVES), arguments=("--dtype", "float16"))
+_deep = in_model(TRANSFORMER)
 _in_fastformer = partial(in_model("fastformer"), arguments=("--dtype", "bfloat16"))
 
+FEWER_BITS = (  # in the float32 run alone
+    '(lambda x: x.astype("float16").astype("float32") if x.dtype == paddle.float32 else x)'
+)
 RMS = (
     'wide = x.astype("float32")\n        '
     "wide = wide * paddle.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)"
@@ -30,6 +36,31 @@ DEVIATION = "paddle.sqrt(centred.square().mean(-1, keepdim=True) + 1e-5)"
 ATTENDED = "x = x + self.attention(self.norm1(x), mask)"
 
 FAULTS = [
+    _deep(  # behind the near ties of blocks 1 to 6, so that the outputs hardly show it
+        "half-feed-forward",
+        "a block's activation rounded to float16",
+        "        self.blocks = nn.LayerList(blocks)",
+        f"        blocks[7].activation = lambda x: {FEWER_BITS}(F.gelu(x))\n"
+        "        self.blocks = nn.LayerList(blocks)",
+        "post_norm_hostile/blocks.7.down:in/0",
+        area="activations",
+    ),
+    _deep(
+        "half-context",
+        "attention's result rounded to float16",
+        "self.out(x.reshape([batch, tokens, width]))",
+        f"self.out({FEWER_BITS}(x.reshape([batch, tokens, width])))",
+        "post_norm_hostile/blocks.0.attention.out:in/0",
+        area="attention",
+    ),
+    _deep(
+        "half-attention-weights",
+        "attention's weights rounded to float16",
+        "paddle.matmul(weights, value)",
+        f"paddle.matmul({FEWER_BITS}(weights), value)",
+        "pre_norm_trained/blocks.0.attention.out:in/0",
+        area="attention",
+    ),
     bfloat16(
         "half-rms-norm",
         "RMSNorm computed in bfloat16 for float32",
