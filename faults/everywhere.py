@@ -50,6 +50,7 @@ from common.verdict.tolerances import tolerance
 from faults import hard, run
 from faults.catalogue import FAULTS
 from faults.fault import USERS, Fault
+from faults.warm import Interpreters
 from faults.worker import Check
 
 USUAL = "OMP_NUM_THREADS=1"  # what tests and `make faults` run under; the others are compared to it
@@ -169,11 +170,11 @@ def try_path(
 ) -> Outcome:
     """Run on one path all that was asked for; `usual` is what the usual one came to."""
     outcome, start = Outcome(path), time.perf_counter()
-    with taking(path):
+    with taking(path), Interpreters() as warm:
         workers = max(1, options.workers // int(os.environ["OMP_NUM_THREADS"]))
         try:
-            _run_pairs(outcome, options, workers, on_progress)
-            _run_faults(outcome, options, workers, on_progress)
+            _run_pairs(outcome, options, workers, on_progress, warm.python)
+            _run_faults(outcome, options, workers, on_progress, warm.python)
             if options.tests and path != USUAL and outcome.changes(usual) != NO_EFFECT:
                 _run_tests(outcome, options.workers, on_progress)
         except UserError as error:
@@ -182,14 +183,14 @@ def try_path(
     return outcome
 
 
-def _run_pairs(outcome: Outcome, options, workers: int, on_progress) -> None:
+def _run_pairs(outcome: Outcome, options, workers: int, on_progress, python: str) -> None:
     runs = [
         one
         for one in hard.RUNS
         if (not options.only or one.folder in options.only)
         and (not options.step or one.step in options.step)
     ]
-    pairs = hard.run(workers, on_progress, runs, on_report=outcome.see)
+    pairs = hard.run(workers, on_progress, runs, python, outcome.see)
     outcome.pairs = len(pairs)
     outcome.alarms += [
         f"step {pair['step']}, {pair['name']}: {pair['verdict']} {pair['worst']}"
@@ -218,11 +219,11 @@ def chosen_faults(options: argparse.Namespace) -> list[Fault]:
     return list(first.values())
 
 
-def _run_faults(outcome: Outcome, options, workers: int, on_progress) -> None:
+def _run_faults(outcome: Outcome, options, workers: int, on_progress, python: str) -> None:
     faults = chosen_faults(options)
     if not faults:
         return
-    found = run.plant(faults, workers, on_progress)
+    found = run.plant(faults, workers, on_progress, python)
     outcome.controls, outcome.faults = len(found["controls"]), outcome.faults + len(faults)
     outcome.alarms += [
         f"step {control['step']}, {control['model']}, a correct run: {control['first']}"

@@ -131,7 +131,7 @@ def plant(
     faults: Sequence[Fault],
     workers: int,
     on_progress: Callable[[str], None],
-    python: str = sys.executable,
+    python: str,
 ) -> dict:
     """Judge faults in parallel; {"faults": in the catalogue's order, "controls": …}.
 

@@ -92,7 +92,7 @@ def test_what_the_catalogue_says_turns_a_path_red(monkeypatch):
     assert len(everywhere.chosen_faults(asked(faults="all"))) >= 160
     assert everywhere.chosen_faults(asked(only=["deep"])) == []
 
-    def plant(faults, workers, on_progress, caught=True, status=0):
+    def plant(faults, workers, on_progress, python, caught=True, status=0):
         found = {"id": "x", "exit_code": 0, "caught": caught, "origin_right": True}
         control = {"step": 1, "model": "m", "first": "k", "exit_code": status}
         return {"faults": [found for _ in faults], "controls": [control]}
