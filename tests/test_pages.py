@@ -42,8 +42,8 @@ GENERATED = {
     "results": [ROOT / "docs" / "results.md"],
     "accuracies": [ROOT / "docs" / "results.md"],
     "faults": [ROOT / "docs" / "faults.md"],
-    "depth": [ROOT / "docs" / "depth.md"],
-    "spellings": [ROOT / "docs" / "reading-the-code.md"],
+    "depth": [ROOT / "docs" / "how-judged.md"],
+    "spellings": [ROOT / "docs" / "porting.md"],
 }
 
 
@@ -210,7 +210,7 @@ UNLIKE = {
     "another number in a cell": (r"\| 3\.3\.1，CPU", "| 3.3.0，CPU", "Environment: tables: "),
     "another number": ("2.4 GB", "2.5 GB", "Environment: numbers: 2.4 / 2.5"),
     "a link is missing": (r"\[CONTRIBUTING\]\(CONTRIBUTING.md\)", "CONTRIBUTING", "links: "),
-    "another page": (r"\(docs/depth.md\)", "(docs/gpu.md)", "FAQ: links: "),
+    "another page": (r"\(docs/large-models.md\)", "(docs/weights.md)", "FAQ: links: "),
     "code is missing": ("`fake_data/`", "那里", "code: "),
     "a heading of another name": ("## 验收\n", "## 检查\n", "heading: ## Acceptance, (2, '检查')"),
     "a heading of another level": ("## 验收\n", "### 验收\n", "heading: ## Acceptance, (3, "),
