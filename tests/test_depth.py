@@ -87,8 +87,8 @@ def stored(rows, tmp_path, monkeypatch):
     """Tables of an earlier run, a page and a folder of pictures that a test may change."""
     monkeypatch.setattr(depth, "TABLES", tmp_path / "tables")
     monkeypatch.setattr(depth, "PICS", tmp_path / "pics")
-    monkeypatch.setattr(depth, "PAGE", tmp_path / "depth.md")
-    (tmp_path / "depth.md").write_text("<!-- generated: depth -->\nold\n<!-- end -->\n")
+    monkeypatch.setattr(depth, "PAGE", tmp_path / "how-judged.md")
+    (tmp_path / "how-judged.md").write_text("<!-- generated: depth -->\nold\n<!-- end -->\n")
     for preset in depth.PRESETS:
         for word in depth.WEIGHTS:
             depth._write_table(depth._table(f"{preset}, {depth._words(word)}"), rows)
@@ -99,10 +99,10 @@ def test_pages_and_their_picture_are_written_when_that_is_asked_for(stored, rows
     assert depth.main(["--stored"]) == 0
     assert "| enwik8-lsh-12, trained-like weights | " in capsys.readouterr().out
     assert (stored / "tables" / "depth.png").is_file() and not (stored / "pics").exists()
-    assert "old" in (stored / "depth.md").read_text()
+    assert "old" in (stored / "how-judged.md").read_text()
     assert depth.main(["--stored", "--write"]) == 0
     assert (stored / "pics" / "depth.png").is_file()
-    page = (stored / "depth.md").read_text()
+    page = (stored / "how-judged.md").read_text()
     assert f"| enwik8-local-2, random weights | {len(rows)} | " in page and "old" not in page
     for path in stored.rglob("depth.*"):
         path.unlink()

@@ -67,7 +67,9 @@ def test_every_extra_can_be_installed():
 def test_the_block_for_a_gpu_can_be_copied():
     """Two environments, each with one framework, at the versions that the checks are measured
     with; its last line is one that the check takes."""
-    lines = [line for line in blocks((ROOT / "docs" / "gpu.md").read_text()) if line]
+    page = (ROOT / "docs" / "environments.md").read_text()
+    section = page.partition("## On a GPU\n")[2].partition("\n## ")[0]
+    lines = [line for line in blocks(section) if line]
     made = [shlex.split(line)[3] for line in lines if " -m venv " in line]
     pins = {Requirement(r).name: r for r in install.read_requirements()}
     gpu = pins["paddlepaddle"].replace("paddlepaddle", "paddlepaddle-gpu")

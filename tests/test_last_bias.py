@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "last-bias.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "red-check.md"
 CLASSES, SAMPLES = 5, 64
 # The gradient of the last bias by each side's own framework, for every loss that the page names.
 GRADIENTS = """

@@ -583,7 +583,7 @@ def test_figures_of_two_trainings():
 
 
 def test_the_page_shows_it(base):
-    """docs/pr-report.md names the options that there are."""
-    page = (ROOT / "docs" / "pr-report.md").read_text()
+    """docs/submission.md names the options that there are."""
+    page = (ROOT / "docs" / "submission.md").read_text()
     for words in ("--for formers", "--for vision", "--for contest", "--lang zh"):
         assert words in page

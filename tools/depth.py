@@ -8,7 +8,7 @@
 Runs step 1 for each, with every named tensor of every layer, and leaves log/depth/NAME.csv (every
 tensor: difference, each side's own distance to float64, the float64 gap, verdict) and
 log/depth/depth.png.  --write, alone or beside --stored, writes pics/depth.png and the generated
-table in docs/depth.md too; nothing else does.
+table in docs/how-judged.md too; nothing else does.
 """
 
 import sys
@@ -45,7 +45,7 @@ from common.system.files import whole, write_text
 from common.verdict.row import exit_code
 from tools.readme import PICS, fill
 
-PAGE = ROOT / "docs" / "depth.md"
+PAGE = ROOT / "docs" / "how-judged.md"
 TABLES = ROOT / "log" / "depth"
 PICTURE = "depth.png"
 PRESETS = ("enwik8-local-2", "enwik8-lsh-2", "enwik8-local-12", "enwik8-lsh-12")
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--preset", action="append", help="instead of the four: --preset text")
     parser.add_argument("--stored", action="store_true", help="read log/depth; run nothing")
     parser.add_argument(
-        "--write", action="store_true", help="also write pics/depth.png and docs/depth.md"
+        "--write", action="store_true", help="also write pics/depth.png and docs/how-judged.md"
     )
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)

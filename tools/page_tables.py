@@ -44,7 +44,7 @@ STEPS: tuple[tuple[str, Words, Words], ...] = (
         "step5_train",
         ("train", "训练对齐"),
         (
-            "do the twins train alike, and write the same text?",
+            "do both sides train alike, and generate the same text?",
             "两侧训练过程是否一致？生成的文本是否相同？",
         ),
     ),
@@ -164,20 +164,20 @@ NODES = (
         ("prediction; export, infer", "预测程序；导出与推理（TIPC 基础链条）"),
         "python -m common.export",
         "--out DIR",
-        ("the twin's bits", "与 Paddle 侧逐位相同"),
+        ("the Paddle side's bits", "与 Paddle 侧逐位相同"),
         None,
     ),
 )
 
-# Which files to read, in which order.
-FILES: tuple[tuple[str, Words], ...] = (
-    ("common/models/fastformer/torch_model.py", ("the smallest pair", "最小的一对模型")),
-    ("step1_forward/torch/forward.py", ("a step, one side", "一个步骤、一侧的脚本")),
-    (
-        "common/sides/twin.py",
-        ("a side's process: requests, precisions", "一侧的进程：请求与精度"),
-    ),
-    ("common/verdict/rule.py", ("the rule", "判定规则")),
+# Which files to read, in which order, for those who want to change the workbench.
+FILES = (
+    ("common/models/fastformer/torch_model.py", "the smallest pair"),
+    ("step1_forward/torch/forward.py", "a step, one side"),
+    ("common/sides/twin.py", "a side's process: the loop over requests and precisions"),
+    ("common/sides/run.py", "what a step's script calls"),
+    ("common/sides/torch_side.py", "probes, choices, dropout, weights, optimizers of a side"),
+    ("common/verdict/judge.py", "a whole log"),
+    ("common/verdict/rule.py", "the rule"),
 )
 
 
@@ -314,13 +314,12 @@ def detects(rates: dict[str, int], guide_fails: int, language: str) -> str:
     return "\n".join(f"* {_in(language)(each)}" for each in told)
 
 
-def files_table(language: str) -> str:
-    """Which files to read, in order, with their lines."""
-    tell = _in(language)
-    lines = _head(tell(("file", "文件")), tell(("lines", "行数")), tell(("what it is", "内容")))
+def files_table() -> str:
+    """Which files to read, in order, with their lines; as common/README.md links them."""
+    lines = _head("file", "lines", "what it is")
     for name, what in FILES:
         count = len((ROOT / name).read_text().splitlines())
-        lines.append(_row(f"[{name}]({name})", str(count), tell(what)))
+        lines.append(_row(f"[{name}](../{name})", str(count), what))
     return "\n".join(lines)
 
 

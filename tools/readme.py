@@ -1,8 +1,8 @@
-"""Write the generated parts of README.md and docs/, and pics/, from a check's report.
+"""Write the generated parts of the READMEs and docs/, and pics/, from a check's report.
 
     make check                                    leaves log/report.json
     python -m tools.red                           leaves log/red.json: wrong ports
-    python -m tools.readme                        README.md, README_cn.md, docs/ and pics/ from both
+    python -m tools.readme                        all of these, from both
     python -m tools.readme --faults FILE          also the catalogue's parts, from `make faults`
     python -m tools.readme --seeds DIR            only docs/results.md's table of seeds, from
                                                   step5_train/check_step5.py --seeds 5 --out DIR
@@ -45,7 +45,6 @@ from common.system.frameworks import SIDES
 from common.verdict.row import worst
 from examples.gallery.__main__ import RESULTS
 from examples.gallery.run import Result, read_result
-from faults.checkout import CHECKS
 from step5_train.equivalence import GUIDE
 from tools import page_tables, red
 from tools.page_tables import cells, share
@@ -66,7 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=Path, metavar="DIR")
     parser.add_argument("--red", type=Path, metavar="FILE", default=red.ROWS)
     options = parser.parse_args(arguments)
-    english = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    docs = sorted((ROOT / "docs").glob("*.md"))
+    english = [ROOT / "README.md", ROOT / "common" / "README.md", *docs]
     try:
         if options.seeds:
             _write(english, {"seeds": seeds_table(options.seeds)})
@@ -97,6 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
         "results": results_table(rows, guide),
         "accuracies": accuracies(rows),
         "spellings": markdown_table(),
+        "files": page_tables.files_table(),
     }
     if of_faults:
         from faults import show
@@ -114,7 +115,6 @@ def tables(found: dict, day: str, of_faults: dict | None, language: str) -> dict
         "steps": page_tables.steps_table(found, language),
         "acceptance": page_tables.acceptance_table(found, language),
         "measured": page_tables.measured_table(found, day, language),
-        "files": page_tables.files_table(language),
     }
     if of_faults:
         from faults import show
@@ -130,10 +130,9 @@ def _write(pages: list[Path], parts: dict[str, str]) -> None:
 
 
 def red_block(result: Result) -> str:
-    """What step 1 says of a pair of the gallery, as it is published, behind the command."""
+    """What step 1 says of a pair of the gallery, as it is published."""
     check = next(c for c in result.as_published.checks if c.block)
-    command = f"$ python {CHECKS[check.step]} --model {result.name}"
-    return "\n".join(["```", command, check.block, "```"])
+    return "\n".join(["```", check.block, "```"])
 
 
 def _rows(path: Path) -> list[dict]:
@@ -260,7 +259,7 @@ def verdicts_figure(rows: list[dict], wrong: dict[str, dict]):
     right = _points(rows)
     inside = [(x, y) for x, y in right if min(x, y) >= END]
     beyond = [(max(x, END), max(y, END)) for x, y in right if min(x, y) < END]
-    told = f"correct twins: {len(right):,} tensors"
+    told = f"correct pairs: {len(right):,} tensors"
     axes.scatter(*_columns(inside), s=5, alpha=0.35, linewidths=0, label=told, **marks.RIGHT)
     if beyond:
         told = f"of these {len(beyond):,} below 1e-14, drawn at the edge"

@@ -3,7 +3,7 @@
 Every row in short, notes, what was asked for, the SHA-256 of each log and sidecar, and `facts`:
 figures that people report and no verdict needs (how the outputs differ, both sides' losses), so
 that `python -m common.pr_report` computes nothing.  `seal` is the hash of all that follows it: it
-tells a mistake, not fraud, against which there is the bundle (docs/bundle.md).
+tells a mistake, not fraud, against which there is the bundle (docs/logs-from-others.md).
 """
 
 import dataclasses

@@ -1,1 +1,1 @@
-"""The built-in pairs, one folder each; README.md, "Align your own model", is their contract."""
+"""The built-in pairs, one folder each; README.md, "Write a pair by hand", is their contract."""

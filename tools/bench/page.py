@@ -74,8 +74,20 @@ def as_table(rows: dict, results: dict) -> str:
         title = one.title + (f" ({one.note})" if one.note else "")
         word = "reached" if passed(one, found) else "**missed**"
         lines.append(f"| {title} | {_goal(one)} | {_cell(one, first)} | {wall} | {word} |")
-    machines = sorted({results[name]["machine"] for name in rows})
-    return "\n".join(lines + ["", f"Measured on: {'; '.join(machines)}."])
+    machines = {results[name]["machine"] for name in rows}
+    return "\n".join([*lines, "", f"Measured on: {measured_on(machines)}."])
+
+
+def measured_on(machines: set[str]) -> str:
+    """A processor and day once (see `machine`), with the lowest and highest load."""
+    loads: dict[tuple[str, str], list[int]] = {}
+    for text in sorted(machines):
+        where, _, load = text.rpartition(", ")
+        waiting, _, cores = load.partition(" waiting for ")
+        loads.setdefault((where, cores), []).append(int(waiting))
+    return "; ".join(
+        f"{where}, {cores}, load {min(of)} to {max(of)}" for (where, cores), of in loads.items()
+    )
 
 
 def exponents(rows: dict, results: dict) -> str:
