@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_judge import VALUES, Logs, pair
 
-from common.verdict.bundle_rows import Watched, differences, made_of, same_made
+from common.bundles.rows import Watched, differences, made_of, same_made
 from common.verdict.comparisons import Memo
 from common.verdict.judge import judge_logs
 

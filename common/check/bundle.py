@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bundles.write import Judged, Written, write_bundle
 from common.check.options import CheckOptions
 from common.check.record import asked_of, repeated
 from common.check.result import Result, shown
@@ -20,7 +21,6 @@ from common.pair.pairs import Pair, load_pairs
 from common.pair.request import RunRequest
 from common.report import html_page
 from common.report import terminal as report
-from common.report.bundle import Judged, Written, write_bundle
 from common.report.commands import program
 from common.system.checkout import ROOT
 from common.system.errors import UserError

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bundles.part import ROWS
 from common.check.options import CheckOptions
 from common.check.record import ASKED
 from common.check.result import Result
@@ -30,7 +31,6 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import same_bits
 from common.system.json_file import parse_json, write_json
-from common.verdict.bundle_part import ROWS
 from common.verdict.context import Context
 from common.verdict.row import AGREEING
 from common.verdict.tensor import judge_tensor

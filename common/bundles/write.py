@@ -1,7 +1,7 @@
 """Write a bundle: the hand-in, the report, every row, and the tensors behind those in doubt.
 
 Here the content is chosen and put into the archive (common/system/archive.py); what a part of it
-holds says common/verdict/bundle_part.py, and common/verdict/bundle_check.py verifies it.
+holds says part.py, and check.py verifies it.
 """
 
 import json
@@ -10,16 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common.logs import hand_in
-from common.logs.guide_pair import has_pair
-from common.logs.reader import Log
-from common.logs.result_folder import LogName, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
-from common.logs.writer import LogWriter
-from common.system.archive import SCHEMA, ArchiveWriter, safe_part
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.verdict.bundle_part import (
+from common.bundles import hand_in
+from common.bundles.part import (
     EVIDENCE,
     GUIDE,
     HAND_IN,
@@ -44,7 +36,15 @@ from common.verdict.bundle_part import (
     place_of,
     rows_hash,
 )
-from common.verdict.bundle_rows import Reads, Watched, differences, made_of, same_made
+from common.bundles.rows import Reads, Watched, differences, made_of, same_made
+from common.logs.guide_pair import has_pair
+from common.logs.reader import Log
+from common.logs.result_folder import LogName, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from common.logs.writer import LogWriter
+from common.system.archive import SCHEMA, ArchiveWriter, safe_part
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.verdict.comparisons import OWN, Memo
 from common.verdict.measures import largest_scale
 from common.verdict.row import Row, count_verdicts, exit_code, worst

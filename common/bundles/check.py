@@ -17,19 +17,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from common.logs import hand_in
-from common.logs.guide_pair import full_stem, guide_value, has_pair, is_over_torch
-from common.logs.independence import sidecar_problems
-from common.logs.pickle_machine import printable
-from common.logs.reader import Log, read_log
-from common.logs.result_folder import FLOAT64, LogName, ResultFolder
-from common.logs.sidecar import CHOICE, Sidecar, read_sidecar, sidecar_path
-from common.system.archive import MANIFEST, Archive, file_problems, is_safe
-from common.system.errors import LogError, UserError
-from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256, same_bits
-from common.system.json_file import parse_json
-from common.verdict.bundle_part import (
+from common.bundles import hand_in
+from common.bundles.part import (
     INSIDE,
     MADE,
     MOST_TRIED,
@@ -45,7 +34,18 @@ from common.verdict.bundle_part import (
     place_of,
     rows_hash,
 )
-from common.verdict.bundle_rows import Watched, differences, same_made, same_number
+from common.bundles.rows import Watched, differences, same_made, same_number
+from common.logs.guide_pair import full_stem, guide_value, has_pair, is_over_torch
+from common.logs.independence import sidecar_problems
+from common.logs.pickle_machine import printable
+from common.logs.reader import Log, read_log
+from common.logs.result_folder import FLOAT64, LogName, ResultFolder
+from common.logs.sidecar import CHOICE, Sidecar, read_sidecar, sidecar_path
+from common.system.archive import MANIFEST, Archive, file_problems, is_safe
+from common.system.errors import LogError, UserError
+from common.system.frameworks import SIDES
+from common.system.hashes import file_sha256, same_bits
+from common.system.json_file import parse_json
 from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
 from common.verdict.half import BY_ITSELF
 from common.verdict.measures import largest_scale
