@@ -1,5 +1,6 @@
 """Rows made by themselves, from their tensors, and settled again, are the rows as they were."""
 
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +50,11 @@ def judged(tmp_path_factory):
     return paths, rows, memo
 
 
+@contextmanager
 def watched(paths, rows, memo):
-    return Watched(paths, {key: row.shape for key, row in rows.items()}, memo.scales)
+    with ExitStack() as stack:
+        shapes = {key: row.shape for key, row in rows.items()}
+        yield Watched(stack, paths, shapes, memo.scales)
 
 
 def test_what_is_made_of_a_tensor_depends_on_no_other_row(judged):

@@ -476,7 +476,9 @@ class _Part:
         paths = ResultFolder(self.folder).judged_logs(stem)
         numbers = {group: float(told[0]) for group, told in scales.items()}
         shapes = {key: tuple(of_key[OWN]["shape"]) for key, of_key in made.items()}
-        with Watched(paths, shapes, numbers, self.strict, self.allow_nan, parts=True) as watched:
+        with ExitStack() as stack:
+            how = self.strict, self.allow_nan, True
+            watched = Watched(stack, paths, shapes, numbers, *how)
             self.check_scales(stem, watched, records, scales)
             settled = self.settle(stem, watched, made)
             for record in records:
