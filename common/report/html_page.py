@@ -6,6 +6,7 @@ own policy runs no script but the one whose hash it names.
 """
 
 import base64
+import gzip
 import hashlib
 import json
 import math
@@ -199,16 +200,14 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        data=_json(packed.as_json() | {"tones": TONES, "meanings": MEANINGS}),
+        data=_packed(packed.as_json() | {"tones": TONES, "meanings": MEANINGS}),
     )
 
 
-def _json(value: object) -> str:
-    """JSON without a character that could end a script element or begin a comment in it."""
+def _packed(value: object) -> str:
+    """JSON, packed by gzip, as letters that end no script element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    for letter in "<>&":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return text
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
 @cache
