@@ -17,6 +17,7 @@ from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import EVAL, SAME, TRAIN, Pair
 from common.pair.provenance import changed_sources
 from common.pair.request import RunRequest
+from common.report.commands import shown
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
@@ -394,11 +395,3 @@ def _lifted_casts(folder: Path, step: Step) -> list[str]:
         "casts to float32 (or less) inside the model are casts to float64 in the float64 run: "
         f"{', '.join(found)}, which the sidecars name under `lifted`"
     ]
-
-
-def shown(path: Path) -> str:
-    """A path relative to where the user is, if it is below."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):  # elsewhere, or the user's folder is gone
-        return str(path)

@@ -9,7 +9,6 @@ import base64
 import gzip
 import hashlib
 import json
-import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -32,19 +31,27 @@ from common.report.html_facts import (
 )
 from common.report.html_rows import PackedRows, rows_shown, visible
 from common.report.scores import figure, scores_of
-from common.report.sentences import fewest_digits, what_differs, what_is_wrong
+from common.report.sentences import fewest_digits
 from common.report.source_lines import source_context
-from common.report.terminal import describe, guide_word, line_to_look_at, number, used_part
+from common.report.terminal import (
+    TONES,
+    describe,
+    guide_word,
+    line_to_look_at,
+    number,
+    origins_of,
+    said_of,
+    used_part,
+)
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.frameworks import SIDES
 from common.verdict.row import (
-    AGREEING,
     FAILING,
     SEVERITY,
     Row,
+    badness,
     count_verdicts,
-    share,
     worst_row,
 )
 
@@ -67,20 +74,6 @@ MEANINGS = {
     "PRECISION": "the same function, but Paddle’s float32 is much less exact",
     "DIVERGED": "not the same function",
     "INVALID": "cannot be compared: missing, another shape, NaN",
-}
-# How a verdict is drawn: the shape and the tone of its mark.
-TONES = {
-    "IDENTICAL": "good",
-    "ROUNDING": "good",
-    "INSIDE": "mind",
-    "CLOSE": "mind",
-    "FLIP": "mind",
-    "CONSTANT": "mind",
-    "CARRIED": "carried",
-    "UNDECIDED": "carried",
-    "PRECISION": "bad",
-    "DIVERGED": "bad",
-    "INVALID": "bad",
 }
 
 
@@ -210,11 +203,8 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
         except UNREADABLE as error:
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows = result.step, result.rows
-    off = [row for row in rows if row.origin and row.verdict not in (*AGREEING, "CARRIED")]
     first = result.first_diverged
-    off = [row for row in off if row is not first]
-    off.sort(key=lambda row: row.measure != "claim")
-    off = [*([first] if first is not None else []), *off] if result.exit_code == 1 else []
+    off = origins_of(result) if result.exit_code == 1 else []
     worst = first or worst_row(rows)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     diff_log = result.folder / result.guide_report if result.guide_report else None
@@ -259,11 +249,6 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
 
 def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """What is shown where scripts do not run."""
-
-    def badness(row: Row) -> tuple[bool, int, float]:
-        used = share(row) or 0.0
-        return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
-
     return [
         (
             row.verdict,
@@ -280,9 +265,7 @@ def _origins(name: str, rows: Sequence[Row], result) -> list[SimpleNamespace]:
     found: list[SimpleNamespace] = []
     first: dict[tuple, int] = {}
     for place, row in enumerate(rows, 1):
-        told = result.classes.get(row.key, ""), result.cases
-        differs, _ = what_differs(row, *told, result.settings)
-        sentence = differs or what_is_wrong(row, *told)
+        sentence = said_of(result, row)
         places = {side: line_to_look_at(result, side, row) for side in SIDES}
         places = places if row.measure != "claim" else {}
         # The number of the origin above that is at the same lines, which are shown once.

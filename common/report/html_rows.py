@@ -11,7 +11,7 @@ from common.report.sentences import PLAIN, decided_text, digits, is_output
 from common.report.source_lines import SourceLine, source_context
 from common.report.terminal import describe, place_of
 from common.system.frameworks import SIDES
-from common.verdict.row import AGREEING, FAILING, SEVERITY, Row, share
+from common.verdict.row import AGREEING, FAILING, SEVERITY, Row, badness
 
 NUMBERS = ("mean_abs", "max_abs", "noise_ref", "noise_cand", "gap", "scale", "allowed")
 
@@ -144,9 +144,6 @@ def rows_shown(results: Sequence) -> list[list[int]]:
     total = sum(len(result.rows) for result in results)
     if total <= MOST_ROWS:
         return [list(range(len(result.rows))) for result in results]
-
-    def badness(row: Row) -> tuple[bool, int, float]:
-        return row.origin, SEVERITY.index(row.verdict), share(row) or 0.0
 
     every = [(r, i, row) for r, one in enumerate(results) for i, row in enumerate(one.rows)]
     ranked = [(badness(row), r, i) for r, i, row in every]
