@@ -33,6 +33,7 @@ from common.bundles.part import (
     not_green,
     place_of,
     rows_hash,
+    told_of_rows,
 )
 from common.bundles.rows import Watched, differences, same_made, same_number
 from common.logs.guide_pair import full_stem, guide_value, has_pair, is_over_torch
@@ -49,7 +50,7 @@ from common.system.json_file import parse_json
 from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
 from common.verdict.half import BY_ITSELF
 from common.verdict.measures import largest_scale
-from common.verdict.row import AGREEING, SEVERITY, Row, claim, exit_code, worst
+from common.verdict.row import AGREEING, SEVERITY, Row, claim, worst
 from common.verdict.tolerances import tolerance
 
 _WITNESS = re.compile(
@@ -289,29 +290,18 @@ class _Part:
             if sentence := contradiction(row):
                 self.problem(f"{printable(row['key'])}: {sentence}", ROWS)
         self.rows = rows
-        told = _of(self.about, "rows", dict)
-        if told.get("count") != len(rows):
-            self.problem(f"it has {len(rows)} rows, and {MANIFEST} says {told.get('count')}", ROWS)
-        if told.get("sha256") != rows_hash(self.bytes_of(ROWS)):
-            self.problem(f"these are not the rows that {MANIFEST} was written for", ROWS)
 
     def check_summary(self) -> None:
         """What all rows come to."""
-        verdicts = [row["verdict"] for row in self.rows]
-        counts: Counter[str] = Counter(verdicts)
-        told = {name: self.about.get(name) for name in ("verdict", "exit_code", "counts")}
-        found = {
-            "verdict": worst(verdicts),
-            "exit_code": exit_code(verdicts),
-            "counts": {name: counts[name] for name in reversed(SEVERITY) if counts[name]},
-        }
+        found = told_of_rows(self.rows, self.bytes_of(ROWS))
+        if self.about.get("rows") != found.pop("rows"):
+            self.problem(f"these are not the rows that {MANIFEST} was written for", ROWS)
         for stem in self.stems:
             passed = [row["guide_passed"] is True for row in self.rows if row["stem"] == stem]
             if stem == full_stem(self.guide) and passed:
-                told["guide_all_passed"] = self.about.get("guide_all_passed")
                 found["guide_all_passed"] = all(passed)
         for name, value in found.items():
-            if told[name] != value:
+            if self.about.get(name) != value:
                 self.problem(f"its rows come to the {name} {value}, and {MANIFEST} says otherwise")
 
     # ---- sidecars -------------------------------------------------------------------------------

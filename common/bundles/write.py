@@ -36,6 +36,7 @@ from common.bundles.part import (
     not_green,
     place_of,
     rows_hash,
+    told_of_rows,
 )
 from common.bundles.rows import Reads, Watched, differences, made_of, same_made
 from common.logs.guide_pair import has_pair
@@ -48,7 +49,6 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.verdict.comparisons import OWN
 from common.verdict.measures import largest_scale
-from common.verdict.row import count_verdicts, exit_code, worst
 
 MOST_BYTES = 19_000_000  # of a bundle, as far as its tensors decide
 # Of one part's tensors, not packed: enough for some hundred rows of the built-in models.
@@ -342,7 +342,6 @@ class _Evidence:
                 scales.setdefault(stem, {})[group] = told
         content = json.dumps(scales, separators=(",", ":"), allow_nan=False)
         writing.add(SCALES, content.encode())
-        verdicts = [row["verdict"] for row in self.rows]
         return {
             "step": writing.part.step,
             "number": step.number,
@@ -356,10 +355,7 @@ class _Evidence:
             "guide_all_passed": result.guide_all_passed,
             "command": writing.part.command,
             "asked": writing.part.asked,
-            "verdict": worst(verdicts),
-            "exit_code": exit_code(verdicts),
-            "counts": dict(count_verdicts(result.rows)),
-            "rows": {"count": len(self.rows), "sha256": rows_hash(writing.content)},
+            **told_of_rows(self.rows, writing.content),
             "inside": len(self.inside),
             "left_out": [
                 {"stem": stem, "key": key, "why": why}
