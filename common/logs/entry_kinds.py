@@ -20,50 +20,36 @@ class Kind:
     absent: Callable[[], object] = lambda: None  # makes what an entry reads as that is not there
 
 
+def _is(*kinds: type, of: Check = lambda value: True) -> Check:
+    """Of a value of exactly these types of JSON's, of which more may be asked."""
+    return lambda value: type(value) in kinds and of(value)
+
+
+def _or_null(fits: Check) -> Check:
+    return lambda value: value is None or fits(value)
+
+
 def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _text_or_null(value: object) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _yes_or_no(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _whole(value: object) -> bool:
-    return type(value) is int and 0 <= value < 2**63
-
-
-def _length(value: object) -> bool:
-    return value is None or (_whole(value) and value > 0)
+_yes_or_no = _is(bool)
+_whole = _is(int, of=lambda value: 0 <= value < 2**63)
+_length = _is(int, of=lambda value: 0 < value < 2**63)
+# Any size: not negative, and nothing that a sum of many would not hold.
+_seconds = _is(int, float, of=lambda value: 0 <= value < 1e12)
+_part = _is(int, float, of=lambda value: 0 < value <= 1)
+_index = _is(int, of=lambda value: abs(value) < 2**63)  # a larger one may not fit into a float
 
 
 def _shape(value: object) -> bool:
     """That of a tensor with values; no more than a machine can address."""
-    lengths = isinstance(value, list) and all(_whole(n) and n > 0 for n in value)
+    lengths = isinstance(value, list) and all(map(_length, value))
     return lengths and math.prod(value) < 2**48
 
 
-def _seconds(value: object) -> bool:
-    """Any size: not negative, and nothing that a sum of many would not hold."""
-    return type(value) in (int, float) and 0 <= value < 1e12
-
-
-def _number_or_null(value: object) -> bool:
-    """Any float but infinity, for which JSON has no word; null stands for what is not finite."""
-    if type(value) is int:
-        return abs(value) < 2**63  # a larger one may not fit into a float
-    return value is None or (type(value) is float and math.isfinite(value))
-
-
-def _step_width(value: object) -> bool:
-    return type(value) is float and 0 < value < 1
-
-
-def _part(value: object) -> bool:
-    return type(value) in (int, float) and 0 < value <= 1
+# Any float but infinity, for which JSON has no word; null stands for what is not finite.
+_number_or_null = _or_null(lambda value: _index(value) or _is(float, of=math.isfinite)(value))
 
 
 def _list_of(item: Check) -> Check:
@@ -98,16 +84,13 @@ _TALLY = _record(
 _WITNESS = _record(
     {
         "sgd_worst": _text,
-        "sgd_off": _number_or_null,
-        "largest_gradient": _number_or_null,
-        "gradient_norm": _number_or_null,
-        "largest_weight": _number_or_null,
-        "directional": _number_or_null,
+        **dict.fromkeys(("sgd_off", "largest_gradient", "gradient_norm"), _number_or_null),
+        **dict.fromkeys(("largest_weight", "directional"), _number_or_null),
     },
     {
         "half": _yes_or_no,
         "finite_difference": _number_or_null,
-        "finite_step": _step_width,
+        "finite_step": _is(float, of=lambda value: 0 < value < 1),
         "loss_noise": _number_or_null,
     },
 )
@@ -124,12 +107,8 @@ _LAYOUT_ROW = _record(
     dict.fromkeys(("torch_key", "paddle_key", "kind", "change", "probe", "variance"), _text)
     | dict.fromkeys(("transposed", "parameter", "parameter_in_torch_alone"), _yes_or_no)
     | dict.fromkeys(("torch_keys", "also_in_torch", "also_in_paddle"), _texts)
-    | {"padding": lambda value: _list_of(_padding_row)(value) and len(value) == 2}
+    | {"padding": lambda value: _list_of(_or_null(_index))(value) and len(value) == 2}
 )
-
-
-def _padding_row(value: object) -> bool:
-    return value is None or (type(value) is int and abs(value) < 2**63)
 
 
 # common/logs/draws.py says what these are.
@@ -155,12 +134,12 @@ SECONDS = Kind(_seconds, "a number of seconds", float)
 YES_OR_NO = Kind(_yes_or_no, "true or false")
 TEXTS = Kind(_texts, "a list of texts", list)
 NAMED_TEXTS = Kind(_dict_of(_text), "texts by name", dict)
-NAMED_TEXTS_OR_NULLS = Kind(_dict_of(_text_or_null), "texts or nulls by name", dict)
+NAMED_TEXTS_OR_NULLS = Kind(_dict_of(_or_null(_text)), "texts or nulls by name", dict)
 NAMED_FLAGS = Kind(_dict_of(_yes_or_no), "true or false by name", dict)
 NAMED_COUNTS = Kind(_dict_of(_whole), "whole numbers by name", dict)
 COUNTS_BY_PLACE = Kind(_dict_of(_dict_of(_whole)), "whole numbers by name, by name", dict)
 NAMED_SHAPES = Kind(_dict_of(_shape), "shapes by name", dict)
-NAMED_LENGTHS = Kind(_dict_of(_length), "lengths from 1 by name", dict)
+NAMED_LENGTHS = Kind(_dict_of(_or_null(_length)), "lengths from 1 by name", dict)
 NAMED_LISTS = Kind(_dict_of(_texts), "lists of texts by name", dict)
 NAMED_SERIES = Kind(_dict_of(_dict_of(_list_of(_number_or_null))), "lists by name, by name", dict)
 NAMED_RATES = Kind(_dict_of(_dict_of(_number_or_null)), "numbers by name, by name", dict)
