@@ -4,7 +4,7 @@ All of it is read from what lies in the result folders; what cannot be read is s
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -42,14 +42,6 @@ _OF_THE_HOST = {"python": "Python", "numpy": "NumPy"}
 
 
 @dataclass(frozen=True)
-class Environments:
-    """Both sides' environments of one or several results."""
-
-    results: tuple[str, ...]  # their titles
-    rows: tuple[tuple[str, str, str], ...]  # what, torch's, Paddle's
-
-
-@dataclass(frozen=True)
 class Choice:
     """One discrete choice of the reference, and by how much it was won."""
 
@@ -65,7 +57,7 @@ class Choices:
     """The discrete choices of a result."""
 
     total: int
-    shown: list[Choice] = field(default_factory=list)
+    shown: Sequence[Choice] = ()
     problem: str = ""
 
 
@@ -80,13 +72,16 @@ def sidecars_of(folder: Path, stems: Sequence[str], side: str) -> Iterator[Sidec
             yield found
 
 
-def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> list[Environments]:
-    """Both sides' environments, each once: (title, side -> sidecar) of every result."""
+def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> dict[tuple, list[str]]:
+    """Both sides' environments -> the titles of their results: (title, side -> sidecar) of each.
+
+    An environment has rows: what, torch's, Paddle's.
+    """
     groups: dict[tuple, list[str]] = {}
     for title, sidecars in results:
         if sidecars:
             groups.setdefault(_environment(sidecars), []).append(title)
-    return [Environments(tuple(titles), rows) for rows, titles in groups.items()]
+    return groups
 
 
 # These differ from result to result, and are not what an environment is.
@@ -163,12 +158,9 @@ def choices_of(
         )
         for key, row in chosen.items()
     ]
-    found.sort(key=lambda one: (one.verdict == "IDENTICAL", _or_infinite(one.margin)))
+    # What has no margin comes last.
+    found.sort(key=lambda o: (o.verdict == "IDENTICAL", o.margin is None, o.margin or 0.0))
     return Choices(len(found), found[:SHOWN_CHOICES], problem)
-
-
-def _or_infinite(value: float | None) -> float:
-    return float("inf") if value is None else value
 
 
 def _margins(files: ResultFolder, stem: str, wanted: Sequence[str]) -> dict[str, float]:
