@@ -35,6 +35,7 @@ from common.report.sentences import fewest_digits
 from common.report.source_lines import source_context
 from common.report.terminal import (
     TONES,
+    badness,
     describe,
     guide_word,
     line_to_look_at,
@@ -50,7 +51,6 @@ from common.verdict.row import (
     FAILING,
     SEVERITY,
     Row,
-    badness,
     count_verdicts,
     worst_row,
 )

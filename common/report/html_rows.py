@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from common.report.sentences import PLAIN, decided_text, digits, is_output
 from common.report.source_lines import SourceLine, source_context
-from common.report.terminal import describe, place_of
+from common.report.terminal import badness, describe, place_of
 from common.system.frameworks import SIDES
-from common.verdict.row import AGREEING, FAILING, SEVERITY, Row, badness
+from common.verdict.row import AGREEING, FAILING, SEVERITY, Row
 
 NUMBERS = ("mean_abs", "max_abs", "noise_ref", "noise_cand", "gap", "scale", "allowed")
 

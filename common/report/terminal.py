@@ -26,7 +26,7 @@ from common.report.scores import allowed, figure, scores_of
 from common.report.sentences import headline, number, what_differs, what_is_wrong
 from common.report.source_lines import source_context
 from common.verdict.half import BY_ITSELF
-from common.verdict.row import AGREEING, Row, badness, count_verdicts, share, worst_row
+from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
 # Tone of a verdict, on the page too -> its verdicts; and its colour in a terminal.
 _TONES = {
@@ -194,6 +194,12 @@ def show_scores(results) -> None:
             limit = f"the guide allows a difference of {allowed(step.guide_threshold)}"
             say(f"\nstep {step.number}: scores; {limit}")
             show_table(table)
+
+
+def badness(row: Row) -> tuple[bool, int, float]:
+    """By which the worst rows come last: origins, then by verdict and by what they used."""
+    used = share(row) or 0.0
+    return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
 
 
 def show_rows(rows: Sequence[Row]) -> None:

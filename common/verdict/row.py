@@ -149,12 +149,6 @@ def share(row: Row) -> float | None:
     return row.gap / row.allowed if row.gap is not None and row.allowed else None
 
 
-def badness(row: Row) -> tuple[bool, int, float]:
-    """By which the worst rows come last: origins, then by verdict and by what they used."""
-    used = share(row) or 0.0
-    return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
-
-
 def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:
     """How many rows have each verdict, worst first, those that occur."""
     return count([row.verdict for row in rows])
