@@ -494,14 +494,9 @@ class _Part:
             if not isinstance(told, dict) or not isinstance(again[name], dict):
                 self.problem(f"{printable(key)}: its {name} is not that of its tensors", MADE)
                 return False
+            named = "" if name == OWN else f" ({name})"
             wrong = differences(told, again[name])
-            which = "verdict" if "verdict" in wrong else wrong[0]
-            by_itself = "" if name == OWN else f" ({name})"
-            self.problem(
-                f"{printable(key)}: its {which}{by_itself} is {_shown(again[name][which])} by the "
-                f"rule, and {_shown(told.get(which))} is written",
-                ROWS,
-            )
+            self.tell_wrong(key, wrong, again[name], told, "by the rule", named)
             return False
         return True
 
@@ -522,13 +517,17 @@ class _Part:
                 found.add(key)
                 self.settled += 1
             else:
-                name = "verdict" if "verdict" in wrong else wrong[0]
-                self.problem(
-                    f"{printable(key)}: its {name} is {_shown(alone[name])} by all rows together, "
-                    f"and {_shown(row.get(name))} is written",
-                    ROWS,
-                )
+                self.tell_wrong(key, wrong, alone, row, "by all rows together")
         return found
+
+    def tell_wrong(self, key: str, wrong: Sequence[str], again, told, how: str, of="") -> None:
+        """Say that a field is another one when it is made again."""
+        name = "verdict" if "verdict" in wrong else wrong[0]
+        self.problem(
+            f"{printable(key)}: its {name}{of} is {_shown(again[name])} {how}, and "
+            f"{_shown(told.get(name))} is written",
+            ROWS,
+        )
 
     def check_scales(self, stem: str, watched: Watched, records: Sequence[Mapping], scales) -> None:
         """S must be that of the tensor that it is said to be of, and none inside may be larger."""
