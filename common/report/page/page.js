@@ -4,6 +4,7 @@
 (async () => {
   if (!self.DecompressionStream) {
     document.querySelector("footer p").append(" This browser is too old to show the list of tensors.");
+    return;
   }
   const packed = atob(document.getElementById("data").textContent);
   const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
