@@ -7,7 +7,6 @@ names the file; what cannot be derived again is counted, with the reason.  NumPy
 
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -36,6 +35,7 @@ from common.bundles.part import (
     told_of_rows,
 )
 from common.bundles.rows import Watched, differences, same_made, same_number
+from common.logs import entry_kinds as kinds
 from common.logs.guide_pair import full_stem, guide_value, has_pair, is_over_torch
 from common.logs.independence import sidecar_problems
 from common.logs.pickle_machine import printable
@@ -50,7 +50,7 @@ from common.system.json_file import parse_json
 from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
 from common.verdict.half import BY_ITSELF
 from common.verdict.measures import largest_scale
-from common.verdict.row import AGREEING, SEVERITY, Row, claim, worst
+from common.verdict.row import AGREEING, SEVERITY, claim, worst
 from common.verdict.tolerances import tolerance
 
 _WITNESS = re.compile(
@@ -58,20 +58,49 @@ _WITNESS = re.compile(
 )
 # What JSON of another shape than ours may raise somewhere in the rule.
 _ODD_JSON = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
-_MOST = sys.float_info.max
 NO_TENSORS = "their tensors are not inside"
 BY_STEP = "claims of a step's own; they do not contradict their numbers"
 SETTLED = "derived up to what all rows together decide"
 MOST_PROBLEMS = 50  # of one part: who has edited everything needs no longer list
 
+
+def _is_shape(value: object) -> bool:
+    fits = isinstance(value, list) and list(map(type, value)) == [str, str, list]
+    return fits and all(map(kinds.length, value[2]))
+
+
+def _is_scale(value: object) -> bool:
+    fits = isinstance(value, list) and len(value) == 2 and value[0] is not None
+    return fits and kinds.number_or_null(value[0]) and kinds.or_null(kinds.text)(value[1])
+
+
 _NUMBERS = (
     *("mean_abs", "max_abs", "gap", "noise_ref", "noise_cand", "scale", "allowed"),
     *("difference", "noise", "worst_ref", "worst_cand"),
 )
-_COUNTS = ("of_sums", "size", "nans")
-_FLAGS = ("capped", "measured", "origin", "noise_only", "inside")
-_TEXTS = ("stem", "key", "verdict", "measure", "excuse", "note", "model")
-_FIELDS = {"stem", *Row.__slots__}
+_FIELDS = (
+    dict.fromkeys(("key", "measure", "excuse", "note", "model"), kinds.text)
+    | dict.fromkeys(_NUMBERS, kinds.number_or_null)
+    | dict.fromkeys(("of_sums", "size", "nans"), kinds.whole)
+    | dict.fromkeys(("beyond", "sample"), kinds.or_null(kinds.whole))
+    | dict.fromkeys(("capped", "measured", "origin", "noise_only", "inside"), kinds.yes_or_no)
+    | {"verdict": SEVERITY.__contains__, "guide_passed": kinds.or_null(kinds.yes_or_no)}
+    | {"shape": kinds.list_of(kinds.whole), "step": lambda step: True}
+    | {"worst_index": kinds.or_null(kinds.list_of(kinds.whole))}
+)
+# What stands in a line of each file, or in all of it.
+_ROW = kinds.record(_FIELDS | {"stem": kinds.text})
+_MADE_ROW = kinds.record(_FIELDS)
+_MADE = kinds.record(
+    {OWN: _MADE_ROW},
+    dict.fromkeys(RUNS, _MADE_ROW)
+    | {SKETCH: kinds.list_of(kinds.number_or_null), LOGITS: lambda value: value is True},
+)
+_INSIDE = kinds.record(
+    dict.fromkeys(("stem", "key", "why"), kinds.text),
+    {"shapes": kinds.list_of(_is_shape)},
+)
+_SCALES = kinds.dict_of(kinds.dict_of(_is_scale))
 
 
 @dataclass
@@ -261,10 +290,7 @@ class _Part:
     def lines_of(self, name: str) -> Iterator[dict]:
         """The objects of a file of JSON lines."""
         for number, line in enumerate(self.bytes_of(name).splitlines(), 1):
-            record = parse_json(line, f"{name}, line {number}")
-            if not _is_plain(record):
-                raise _Odd(f"{name}, line {number}: a number in it is none, or it is nested deep")
-            yield record
+            yield parse_json(line, f"{name}, line {number}")
 
     def bytes_of(self, name: str) -> bytes:
         path = self.folder / name
@@ -276,9 +302,8 @@ class _Part:
         """Every row, with numbers where numbers belong."""
         rows = list(self.lines_of(ROWS))
         for row in rows:
-            problem = _odd_row(row)
-            if problem:
-                raise _Odd(f"{ROWS}: {problem}")
+            if not _ROW(row):
+                raise _Odd(f"{ROWS}: {printable(str(row.get('key')))} is no row")
             place = place_of(row)
             if place in self.of_place and row["stem"]:
                 raise _Odd(f"{ROWS} has {printable(row['key'])} twice")
@@ -401,7 +426,7 @@ class _Part:
             for key, of_key in keys.items():
                 row = {n: v for n, v in self.of_place[stem, key].items() if n != "stem"}
                 of_key[OWN] = {**row, **of_key[OWN]}
-                if not _is_made(of_key):
+                if not _MADE(of_key):
                     raise _Odd(f"{MADE}: {printable(key)} is not as a bundle has it")
         return made
 
@@ -409,7 +434,7 @@ class _Part:
         """Which rows have their tensors inside."""
         records, seen = [], set()
         for record in self.lines_of(INSIDE):
-            if not _is_record(record):
+            if not _INSIDE(record):
                 raise _Odd(f"{INSIDE} is not as a bundle has it")
             place = place_of(record)
             if place in seen or place not in self.of_place:
@@ -423,11 +448,8 @@ class _Part:
     def read_scales(self) -> dict[str, dict[str, tuple[float, str | None]]]:
         """S of each group, and the key that has it."""
         scales = parse_json(self.bytes_of(SCALES), SCALES)
-        for groups in scales.values():
-            for told in groups.values() if isinstance(groups, dict) else [None]:
-                fits = isinstance(told, list) and len(told) == 2 and _is_number(told[0])
-                if not fits or not (told[1] is None or isinstance(told[1], str)):
-                    raise _Odd(f"{SCALES} is not as a bundle has it")
+        if not _SCALES(scales):
+            raise _Odd(f"{SCALES} is not as a bundle has it")
         return scales
 
     def check_choice_of_rows(self, records: Sequence[Mapping]) -> None:
@@ -610,7 +632,7 @@ class _Part:
     def check_report(self, own: Mapping[str, str], logs: Mapping[str, Log]) -> None:
         """Each line of reprod_log's report, and whether the guide's rule is passed."""
         threshold = self.about.get("threshold")
-        if not _is_number(threshold):
+        if threshold is None or not kinds.number_or_null(threshold):
             raise _Odd("its threshold is no number")
         common = [key for key in logs["torch"] if key in logs["paddle"]]
         if len(common) < max(map(len, logs.values())):
@@ -684,50 +706,6 @@ def _shown(value: object) -> str:
     return printable(value if isinstance(value, str) else json.dumps(value))[:120]
 
 
-def _is_number(value: object) -> bool:
-    """Of JSON, in which 1e999 is infinity and a whole number may have any length."""
-    return type(value) in (int, float) and abs(value) < _MOST
-
-
-def _is_plain(value: object, depth: int = 6) -> bool:
-    """True for JSON whose numbers are finite, and that is nested as rows and records are."""
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return depth > 0 and all(_is_plain(one, depth - 1) for one in inner)
-    return value is None or isinstance(value, str | bool) or _is_number(value)
-
-
-def _odd_row(row: Mapping) -> str:
-    """Why an object is no row; empty where it is one."""
-    if set(row) != _FIELDS:
-        return "a row has other entries than rows have"
-    key = printable(str(row["key"]))
-    if any(not isinstance(row[name], str) for name in _TEXTS) or row["verdict"] not in SEVERITY:
-        return f"{key} is no row"
-    if any(row[name] is not None and not _is_number(row[name]) for name in _NUMBERS):
-        return f"{key} has something else for a number"
-    whole = [*(row[name] for name in _COUNTS), *row["shape"]]
-    if any(type(n) is not int or n < 0 for n in whole):
-        return f"{key} has something else for a count"
-    if any(not isinstance(row[name], bool) for name in _FLAGS):
-        return f"{key} has something else for a yes or no"
-    return ""
-
-
-def _is_made(record: Mapping[str, object]) -> bool:
-    """Whether what is written down of a key is as `made_of` writes it."""
-    for name, value in record.items():
-        if name in RUNS:
-            fits = isinstance(value, dict) and not _odd_row({"stem": "", **value})
-        elif name == SKETCH:
-            fits = isinstance(value, list) and all(map(_is_number, value))
-        else:
-            fits = name == LOGITS and value is True
-        if not fits:
-            return False
-    return OWN in record
-
-
 def contradiction(row: Mapping) -> str:
     """What a row's own numbers say against it; empty for nothing."""
     if row["measure"] == "claim":
@@ -753,19 +731,6 @@ def contradiction(row: Mapping) -> str:
         if row["guide_passed"] is not None and row["guide_passed"] != guide and not near:
             return "whether the guide's rule is passed is not what its mean difference says"
     return ""
-
-
-def _is_record(record: Mapping) -> bool:
-    texts = all(isinstance(record.get(name), str) for name in ("stem", "key", "why"))
-    shapes = record.get("shapes", [])
-    return texts and isinstance(shapes, list) and all(_is_shape(entry) for entry in shapes)
-
-
-def _is_shape(entry: object) -> bool:
-    if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], list):
-        return False
-    texts = isinstance(entry[0], str) and isinstance(entry[1], str)
-    return texts and all(type(n) is int and n > 0 for n in entry[2])
 
 
 def _may_settle(row: Mapping, alone: Mapping, wrong: Sequence[str], strict: bool) -> bool:
