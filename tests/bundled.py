@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from common.bundles.hand_in import mean_difference
-from common.bundles.part import INSIDE, ROWS, rows_hash
+from common.bundles.plan import INSIDE, ROWS, rows_hash
 from common.check.bundle import bundle_results, judge_again
 from common.check.options import CheckOptions
 from common.check_all import all_steps

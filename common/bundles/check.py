@@ -16,24 +16,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from common.bundles import hand_in
-from common.bundles.part import (
-    INSIDE,
-    MADE,
-    MOST_TRIED,
-    ROWS,
-    SAMPLE,
-    SCALES,
-    WORST,
-    Place,
-    drawn,
-    environment_of,
-    most_used,
-    not_green,
-    place_of,
-    rows_hash,
-    told_of_rows,
-)
+from common.bundles import hand_in, plan
 from common.bundles.rows import Watched, differences, same_made, same_number
 from common.logs import entry_kinds as kinds
 from common.logs.guide_pair import full_stem, guide_value, has_pair, is_over_torch
@@ -193,7 +176,7 @@ def _compare_manifest(manifest: Mapping, told: Sequence[Sidecar], found: Verific
     seeds = sorted({sidecar.seed for sidecar in told if sidecar.seed is not None})
     if manifest.get("seeds") != seeds:
         found.problems.append(f"{MANIFEST}: its seeds are not those of the sidecars, {seeds}")
-    environments = [environment_of(str(sidecar.side), sidecar) for sidecar in told]
+    environments = [plan.environment_of(str(sidecar.side), sidecar) for sidecar in told]
     listed = _of(manifest, "environments", list)
     if any(one not in listed for one in environments) or any(
         one not in environments for one in listed
@@ -226,7 +209,7 @@ class _Part:
             if not isinstance(stem, str) or not is_safe(stem):
                 raise _Odd("a stem is no name for a file")
         self.rows: list[dict] = []
-        self.of_place: dict[Place, dict] = {}
+        self.of_place: dict[plan.Place, dict] = {}
         self.sidecars: dict[str, Sidecar] = {}  # file of a log -> what its sidecar says
         self.derived: set[int] = set()  # ids of rows
         self.settled = 0
@@ -300,27 +283,28 @@ class _Part:
 
     def read_rows(self) -> None:
         """Every row, with numbers where numbers belong."""
-        rows = list(self.lines_of(ROWS))
+        rows = list(self.lines_of(plan.ROWS))
         for row in rows:
             if not _ROW(row):
-                raise _Odd(f"{ROWS}: {printable(str(row.get('key')))} is no row")
-            place = place_of(row)
+                raise _Odd(f"{plan.ROWS}: {printable(str(row.get('key')))} is no row")
+            place = plan.place_of(row)
             if place in self.of_place and row["stem"]:
-                raise _Odd(f"{ROWS} has {printable(row['key'])} twice")
+                raise _Odd(f"{plan.ROWS} has {printable(row['key'])} twice")
             self.of_place[place] = row
+            key = printable(row["key"])
             if row["stem"] not in ("", *self.stems):
-                raise _Odd(f"{ROWS}: {printable(row['key'])} is of a log that is not listed")
+                raise _Odd(f"{plan.ROWS}: {key} is of a log that is not listed")
             if row["step"] != self.about.get("number") or row["model"] != self.about.get("model"):
-                self.problem(f"{printable(row['key'])} is a row of another step or model", ROWS)
+                self.problem(f"{key} is a row of another step or model", plan.ROWS)
             if sentence := contradiction(row):
-                self.problem(f"{printable(row['key'])}: {sentence}", ROWS)
+                self.problem(f"{key}: {sentence}", plan.ROWS)
         self.rows = rows
 
     def check_summary(self) -> None:
         """What all rows come to."""
-        found = told_of_rows(self.rows, self.bytes_of(ROWS))
+        found = plan.told_of_rows(self.rows, self.bytes_of(plan.ROWS))
         if self.about.get("rows") != found.pop("rows"):
-            self.problem(f"these are not the rows that {MANIFEST} was written for", ROWS)
+            self.problem(f"these are not the rows that {MANIFEST} was written for", plan.ROWS)
         for stem in self.stems:
             passed = [row["guide_passed"] is True for row in self.rows if row["stem"] == stem]
             if stem == full_stem(self.guide) and passed:
@@ -381,14 +365,14 @@ class _Part:
                 self.problem(
                     f"{len(missing)} tensors of both sides' {stem} logs have no row, such as "
                     f"{printable(min(missing))}",
-                    ROWS,
+                    plan.ROWS,
                 )
             more = rows - listed[0] - listed[1] if all(listed) else set()
             if more:
                 self.problem(
                     f"{len(more)} rows are of no tensor of the {stem} logs, such as "
                     f"{printable(min(more))}",
-                    ROWS,
+                    plan.ROWS,
                 )
 
     def check_witnesses(self) -> None:
@@ -400,14 +384,14 @@ class _Part:
             file = LogName(full_stem(self.guide), parts["side"], FLOAT64)
             seen = self.sidecars.get(str(file), Sidecar()).witness.get(parts["case"])
             if seen is None:
-                self.problem(f"{printable(row['key'])}: no sidecar says so", ROWS)
+                self.problem(f"{printable(row['key'])}: no sidecar says so", plan.ROWS)
                 continue
             off = seen["sgd_off"]
             if parts["kind"] == "finite_difference":
                 rise, slope = seen.get("finite_difference"), seen["directional"]
                 off = None if rise is None or slope is None else abs(rise - slope)
             if not same_number(row["gap"], off):
-                self.problem(f"{printable(row['key'])}: its sidecar says {_shown(off)}", ROWS)
+                self.problem(f"{printable(row['key'])}: its sidecar says {_shown(off)}", plan.ROWS)
 
     # ---- which rows have their tensors inside ----------------------------------------------------
 
@@ -417,63 +401,65 @@ class _Part:
         for stem, key in self.of_place:
             if stem:
                 made[stem][key] = {OWN: {}}
-        for record in self.lines_of(MADE):
+        for record in self.lines_of(plan.MADE):
             stem, key = record.pop("stem", None), record.pop("key", None)
             if (stem, key) not in self.of_place or not isinstance(record.get(OWN), dict):
-                raise _Odd(f"{MADE} is not as a bundle has it")
+                raise _Odd(f"{plan.MADE} is not as a bundle has it")
             made[stem][key] = record
         for stem, keys in made.items():
             for key, of_key in keys.items():
                 row = {n: v for n, v in self.of_place[stem, key].items() if n != "stem"}
                 of_key[OWN] = {**row, **of_key[OWN]}
                 if not _MADE(of_key):
-                    raise _Odd(f"{MADE}: {printable(key)} is not as a bundle has it")
+                    raise _Odd(f"{plan.MADE}: {printable(key)} is not as a bundle has it")
         return made
 
     def read_inside(self) -> list[dict]:
         """Which rows have their tensors inside."""
         records, seen = [], set()
-        for record in self.lines_of(INSIDE):
+        for record in self.lines_of(plan.INSIDE):
             if not _INSIDE(record):
-                raise _Odd(f"{INSIDE} is not as a bundle has it")
-            place = place_of(record)
+                raise _Odd(f"{plan.INSIDE} is not as a bundle has it")
+            place = plan.place_of(record)
             if place in seen or place not in self.of_place:
-                raise _Odd(f"{INSIDE}: {printable(place[1])} is there twice, or is no row")
+                raise _Odd(f"{plan.INSIDE}: {printable(place[1])} is there twice, or is no row")
             seen.add(place)
             records.append(record)
         if self.about.get("inside") != len(records):
-            self.problem(f"it has {len(records)} rows, and {MANIFEST} says otherwise", INSIDE)
+            self.problem(f"it has {len(records)} rows, and {MANIFEST} says otherwise", plan.INSIDE)
         return records
 
     def read_scales(self) -> dict[str, dict[str, tuple[float, str | None]]]:
         """S of each group, and the key that has it."""
-        scales = parse_json(self.bytes_of(SCALES), SCALES)
+        scales = parse_json(self.bytes_of(plan.SCALES), plan.SCALES)
         if not _SCALES(scales):
-            raise _Odd(f"{SCALES} is not as a bundle has it")
+            raise _Odd(f"{plan.SCALES} is not as a bundle has it")
         return scales
 
     def check_choice_of_rows(self, records: Sequence[Mapping]) -> None:
         """The rows inside must be those that the rule of choice gives, none picked by hand."""
-        inside = {place_of(record): record["why"] for record in records}
+        inside = {plan.place_of(record): record["why"] for record in records}
         left_out = {
             (entry.get("stem"), entry.get("key"))
             for entry in _of(self.about, "left_out", list)
             if isinstance(entry, dict)
         }
-        needed = [p for p in not_green(self.rows) if p not in inside and p not in left_out]
-        first = [p for p in most_used(self.rows)[: MOST_TRIED * WORST] if p not in left_out]
-        needed += [p for p in first[:WORST] if p not in inside]
+        needed = [p for p in plan.not_green(self.rows) if p not in inside and p not in left_out]
+        first = [p for p in plan.most_used(self.rows) if p not in left_out]
+        needed += [p for p in first[: plan.WORST] if p not in inside]
         for _, key in needed[:3]:
-            self.problem(f"the tensors of {printable(key)} should be inside, and are not", INSIDE)
-        order = [p for p in drawn(self.rows, rows_hash(self.bytes_of(ROWS))) if p not in left_out]
-        sampled = {place for place, why in inside.items() if why == SAMPLE}
+            sentence = f"the tensors of {printable(key)} should be inside, and are not"
+            self.problem(sentence, plan.INSIDE)
+        drawn = plan.drawn(self.rows, self.bytes_of(plan.ROWS))
+        order = [place for place in drawn if place not in left_out]
+        sampled = {place for place, why in inside.items() if why == plan.SAMPLE}
         ahead = 0
         for place in order:
             if place not in inside:
                 break
             ahead += place in sampled
         if ahead < len(sampled):
-            self.problem("its sample is not the one that the hash of all rows draws", INSIDE)
+            self.problem("its sample is not the one that the hash of all rows draws", plan.INSIDE)
 
     # ---- the rule, once more ---------------------------------------------------------------------
 
@@ -505,16 +491,16 @@ class _Part:
         for (_, k), shape in shapes.items():
             other = self.of_place.get((record["stem"], k))
             if other is not None and tuple(other["shape"]) != shape:
-                self.problem(f"{printable(key)}: another shape of {printable(k)}", INSIDE)
+                self.problem(f"{printable(key)}: another shape of {printable(k)}", plan.INSIDE)
         again, reads = watched.make(key, made, shapes)
         if not reads.tensors:
-            self.problem(f"the tensors of {printable(key)} are not in the logs", INSIDE)
+            self.problem(f"the tensors of {printable(key)} are not in the logs", plan.INSIDE)
             return False
         for name, told in made.items():
             if same_made(told, again[name]):
                 continue
             if not isinstance(told, dict) or not isinstance(again[name], dict):
-                self.problem(f"{printable(key)}: its {name} is not that of its tensors", MADE)
+                self.problem(f"{printable(key)}: its {name} is not that of its tensors", plan.MADE)
                 return False
             named = "" if name == OWN else f" ({name})"
             wrong = differences(told, again[name])
@@ -527,7 +513,7 @@ class _Part:
         try:
             again = watched.settle(made)
         except _ODD_JSON as error:
-            self.problem(f"it is not as a bundle has it ({type(error).__name__})", MADE)
+            self.problem(f"it is not as a bundle has it ({type(error).__name__})", plan.MADE)
             return set()
         found = set()
         for key, settled in again.items():
@@ -548,7 +534,7 @@ class _Part:
         self.problem(
             f"{printable(key)}: its {name}{of} is {_shown(again[name])} {how}, and "
             f"{_shown(told.get(name))} is written",
-            ROWS,
+            plan.ROWS,
         )
 
     def check_scales(self, stem: str, watched: Watched, records: Sequence[Mapping], scales) -> None:
@@ -560,7 +546,7 @@ class _Part:
             key = record["key"]
             group = watched.parse(key).group
             if group and group not in scales:
-                self.problem(f"S of {printable(group)} is missing", SCALES)
+                self.problem(f"S of {printable(group)} is missing", plan.SCALES)
             if group and key in log:
                 largest[group] = max(largest.get(group, 0.0), largest_scale([log[key]]))
         for group, (scale, holder) in scales.items():
@@ -572,17 +558,17 @@ class _Part:
                 self.problem(
                     f"S of {printable(group)} is {largest[group]:.9g} by the tensors of the {stem} "
                     f"logs, and {scale:.9g} is written",
-                    SCALES,
+                    plan.SCALES,
                 )
             most = self.largest_of_group(stem, watched).get(group)
             if holder is None and most is not None and scale > most * (1 + 1e-6):
                 self.problem(
                     f"S of {printable(group)} is {scale:.9g}, and no row of it is larger than "
                     f"{most:.9g}",
-                    SCALES,
+                    plan.SCALES,
                 )
             if holder is not None and holder not in log:
-                self.problem(f"{printable(holder)}, of which S is, is not inside", SCALES)
+                self.problem(f"{printable(holder)}, of which S is, is not inside", plan.SCALES)
 
     def largest_of_group(self, stem: str, watched: Watched) -> dict[str, float]:
         """Group -> the largest scale of its rows; of groups in which each row has one."""

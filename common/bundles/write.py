@@ -1,7 +1,7 @@
 """Write a bundle: the hand-in, the report, every row, and the tensors behind those in doubt.
 
 Here the content is chosen and put into the archive (common/system/archive.py); what a part of it
-holds says part.py, and check.py verifies it.
+holds says plan.py, and check.py verifies it.
 """
 
 import json
@@ -11,33 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common.bundles import hand_in
-from common.bundles.part import (
-    EVIDENCE,
-    GUIDE,
-    HAND_IN,
-    INSIDE,
-    LARGEST,
-    MADE,
-    MOST_TRIED,
-    MOST_USED,
-    NOT_GREEN,
-    REPORTS,
-    ROWS,
-    SAMPLE,
-    SCALES,
-    TRAINING,
-    WHOLE,
-    WORST,
-    Place,
-    drawn,
-    environment_of,
-    most_used,
-    not_green,
-    place_of,
-    rows_hash,
-    told_of_rows,
-)
+from common.bundles import hand_in, plan
 from common.bundles.rows import Reads, Watched, differences, made_of, same_made
 from common.logs.guide_pair import has_pair
 from common.logs.reader import Log
@@ -131,7 +105,7 @@ def _of_sidecars(written: Sequence["_Writing"]) -> dict[str, object]:
     for one in written:
         for path, name in one.files.logs():
             sidecar = read_sidecar(path) or Sidecar()
-            environment = environment_of(name.side, sidecar)
+            environment = plan.environment_of(name.side, sidecar)
             if environment not in environments:
                 environments.append(environment)
             seeds.add(sidecar.seed)
@@ -147,7 +121,7 @@ class _Writing:
         self.stems, self.guide = self.result.step.judged, self.result.step.guide_stem
         self.files = ResultFolder(self.result.folder)
         self.model = safe_part(self.result.model)
-        self.folder = wanted = f"{EVIDENCE}/{safe_part(part.step)}/{self.model}"
+        self.folder = wanted = f"{plan.EVIDENCE}/{safe_part(part.step)}/{self.model}"
         while self.folder.lower() in map(str.lower, folders):
             self.folder = f"{wanted}_{len(folders)}"
         # Logs that are in the hand-in.
@@ -180,11 +154,11 @@ class _Writing:
         logs = sorted(self.result.folder.glob("train_*.log"))
         for path in (*logs, self.files.training_curves()):
             if not path.name.endswith("_diff.log"):
-                self.add(safe_part(path.name), path, f"{TRAINING}/{self.model}")
+                self.add(safe_part(path.name), path, f"{plan.TRAINING}/{self.model}")
         for name, page in self.part.reports.items():
-            if f"{REPORTS}/{name}" not in self.archive.files:
-                self.add(name, page, REPORTS)
-        self.add(ROWS, self.content)
+            if f"{plan.REPORTS}/{name}" not in self.archive.files:
+                self.add(name, page, plan.REPORTS)
+        self.add(plan.ROWS, self.content)
         for path, _ in self.files.logs():
             if path.name not in self.handed_in:
                 self.add(sidecar_path(path).name, sidecar_path(path))
@@ -197,7 +171,7 @@ class _Writing:
         found = {side: self.files.log(self.guide, side) for side in SIDES}
         found[hand_in.REPORT] = self.files.diff_log(self.guide)
         for dialect, names in hand_in.names(self.guide).items():
-            folder = f"{HAND_IN}/{self.model}/{dialect}"
+            folder = f"{plan.HAND_IN}/{self.model}/{dialect}"
             for which, name in names.items():
                 self.add(name, found[which], folder)
                 if dialect == hand_in.NLP and which in SIDES and found[which].is_file():
@@ -218,14 +192,14 @@ class _Evidence:
 
     def __init__(self, stack: ExitStack, writing: _Writing, strict: bool, nan: bool):
         self.writing, self.stems, self.rows = writing, writing.stems, writing.rows
-        self.of_place = {place_of(row): row for row in self.rows if row["stem"]}
+        self.of_place = {plan.place_of(row): row for row in self.rows if row["stem"]}
         self.logs = {s: writing.files.judged_logs(s) for s in self.stems}
         memos = {stem: writing.result.memos[stem] for stem in self.stems}
         self.scales = {stem: memo.scales or {} for stem, memo in memos.items()}
         self.made = {stem: made_of(memo) for stem, memo in memos.items()}
-        self.inside: dict[Place, str] = {}  # why
-        self.left_out: dict[Place, str] = {}  # why
-        self.reads: dict[Place, Reads] = {}
+        self.inside: dict[plan.Place, str] = {}  # why
+        self.left_out: dict[plan.Place, str] = {}  # why
+        self.reads: dict[plan.Place, Reads] = {}
         self.taken: dict[str, dict[tuple[str, str], None]] = {stem: {} for stem in self.stems}
         self.whole: set[str] = set()  # stems
         self.holders: dict[tuple[str, str], str | None] = {}
@@ -245,23 +219,23 @@ class _Evidence:
                 self.left -= size
         for place in self.of_place:
             if place[0] in self.whole and self._is_same(place):
-                self.inside[place] = WHOLE
-        for place in not_green(self.rows):
-            self._take(place, NOT_GREEN, told=True)
+                self.inside[place] = plan.WHOLE
+        for place in plan.not_green(self.rows):
+            self._take(place, plan.NOT_GREEN, told=True)
         for place in self._of_guide():
-            self._take(place, GUIDE, told=True)
+            self._take(place, plan.GUIDE, told=True)
         count = 0
-        for place in most_used(self.rows)[: MOST_TRIED * WORST]:
-            count += self._take(place, MOST_USED, told=True)
-            if count == WORST:
+        for place in plan.most_used(self.rows):
+            count += self._take(place, plan.MOST_USED, told=True)
+            if count == plan.WORST:
                 break
         self._take_largest()
-        for place in drawn(self.rows, rows_hash(self.writing.content)):
-            if place not in self.left_out and not self._take(place, SAMPLE):
+        for place in plan.drawn(self.rows, self.writing.content):
+            if place not in self.left_out and not self._take(place, plan.SAMPLE):
                 if place not in self.left_out:
                     break  # full
 
-    def _is_same(self, place: Place) -> bool:
+    def _is_same(self, place: plan.Place) -> bool:
         """Whether a row comes out the same by itself; if not, it is left out."""
         stem, key = place
         made = self.made[stem][key]
@@ -272,7 +246,7 @@ class _Evidence:
             self.left_out[place] = "a side has no such tensor"
         return place not in self.left_out
 
-    def _take(self, place: Place, why: str, told: bool = False) -> bool:
+    def _take(self, place: plan.Place, why: str, told: bool = False) -> bool:
         """Take a row; True where it is inside.
 
         told   say why not, where there is no room; a row that has too much by itself is always told
@@ -294,7 +268,7 @@ class _Evidence:
         self.inside[place] = why
         return True
 
-    def _of_guide(self) -> list[Place]:
+    def _of_guide(self) -> list[plan.Place]:
         """The rows that the guide's pair was selected from."""
         keys: dict[str, None] = {}
         for side in SIDES:
@@ -320,7 +294,7 @@ class _Evidence:
             holder = next(
                 (k for k in likely[:4] if k in log and largest_scale([log[k]]) == scale), None
             )
-            taken = holder is not None and self._take((stem, holder), LARGEST)
+            taken = holder is not None and self._take((stem, holder), plan.LARGEST)
             self.holders[stem, group] = holder if taken else None
 
     def _group(self, stem: str, key: str) -> str:
@@ -332,8 +306,8 @@ class _Evidence:
     def add(self) -> dict[str, object]:
         """Put it all into the archive; returns what the manifest says of this part."""
         writing, result, step = self.writing, self.writing.result, self.writing.result.step
-        writing.add(MADE, _lines(self._made()))
-        writing.add(INSIDE, _lines(self._inside()))
+        writing.add(plan.MADE, _lines(self._made()))
+        writing.add(plan.INSIDE, _lines(self._inside()))
         scales: dict[str, dict[str, object]] = {}
         for stem, key in self.inside:
             group = self._group(stem, key)
@@ -341,7 +315,7 @@ class _Evidence:
                 told = [self.scales[stem][group], self.holders.get((stem, group))]
                 scales.setdefault(stem, {})[group] = told
         content = json.dumps(scales, separators=(",", ":"), allow_nan=False)
-        writing.add(SCALES, content.encode())
+        writing.add(plan.SCALES, content.encode())
         return {
             "step": writing.part.step,
             "number": step.number,
@@ -349,13 +323,13 @@ class _Evidence:
             "folder": writing.folder,
             "stems": list(self.stems),
             "guide": writing.guide,
-            "hand_in": f"{HAND_IN}/{writing.model}",
+            "hand_in": f"{plan.HAND_IN}/{writing.model}",
             "threshold": step.guide_threshold,
             "guide_passed": result.guide_passed,
             "guide_all_passed": result.guide_all_passed,
             "command": writing.part.command,
             "asked": writing.part.asked,
-            **told_of_rows(self.rows, writing.content),
+            **plan.told_of_rows(self.rows, writing.content),
             "inside": len(self.inside),
             "left_out": [
                 {"stem": stem, "key": key, "why": why}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.bundles.part import ROWS
+from common.bundles.plan import ROWS
 from common.check.options import CheckOptions
 from common.check.record import ASKED
 from common.check.result import Result

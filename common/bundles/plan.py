@@ -50,13 +50,13 @@ def not_green(rows: Iterable[Mapping[str, object]]) -> list[Place]:
 
 
 def most_used(rows: Iterable[Mapping[str, object]]) -> list[Place]:
-    """The other rows, that which used most of what it was allowed first."""
+    """Of the other rows those to be tried, that which used most of what it was allowed first."""
     shares = [
         (-row["gap"] / row["allowed"], *place_of(row))
         for row in rows
         if row["stem"] and row["verdict"] in AGREEING and row["gap"] and row["allowed"]
     ]
-    return [(stem, key) for _, stem, key in sorted(shares)]
+    return [(stem, key) for _, stem, key in sorted(shares)[: MOST_TRIED * WORST]]
 
 
 def rows_hash(content: bytes) -> str:
@@ -64,8 +64,12 @@ def rows_hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def drawn(rows: Iterable[Mapping[str, object]], seed: str) -> list[Place]:
-    """The rows that may be in a sample, in the order in which it takes them; large ones are not."""
+def drawn(rows: Iterable[Mapping[str, object]], content: bytes) -> list[Place]:
+    """The rows that may be in a sample, in the order in which it takes them; large ones are not.
+
+    content   that of the rows' file
+    """
+    seed = rows_hash(content)
     places = [place_of(row) for row in rows if row["stem"] and row["size"] <= SAMPLED_SIZE]
     return sorted(places, key=lambda p: hashlib.sha256(f"{seed} {p[0]} {p[1]}".encode()).digest())
 
