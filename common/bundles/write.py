@@ -116,7 +116,7 @@ def _of_sidecars(written: Sequence["_Writing"]) -> dict[str, object]:
 class _Writing:
     """Writes a part into the archive: all of it but the tensors."""
 
-    def __init__(self, archive: ArchiveWriter, part: Part, folders: Iterable[str]):
+    def __init__(self, archive: ArchiveWriter, part: Part, folders: Sequence[str]):
         self.archive, self.part, self.result = archive, part, part.result
         self.stems, self.guide = self.result.step.judged, self.result.step.guide_stem
         self.files = ResultFolder(self.result.folder)
