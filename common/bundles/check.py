@@ -26,7 +26,7 @@ from common.logs.reader import Log, read_log
 from common.logs.result_folder import FLOAT64, LogName, ResultFolder
 from common.logs.sidecar import CHOICE, Sidecar, read_sidecar, sidecar_path
 from common.system.archive import MANIFEST, Archive, file_problems, is_safe
-from common.system.errors import LogError, UserError
+from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256, same_bits
 from common.system.json_file import parse_json
@@ -606,11 +606,7 @@ class _Part:
                 self.problems.append(f"{self.hand_in}: the pair of {self.guide} is missing")
             return
         with ExitStack() as stack:
-            try:
-                logs = {s: stack.enter_context(read_log(self.base / own[s])) for s in SIDES}
-            except LogError as error:
-                self.problems.append(str(error).replace(f"{self.base}/", ""))
-                return
+            logs = {s: stack.enter_context(read_log(self.base / own[s])) for s in SIDES}
             for side in SIDES:
                 self.check_selection(own[side], side, logs[side])
             self.check_report(own, logs)
@@ -632,11 +628,7 @@ class _Part:
         path = self.base / own[hand_in.REPORT]
         if not path.is_file():
             return
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            self.problems.append(f"{own[hand_in.REPORT]}: it is no text")
-            return
+        text = path.read_text(encoding="utf-8", errors="replace")
         problems = hand_in.report_problems(text, logs["torch"], logs["paddle"], threshold)
         self.problems += [f"{own[hand_in.REPORT]}: {problem}" for problem in problems]
         self.lines += 0 if problems else len(common)
