@@ -25,12 +25,14 @@ _MOST_BYTES = 1 << 16  # that are read of it, from either end
 MOST_CHOICES = 400  # whose margins are read, of one result
 SHOWN_CHOICES = 25
 
-# Sidecar field -> what the page calls it, in the order of the table.
+# Sidecar field, and what the page calls it: of an environment, and of a result alone.
 _ENVIRONMENT = (
     ("framework", "framework"),
     ("framework_version", "version"),
     ("framework_file", "imported from"),
     ("device", "device"),
+)
+_OF_A_RESULT = (
     ("preset", "preset"),
     ("seed", "seed"),
     ("weights", "weights"),
@@ -84,13 +86,8 @@ def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> dict[t
     return groups
 
 
-# These differ from result to result, and are not what an environment is.
-_OF_A_RESULT = ("preset", "seed", "weights", "inputs_sha256", "weights_sha256", "time")
-
-
 def _environment(sidecars: Mapping[str, Sidecar]) -> tuple[tuple[str, str, str], ...]:
-    own = [(name, word) for name, word in _ENVIRONMENT if name not in _OF_A_RESULT]
-    rows = [(word, *_both(sidecars, name)) for name, word in own]
+    rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT]
     hosts = [sidecars[side].environment if side in sidecars else {} for side in SIDES]
     for name in dict.fromkeys(key for host in hosts for key in host):
         values = (visible(host.get(name, "–")) for host in hosts)
@@ -100,7 +97,7 @@ def _environment(sidecars: Mapping[str, Sidecar]) -> tuple[tuple[str, str, str],
 
 def what_ran(sidecars: Mapping[str, Sidecar]) -> list[tuple[str, str, str]]:
     """Preset, seed, weights and hashes of a result: what, torch's, Paddle's."""
-    rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT if name in _OF_A_RESULT]
+    rows = [(word, *_both(sidecars, name)) for name, word in _OF_A_RESULT]
     return [row for row in rows if row[1:] != ("–", "–")]
 
 
