@@ -103,21 +103,9 @@ class Certificate:
 
     def as_json(self) -> dict[str, object]:
         """Everything, for --json."""
-        return {
-            "model": self.model,
-            "certified": self.exit_code == 0,
-            "exit_code": self.exit_code,
-            "problems": self.problems,
-            "only_torch": self.only_torch,
-            "only_paddle": self.only_paddle,
-            "without_partner": self.without_partner,
-            "notes": self.notes,
-            "ignored": self.ignored,
-            "filled": self.filled,
-            "round_trip": self.round_trip,
-            **self.made_by,
-            "rows": self.rows,
-        }
+        told = {name: value for name, value in vars(self).items() if name != "made_by"}
+        told |= {"certified": self.exit_code == 0, "exit_code": self.exit_code}
+        return {**told, **self.made_by}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,11 +21,11 @@ import argparse
 import os
 from collections.abc import Sequence
 
+from common.bundles.check import Verification, verify_bundle
 from common.logs.pickle_machine import escaped
 from common.system.errors import UserError
 from common.system.files import fill_standard_streams
 from common.system.json_file import write_json
-from common.verdict.bundle_check import Verification, verify_bundle
 
 _SHOWN = 20  # problems; --json has all
 

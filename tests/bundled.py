@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bundles.hand_in import mean_difference
+from common.bundles.plan import INSIDE, ROWS, rows_hash
 from common.check.bundle import bundle_results, judge_again
 from common.check.options import CheckOptions
 from common.check_all import all_steps
 from common.logs.guide_pair import bring_pair, has_pair
-from common.logs.hand_in import mean_difference
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.archive import MANIFEST, Archive, ArchiveWriter
 from common.system.checkout import ROOT
-from common.verdict.bundle_part import INSIDE, ROWS, rows_hash
 from common.verdict.row import SEVERITY, exit_code, worst
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")

@@ -21,16 +21,16 @@ from forged import gadgets, write_pickled
 
 from common import bundle as command
 from common import verify
+from common.bundles import write as writing
+from common.bundles.check import verify_bundle
+from common.bundles.hand_in import NoReport, read_report
 from common.check.bundle import bundle_results
 from common.check.options import CheckOptions
 from common.check.runner import run_step
 from common.check_all import all_steps
-from common.logs.hand_in import NoReport, read_report
 from common.pair.request import RunRequest
-from common.report import bundle as writing
 from common.system.archive import MANIFEST, Archive, ArchiveError, is_safe
 from common.system.checkout import ROOT
-from common.verdict.bundle_check import verify_bundle
 
 NLP, CV, SAMPLES = (f"hand_in/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
 LOG = f"{FORWARD}/forward_all_paddle_fp64.npy"

@@ -1,12 +1,13 @@
 """Rows made by themselves, from their tensors, and settled again, are the rows as they were."""
 
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from test_judge import VALUES, Logs, pair
 
-from common.verdict.bundle_rows import Watched, differences, made_of, same_made
+from common.bundles.rows import Watched, differences, made_of, same_made
 from common.verdict.comparisons import Memo
 from common.verdict.judge import judge_logs
 
@@ -49,8 +50,11 @@ def judged(tmp_path_factory):
     return paths, rows, memo
 
 
+@contextmanager
 def watched(paths, rows, memo):
-    return Watched(paths, {key: row.shape for key, row in rows.items()}, memo.scales)
+    with ExitStack() as stack:
+        shapes = {key: row.shape for key, row in rows.items()}
+        yield Watched(stack, paths, shapes, memo.scales)
 
 
 def test_what_is_made_of_a_tensor_depends_on_no_other_row(judged):

@@ -294,7 +294,7 @@ def test_the_page_of_the_rooms_has_the_table_that_is_enforced():
     ("wanted", "holds"),
     [
         ("tolerance, such as the one for constants", '"constant": Tolerance('),
-        ("colour of a verdict", '"DIVERGED": "red"'),
+        ("colour of a verdict", '"bad": "red"'),
         ("such as a .pdparams file", "def _pdparams("),
         ("such as those of an optimizer step", 'for kind in ("velocity", "moment1", "moment2")'),
     ],

@@ -12,9 +12,9 @@ from checkout import ROOT, Checkout
 from pages import DOCS, README, README_CN, run_commands
 
 import tools.readme
+from common.bundles.check import verify_bundle
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
-from common.verdict.bundle_check import verify_bundle
 from common.verdict.measures import rms
 from tools import page_tables
 from tools.readme import fill, main, results_table

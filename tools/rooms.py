@@ -38,9 +38,10 @@ FOLDERS: dict[str, set[str]] = {
     "setup": {"weights", "verdict", "pair", "logs", "system"},
     "transplant": {"verdict", "logs", "pair", "system"},
     "publish": {"weights", "pair", "logs", "system"},
+    "bundles": {"verdict", "logs", "system"},
     "report": {"verdict", "logs", "pair", "system"},
     "sides": {"weights", "transplant", "pair", "logs", "system"},
-    "check": {"report", "transplant", "weights", "verdict", "pair", "logs", "system"},
+    "check": {"report", "bundles", "transplant", "weights", "verdict", "pair", "logs", "system"},
     "models": {"torch_side", "paddle_side", "pair"},
 }
 # The files that a model's file imports; every other file beside the folders is a command.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bundles.write import Part, Written, write_bundle
 from common.check.options import CheckOptions
 from common.check.record import asked_of, repeated
 from common.check.result import Result, shown
@@ -16,11 +17,10 @@ from common.check.runner import base_folder, judge_model
 from common.check.steps import Step
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.pairs import Pair, load_pairs
+from common.pair.pairs import load_pairs
 from common.pair.request import RunRequest
 from common.report import html_page
 from common.report import terminal as report
-from common.report.bundle import Judged, Written, write_bundle
 from common.report.commands import program
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -71,38 +71,15 @@ def bundle_results(
         if result.error:
             errors[f"step {step.number}, {result.model}"] = result.error
             continue
-        part = _part(result, pairs[result.model], options)
-        part.reports[f"{_name(step)}.html"] = base_folder(step, options) / html_page.FILE
+        pair, asked = pairs[result.model], asked_of(step.judged[0], result.folder)
+        command = repeated(step, pair.model, asked, options)
+        part = Part(result, command, asked | {"built_in": pair.built_in}, {})
+        part.reports[f"{part.step}.html"] = base_folder(step, options) / html_page.FILE
         if page is not None:
             part.reports[page.name] = page
         parts.append(part)
-    parts.sort(key=lambda part: (part.number, part.step, part.model))
+    parts.sort(key=lambda part: (part.result.step.number, part.step, part.result.model))
     return write_bundle(path, parts, _about(), options.strict, options.allow, errors)
-
-
-def _name(step: Step) -> str:
-    return f"{step.name}_{step.other}" if step.other else step.name
-
-
-def _part(result: Result, pair: Pair, options: CheckOptions) -> Judged:
-    """What a bundle is to hold of one result."""
-    asked = asked_of(result.step.judged[0], result.folder)
-    return Judged(
-        number=result.step.number,
-        step=_name(result.step),
-        model=result.model,
-        folder=result.folder,
-        stems=result.step.judged,
-        guide_stem=result.step.guide_stem,
-        threshold=result.step.guide_threshold,
-        rows=result.rows,
-        notes=result.told,
-        command=repeated(result.step, pair.model, asked, options),
-        guide_passed=result.guide_passed,
-        guide_all_passed=result.guide_all_passed,
-        memos=result.memos,
-        asked=asked | {"built_in": pair.built_in},
-    )
 
 
 def say_written(written: Written) -> None:

@@ -9,28 +9,29 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
+from common.bundles.plan import ROWS
 from common.check.options import CheckOptions
 from common.check.record import ASKED
 from common.check.result import Result
 from common.check.runner import run_step
 from common.check.steps import Step
 from common.logs.pickle_machine import printable
-from common.logs.reader import Log, read_log
+from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import built_in_models, load_pair
 from common.pair.request import RunRequest
 from common.report import terminal as report
-from common.system.archive import Archive, is_safe
+from common.system.archive import Archive
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import same_bits
 from common.system.json_file import parse_json, write_json
-from common.verdict.bundle_part import ROWS
 from common.verdict.context import Context
 from common.verdict.row import AGREEING
 from common.verdict.tensor import judge_tensor
@@ -139,40 +140,35 @@ def _compare(part: Mapping, bundle: Path, result: Result, title: str, found: Rer
 def _compare_tensors(part, folder: Path, result: Result, title: str, found: Rerun) -> None:
     """Tensors must be the same bits, or the same function's but for rounding on another machine."""
     bits = rounding = 0
-    for stem in part["stems"]:
-        if not is_safe(stem):
-            continue
-        for side in SIDES:
-            _note_sources(folder, result.folder, stem, side, title, found)
-            with ExitStack() as stack:
-                logs = [
-                    _opened(stack, ResultFolder(base).log(stem, side, run))
-                    for run in ("", FLOAT64)
-                    for base in (folder, result.folder)
-                ]
-                if None in logs[:2]:
-                    continue
-                scales = _scales(result)
-                for key in logs[0]:
-                    arrays = [None if log is None or key not in log else log[key] for log in logs]
-                    if arrays[1] is None:
-                        continue  # a row that is there once only
-                    if _same(arrays[0], arrays[1]) and _same(arrays[2], arrays[3]):
-                        bits += 1
-                    elif _rounding(key, arrays, scales):
-                        rounding += 1
-                    else:
-                        found.problems.append(
-                            f"{title}: run again, {side}'s {printable(key)} is another one"
-                        )
+    scales = _scales(result)
+    for stem, side in product(part["stems"], SIDES):
+        _note_sources(folder, result.folder, stem, side, title, found)
+        with ExitStack() as stack:
+            logs = [
+                _opened(stack, ResultFolder(base).log(stem, side, run))
+                for run in ("", FLOAT64)
+                for base in (folder, result.folder)
+            ]
+            for key in logs[0]:
+                arrays = [log.get(key) for log in logs]
+                if arrays[1] is None:
+                    continue  # a row that is there once only
+                if _same(arrays[0], arrays[1]) and _same(arrays[2], arrays[3]):
+                    bits += 1
+                elif _rounding(key, arrays, scales):
+                    rounding += 1
+                else:
+                    found.problems.append(
+                        f"{title}: run again, {side}'s {printable(key)} is another one"
+                    )
     found.notes.append(
         f"{title}: run again, {bits:,} tensors came out with the same bits, {rounding:,} but for "
         "rounding"
     )
 
 
-def _opened(stack: ExitStack, path: Path) -> Log | None:
-    return stack.enter_context(read_log(path)) if path.is_file() else None
+def _opened(stack: ExitStack, path: Path) -> Mapping[str, np.ndarray]:
+    return stack.enter_context(read_log(path)) if path.is_file() else {}
 
 
 def _scales(result: Result) -> dict[str, float]:

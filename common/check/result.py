@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 from common.check.draws import draw_notes, dropout_notes
@@ -17,6 +18,7 @@ from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import EVAL, SAME, TRAIN, Pair
 from common.pair.provenance import changed_sources
 from common.pair.request import RunRequest
+from common.report.commands import shown
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.transplant.search import transplant_notes
@@ -306,11 +308,26 @@ def refuse_unfit(
         problems = pair_problems(folder, step.guide_stem)
     if problems:
         raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
-    for stem in stems:
-        if not made_now:
-            _refuse_stale(folder, stem, pair)
-        _refuse_other_cases(folder, stem, run.cases)
-        _refuse_other_probes(folder, stem, run)
+    for stem, side in product(stems, SIDES):
+        log = ResultFolder(folder).log(stem, side)
+        told = read_sidecar(log) or Sidecar()
+        changed = [] if made_now else changed_sources(told.sources, pair, side)
+        if changed:
+            raise UserError(
+                f"{shown(log)} is stale: {', '.join(changed)} in {shown(pair.folder)} changed "
+                "since it was made; run this check without --compare-only"
+            )
+        if set(told.cases) != set(run.cases):  # a part is not the whole
+            raise UserError(
+                f"{shown(log)} holds {_named_cases(told.cases)}, and this check is for "
+                f"{_named_cases(run.cases)}: give the same --case options, or run both sides"
+            )
+        made, asked = probe_options(told), probe_options(run)
+        if asked and set(asked) != set(made):
+            raise UserError(
+                f"{shown(log)} was made {_with(made)}, and this check is {_with(asked)}: give the "
+                "same options, or run both sides"
+            )
 
 
 def _refuse_missing(folder: Path, stem: str, guide_stem: str) -> None:
@@ -324,43 +341,6 @@ def _refuse_missing(folder: Path, stem: str, guide_stem: str) -> None:
         if is_of_former_version(former):
             why = f", and {former.name} is a log of an earlier version"
         raise UserError(f"{shown(log)} is missing{why}: run this check without --compare-only")
-
-
-def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
-    """Raise UserError for logs of a model whose files have changed since."""
-    for side in SIDES:
-        log = ResultFolder(folder).log(stem, side)
-        changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, side)
-        if changed:
-            raise UserError(
-                f"{shown(log)} is stale: {', '.join(changed)} in {shown(pair.folder)} changed "
-                "since it was made; run this check without --compare-only"
-            )
-
-
-def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
-    """Raise UserError for logs of other cases than those asked for: a part is not the whole."""
-    for side in SIDES:
-        log = ResultFolder(folder).log(stem, side)
-        in_log = (read_sidecar(log) or Sidecar()).cases
-        if set(in_log) != set(cases):
-            raise UserError(
-                f"{shown(log)} holds {_named_cases(in_log)}, and this check is for "
-                f"{_named_cases(cases)}: give the same --case options, or run both sides"
-            )
-
-
-def _refuse_other_probes(folder: Path, stem: str, run: RunRequest) -> None:
-    """Raise UserError for logs of other probes than those asked for, where any are."""
-    asked = probe_options(run)
-    for side in SIDES:
-        log = ResultFolder(folder).log(stem, side)
-        made = probe_options(read_sidecar(log) or Sidecar())
-        if asked and set(asked) != set(made):
-            raise UserError(
-                f"{shown(log)} was made {_with(made)}, and this check is {_with(asked)}: give the "
-                "same options, or run both sides"
-            )
 
 
 def _with(options: Sequence[str]) -> str:
@@ -394,11 +374,3 @@ def _lifted_casts(folder: Path, step: Step) -> list[str]:
         "casts to float32 (or less) inside the model are casts to float64 in the float64 run: "
         f"{', '.join(found)}, which the sidecars name under `lifted`"
     ]
-
-
-def shown(path: Path) -> str:
-    """A path relative to where the user is, if it is below."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):  # elsewhere, or the user's folder is gone
-        return str(path)

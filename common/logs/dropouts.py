@@ -37,7 +37,7 @@ def partners(reference: Pass, candidate: Pass) -> Mapping[int, int]:
                 around = site.rpartition(".")[0]
                 for side, some in zip(waiting, pair, strict=True):
                     side[around] = sorted([*side.get(around, []), *some])
-    for alike in (_label_and_size, _rate_and_shape, _rate_and_size, _size, _label):
+    for alike in _ALIKE:
         found |= _in_line(alike, reference, candidate, found)
     return found
 
@@ -87,21 +87,15 @@ def _lengths(shape: Sequence[int]) -> list[int]:
     return [length for length in shape if length != 1]
 
 
-def _size(draw: Draw) -> int:
-    return math.prod(draw.shape)
-
-
-def _label(draw: Draw) -> str:
-    return draw.site
-
-
 def _rate_and_shape(draw: Draw) -> Hashable:
     return draw.kind, *sorted(_lengths(draw.shape))
 
 
-def _rate_and_size(draw: Draw) -> Hashable:
-    return draw.kind, _size(draw)
-
-
-def _label_and_size(draw: Draw) -> Hashable:
-    return draw.site, _size(draw)
+# By what draws are alike that are left: name and size, rate and shape or size, size, name.
+_ALIKE: tuple[Callable[[Draw], Hashable], ...] = (
+    lambda draw: (draw.site, math.prod(draw.shape)),
+    _rate_and_shape,
+    lambda draw: (draw.kind, math.prod(draw.shape)),
+    lambda draw: math.prod(draw.shape),
+    lambda draw: draw.site,
+)

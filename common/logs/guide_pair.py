@@ -86,11 +86,6 @@ def _is_over(key: str, full_key: str, torch_log: Log) -> bool:
     return full_key in torch_log and is_no_share(name, float(torch_log[full_key]))
 
 
-def _loss(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
-    """The loss that is trained with, of one forward pass."""
-    return {"loss": "loss"} if "loss" in keys else {}
-
-
 def _losses(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
     """The losses and the learning rates of the SGD set-up's steps."""
     found = {key: _STEP_OF_SETUP.fullmatch(key) for key in keys}
@@ -100,7 +95,7 @@ def _losses(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[st
 _SELECT: Mapping[str, Callable[[list[str], Log, Sidecar, str], dict[str, str]]] = {
     "forward": _outputs,
     "metric": _scores,
-    "loss": _loss,
+    "loss": lambda keys, *_: {"loss": "loss"} if "loss" in keys else {},  # that is trained with
     "bp_align": _losses,
     "train_align": _scores,
 }

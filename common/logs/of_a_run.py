@@ -28,22 +28,8 @@ from common.logs.sidecar import (
 from common.logs.sums import can_be_summed, shape_of_sums, summed
 from common.system.errors import LogError
 
-LOGS = {
-    "ref32": "torch's float32 log",
-    "cand32": "paddle's float32 log",
-    "ref64": "torch's float64 log",
-    "cand64": "paddle's float64 log",
-    "local64": "paddle's single-step log",
-    "exact64": "paddle's single-step log with exact operators",
-    "free64": "paddle's float64 log with exact operators",
-    "noise": "torch's measured noise",
-    "rounded64": "torch's float64 log with constants in float32",
-    "step_ref64": "torch's float64 log of single steps",
-    "step_cand64": "paddle's float64 log of single steps",
-    "step_cand": "paddle's log of single steps in half precision",
-}
+LOGS = {name: f"{side}'s {what}" for name, (side, _, what) in result_folder.JUDGED.items()}
 AGAIN = tuple(run.strip("_") for run in result_folder.AGAIN)
-LOGS |= dict.fromkeys(AGAIN, "paddle's repeated float32 log")
 _FLOAT32 = ("ref32", "cand32")
 STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 

@@ -9,6 +9,7 @@ import gc
 import io
 import pickletools
 import struct
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,57 +49,50 @@ _FREE_BYTES = 1 << 26
 _LATIN1_LEAD_BYTES = 0xC3  # no character of latin-1 starts with more in UTF-8
 
 
+@dataclass(slots=True, eq=False)
 class _Global:
-    __slots__ = ("kind",)
-
-    def __init__(self, kind: str):
-        self.kind = kind
+    kind: str
 
 
+@dataclass(slots=True, eq=False)
 class _Bytes:
     """Bytes in the file, not read yet; as_text: stored as text of that many latin-1 characters.
 
     A single byte is read, since NumPy's `_reconstruct` is called with one.
     """
 
-    __slots__ = ("offset", "stored", "count", "as_text", "single")
-
-    def __init__(self, offset: int, stored: int, count: int | None = None, single: bytes = b""):
-        self.offset, self.stored = offset, stored
-        self.single = single
-        self.count = stored if count is None else count
-        self.as_text = count is not None
+    offset: int
+    stored: int
+    count: int
+    as_text: bool = False
+    single: bytes = b""
 
 
+@dataclass(slots=True, eq=False)
 class _Text:
     """Text in the file; `text` is None where it is too long for a key and was not read."""
 
-    __slots__ = ("offset", "stored", "text", "encoded")
+    offset: int
+    stored: int
+    text: str | None
+    encoded: _Bytes | None = None  # found once, however often the memo brings it back
 
-    def __init__(self, offset: int, stored: int, text: str | None):
-        self.offset, self.stored, self.text = offset, stored, text
-        self.encoded: _Bytes | None = None  # found once, however often the memo brings it back
 
-
+@dataclass(slots=True, eq=False)
 class _DType:
-    __slots__ = ("code", "dtype")
-
-    def __init__(self, code: str):
-        self.code = code
-        self.dtype: np.dtype | None = None  # known once its byte order is
+    code: str
+    dtype: np.dtype | None = None  # known once its byte order is
 
 
+@dataclass(slots=True, eq=False)
 class StoredArray:
     """An array in the file: what it is and where its bytes lie."""
 
-    __slots__ = ("shape", "dtype", "fortran", "data", "contents")
-
-    def __init__(self):
-        self.shape: tuple[int, ...] | None = None  # None until built
-        self.dtype: np.dtype | None = None
-        self.fortran = False
-        self.data: _Bytes | None = None
-        self.contents: dict | None = None  # of np.save's envelope
+    shape: tuple[int, ...] | None = None  # None until built
+    dtype: np.dtype | None = None
+    fortran: bool = False
+    data: _Bytes | None = None
+    contents: dict | None = None  # of np.save's envelope
 
 
 class _Scalar:
@@ -217,7 +211,7 @@ class Machine:
         if count == 1:
             self.file.seek(offset)
             single = self.take(1)
-        self.stack.append(_Bytes(offset, count, single=single))
+        self.stack.append(_Bytes(offset, count, count, single=single))
 
     def long(self) -> None:
         count = self.unpack("B")
@@ -357,10 +351,10 @@ class Machine:
             remaining -= chunk.size
         self.file.seek(here)
         single = (text.text or "").encode("latin1") if count == 1 else b""
-        return _Bytes(text.offset, text.stored, count, single)
+        return _Bytes(text.offset, text.stored, count, True, single)
 
     def call_bytes(self) -> _Bytes:
-        return _Bytes(0, 0)
+        return _Bytes(0, 0, 0)
 
     def call_scalar(self, dtype, data) -> _Scalar:
         return _Scalar()

@@ -1,12 +1,10 @@
-"""Logs: a dict of numeric arrays as `np.save` writes it, written and read tensor by tensor.
+"""Logs: a dict of numeric arrays as `np.save` writes it, read tensor by tensor.
 
-    with LogWriter("forward_torch.npy") as writer:
-        writer.add("logits", array)
     with read_log("forward_torch.npy") as log:
         log["logits"]
 
-`np.save` of a dict holds every array twice; LogWriter holds none and the reader one at a time.
-Reading never executes a log (common/logs/pickle_machine.py).  NumPy only.
+The reader holds one array at a time, and never executes a log
+(common/logs/pickle_machine.py).  NumPy only.
 """
 
 import ast
@@ -21,25 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.pickle_machine import (
-    Machine,
-    Refused,
-    StoredArray,
-    flatten,
-    printable,
-)
+from common.logs.pickle_machine import Machine, Refused, StoredArray, flatten, printable
 from common.system.errors import LogError, UserError
 from common.system.files import open_plain, same_file
 
 _MAX_HEADER_BYTES = 1024
-
-
-# ---- writing ------------------------------------------------------------------------------------
-
-_KEPT_BYTES = 1 << 27  # of such arrays, while a log is read
-
-
-# ---- reading ------------------------------------------------------------------------------------
+_KEPT_BYTES = 1 << 27  # of arrays that have several keys, while a log is read
 
 
 class Log(Mapping):
@@ -200,6 +185,3 @@ def _read_header(file: io.BufferedReader) -> None:
         raise Refused(f"one plain array ({printable(str(header['descr']))})")
     if header["shape"] != () or not isinstance(header["fortran_order"], bool):
         raise Refused("an array of objects with a shape of its own")
-
-
-# ---- hashes and sidecars ------------------------------------------------------------------------

@@ -57,6 +57,23 @@ NOISE, MOVED, ROUNDED = "_fp64_noise", "_fp64_moved", "_fp64_rounded"
 HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
 EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
 
+# Name of a log that is judged -> its side, its run, and what it is called beside its side.
+JUDGED = {
+    "ref32": ("torch", FLOAT32, "float32 log"),
+    "cand32": ("paddle", FLOAT32, "float32 log"),
+    "ref64": ("torch", FLOAT64, "float64 log"),
+    "cand64": ("paddle", FLOAT64, "float64 log"),
+    "local64": ("paddle", SINGLE_STEP, "single-step log"),
+    "exact64": ("paddle", EXACT, "single-step log with exact operators"),
+    "free64": ("paddle", FREE_EXACT, "float64 log with exact operators"),
+    "noise": ("torch", NOISE, "measured noise"),
+    "rounded64": ("torch", ROUNDED, "float64 log with constants in float32"),
+    "step_ref64": ("torch", HALF_STEP64, "float64 log of single steps"),
+    "step_cand64": ("paddle", HALF_STEP64, "float64 log of single steps"),
+    "step_cand": ("paddle", HALF_STEP, "log of single steps in half precision"),
+    **{run.strip("_"): ("paddle", run, "repeated float32 log") for run in AGAIN},
+}
+
 RESULT_FILE = "result.json"  # what a check has found of a model
 # What other commands have found of it: beside the logs, where a check leaves it in its place …
 GENERATION_FILE, AGREEMENT_FILE = "generation.json", "agreement.json"
@@ -136,21 +153,7 @@ class ResultFolder:
 
     def judged_logs(self, stem: str) -> dict[str, Path]:
         """The logs of a stem that are there, under the names of judge_logs's arguments."""
-        paths = {
-            "ref32": self.log(stem, "torch"),
-            "cand32": self.log(stem, "paddle"),
-            "ref64": self.log(stem, "torch", FLOAT64),
-            "cand64": self.log(stem, "paddle", FLOAT64),
-            "local64": self.log(stem, "paddle", SINGLE_STEP),
-            "exact64": self.log(stem, "paddle", EXACT),
-            "free64": self.log(stem, "paddle", FREE_EXACT),
-            "noise": self.log(stem, "torch", NOISE),
-            "rounded64": self.log(stem, "torch", ROUNDED),
-            "step_ref64": self.log(stem, "torch", HALF_STEP64),
-            "step_cand64": self.log(stem, "paddle", HALF_STEP64),
-            "step_cand": self.log(stem, "paddle", HALF_STEP),
-        }
-        paths |= {run.strip("_"): self.log(stem, "paddle", run) for run in AGAIN}
+        paths = {name: self.log(stem, side, run) for name, (side, run, _) in JUDGED.items()}
         return {name: path for name, path in paths.items() if path.is_file()}
 
     def choices(self, stem: str) -> Path:

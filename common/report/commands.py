@@ -18,12 +18,12 @@ def python() -> str:
     here = shutil.which("python")
     if here and os.path.abspath(here) == os.path.abspath(sys.executable):
         return "python"
-    return _from_here(Path(sys.executable))
+    return shown(Path(sys.executable))
 
 
 def check(result, *more: str) -> list[str]:
     """The words that run a result's check again for its model, with further words."""
-    script = _from_here(ROOT / result.step.check)
+    script = shown(ROOT / result.step.check)
     return [python(), script, "--model", model(result), *more]
 
 
@@ -31,7 +31,7 @@ def model(result) -> str:
     """What --model takes for a result's model, from here."""
     if not result.asked_for:
         return result.model
-    path = _from_here(Path(result.asked_for))
+    path = shown(Path(result.asked_for))
     return path if os.sep in path else os.path.join(os.curdir, path)  # or it may be a name
 
 
@@ -47,7 +47,7 @@ def look(result, key: str) -> str:
     command = [*program("common/show.py"), key, "--step", str(result.step.number)]
     command += ["--model", model(result)]
     if result.folder != result.step.folder / "log" / result.model:
-        command += ["--out", _from_here(result.folder.parent.parent)]
+        command += ["--out", shown(result.folder.parent.parent)]
     return shlex.join(command)
 
 
@@ -81,7 +81,7 @@ def forward_first(result) -> str:
     """Step 1 of the same model; empty where this is step 1, or a step on other data."""
     if result.step.number == 1 or result.step.data or result.step.other:
         return ""
-    script = _from_here(ROOT / "step1_forward" / "check_step1.py")
+    script = shown(ROOT / "step1_forward" / "check_step1.py")
     takes = (
         "preset",
         "device",
@@ -100,7 +100,7 @@ def forward_first(result) -> str:
 
 def page() -> str:
     """Where the page on red checks is."""
-    return _from_here(ROOT / PAGE)
+    return shown(ROOT / PAGE)
 
 
 def next_commands(result, key: str | None) -> list[tuple[str, str]]:
@@ -121,12 +121,12 @@ def program(path: str) -> list[str]:
     """How a program of the checkout is run from here: as a module in its root, else by its path."""
     if Path.cwd() == ROOT:
         return [python(), "-m", path.removesuffix(".py").replace("/", ".")]
-    return [python(), _from_here(ROOT / path)]
+    return [python(), shown(ROOT / path)]
 
 
-def _from_here(path: Path) -> str:
+def shown(path: Path) -> str:
     """A path relative to where the user is, if it is below."""
     try:
         return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):
+    except (ValueError, OSError):  # elsewhere, or the user's folder is gone
         return str(path)

@@ -6,7 +6,7 @@ one path, so that thousands of them stay small.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import CURVES
 from common.report.html_rows import visible
+from common.system.frameworks import SIDES
 from common.verdict.row import FAILING, Row
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40  # margins
@@ -46,16 +47,6 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Point:
-    """A point that has a name and leads to its row."""
-
-    x: float
-    y: float
-    name: str
-    key: str
-
-
-@dataclass(frozen=True)
 class Chart:
     """What a template needs to draw a chart."""
 
@@ -67,9 +58,9 @@ class Chart:
     height: int
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
-    series: list[Series]
-    points: list[Point] = field(default_factory=list)
-    table: list[tuple[str, ...]] = field(default_factory=list)  # the numbers, headings first
+    series: Sequence[Series]
+    points: Sequence[tuple[float, float, str, str]] = ()  # x, y, name, key of the row it leads to
+    table: Sequence[tuple[str, ...]] = ()  # the numbers, headings first
 
 
 class _Axes:
@@ -117,7 +108,7 @@ class _Axes:
         ticks = [tick for tick in _nice(self.x_low + offset, self.x_high + offset) if tick % 1 == 0]
         return [(self.x(tick - offset), f"{tick:g}") for tick in ticks]
 
-    def marks(self, mark: str, xs: Sequence[float], ys: Sequence[float]) -> str:
+    def marks(self, name: str, mark: str, tone: str, xs: Sequence, ys: Sequence) -> Series:
         """One path for all points; a point that is no number is left out."""
         parts = []
         for x, y in zip(xs, ys, strict=True):
@@ -125,7 +116,7 @@ class _Axes:
                 continue
             x, y = self.x(x), self.y(y if math.isfinite(y) else 10.0**300)
             parts.append(_MARKS[mark].format(x=x, y=y, l=round(x - 4, 1), t=round(y - 4, 1)))
-        return "".join(dict.fromkeys(parts))
+        return Series(name, mark, tone, "".join(dict.fromkeys(parts)))
 
     def line(self, xs: Sequence[float], ys: Sequence[float]) -> str:
         path, pen = [], "M"
@@ -136,6 +127,17 @@ class _Axes:
             path.append(f"{pen}{self.x(x)} {self.y(y)}")
             pen = "L"
         return "".join(path)
+
+    def chart(self, title: str, told: str, labels: Sequence[str], *series: Series, **more) -> Chart:
+        """The chart of what is drawn on these axes.
+
+        labels   of x and y
+        more     its points and its table; `first`: what x counts from
+        """
+        x_ticks = self.x_ticks(more.pop("first", 0))
+        y_ticks = self.y_ticks() + ([(self.y(0.0), "0")] if self.log else [])
+        size = self.width, self.height
+        return Chart(title, told, *labels, *size, x_ticks, y_ticks, series, **more)
 
 
 def _nice(low: float, high: float) -> list[float]:
@@ -187,34 +189,26 @@ def _depth(case: str, rows: Sequence[Row]) -> Chart:
     difference, gap, allowed = relative("mean_abs"), relative("gap"), relative("allowed")
     axes = _Axes(760, 280, (0, max(1, len(rows) - 1)), [*difference, *gap, *allowed], log=True)
     series = [
-        Series("allowed for the float64 gap", "bar", "allowed", axes.marks("bar", kept, allowed)),
-        Series(
-            "float32 difference, mean", "circle", "noise", axes.marks("circle", kept, difference)
-        ),
-        Series("float64 gap", "square", "gap", axes.marks("square", kept, gap)),
+        axes.marks("allowed for the float64 gap", "bar", "allowed", kept, allowed),
+        axes.marks("float32 difference, mean", "circle", "noise", kept, difference),
+        axes.marks("float64 gap", "square", "gap", kept, gap),
     ]
-    off = [gap[i] for i, row in enumerate(kept) if row in set(bad)]
     xs = [row for row in kept if row in set(bad)]
+    off = [gap[i] for i, row in enumerate(kept) if row in set(bad)]
     if bad:
-        series.append(Series("does not agree", "cross", "bad", axes.marks("cross", xs, off)))
-    points = [
-        Point(axes.x(x), axes.y(y), f"{rows[x].verdict} {visible(rows[x].key)}", rows[x].key)
-        for x, y in list(zip(xs, off, strict=True))[:MOST_LINKS]
-        if math.isfinite(y)
-    ]
+        series.append(axes.marks("does not agree", "cross", "bad", xs, off))
     first = f"; the first that does not agree is {visible(rows[bad[0]].key)}" if bad else ""
-    return Chart(
-        title=f"Case {case}" if case else "All tensors",
-        told=f"{len(rows)} tensors in the order of the forward, each relative to its size: the "
+    return axes.chart(
+        f"Case {case}" if case else "All tensors",
+        f"{len(rows)} tensors in the order of the forward, each relative to its size: the "
         f"float32 difference reaches {_most(difference)}, the float64 gap {_most(gap)}{first}.",
-        x_label="tensor, in the order of the forward",
-        y_label="relative to the tensor’s size",
-        width=axes.width,
-        height=axes.height,
-        x_ticks=axes.x_ticks(),
-        y_ticks=[*axes.y_ticks(), (axes.y(0.0), "0")],
-        series=series,
-        points=points,
+        ("tensor, in the order of the forward", "relative to the tensor’s size"),
+        *series,
+        points=[
+            (axes.x(x), axes.y(y), f"{rows[x].verdict} {visible(rows[x].key)}", rows[x].key)
+            for x, y in list(zip(xs, off, strict=True))[:MOST_LINKS]
+            if math.isfinite(y)
+        ],
     )
 
 
@@ -275,22 +269,18 @@ def _drift(name: str, found: Sequence[tuple[int, str, Row]]) -> Chart:
             "mean_abs": ("mean float32 difference", marks[0], "noise"),
             "gap": ("float64 gap", marks[1], "gap"),
         }[of]
-        series.append(Series(f"{word}, {what}", mark, tone, axes.marks(mark, steps, ys)))
+        series.append(axes.marks(f"{word}, {what}", mark, tone, steps, ys))
     table = [("step", *(one.name for one in series))]
     for i, step in enumerate(steps):
         numbers = (ys[i] for ys in values.values())
         table.append((str(step + 1), *(f"{v:.1e}" if math.isfinite(v) else "–" for v in numbers)))
-    return Chart(
-        title=f"Set-up {name}",
-        told=f"The largest difference of any gradient and of any weight after each of {len(steps)} "
+    return axes.chart(
+        f"Set-up {name}",
+        f"The largest difference of any gradient and of any weight after each of {len(steps)} "
         "steps, relative to the largest tensor of its kind.",
-        x_label="optimizer step",
-        y_label="relative difference",
-        width=axes.width,
-        height=axes.height,
-        x_ticks=axes.x_ticks(offset=1),
-        y_ticks=[*axes.y_ticks(), (axes.y(0.0), "0")],
-        series=series,
+        ("optimizer step", "relative difference"),
+        *series,
+        first=1,
         table=table,
     )
 
@@ -325,7 +315,7 @@ def training_charts(folder: Path, rows: Sequence[Row]) -> Iterator[Chart]:
     steps = min(curve.size for curve in losses)
     if steps:
         losses = [curve[:steps] for curve in losses]
-        yield _two_curves("Training loss", "step", losses, first=1)
+        yield _two_curves("Training loss", "step", losses)
     judged = [row for row in rows if row.key.startswith("train/drift/")]
     if judged and all(row.size for row in judged):
         yield _drift_of_losses(judged)
@@ -333,27 +323,17 @@ def training_charts(folder: Path, rows: Sequence[Row]) -> Iterator[Chart]:
         epochs = min(a.size, b.size)
         if epochs and a.ndim == 1 and b.ndim == 1:
             title = f"Test {visible(name).replace('_', ' ')}"
-            yield _two_curves(title, "epoch", [a[:epochs], b[:epochs]], first=1)
+            yield _two_curves(title, "epoch", [a[:epochs], b[:epochs]])
 
 
-def _two_curves(title: str, x_label: str, curves: Sequence[np.ndarray], first: int) -> Chart:
+def _two_curves(title: str, x_label: str, curves: Sequence[np.ndarray]) -> Chart:
     kept = _steps(curves[0].size)
     axes = _Axes(380, 230, (0, max(1, curves[0].size - 1)), np.concatenate(curves), log=False)
-    series = []
-    for name, style, values in zip(("torch", "paddle"), ("line", "dashed"), curves, strict=True):
-        series.append(Series(name, style, name, axes.line(kept, values[kept])))
+    styles = zip(SIDES, ("line", "dashed"), curves, strict=True)
+    series = [Series(side, style, side, axes.line(kept, c[kept])) for side, style, c in styles]
     last = ", ".join(f"{s.name} {c[-1]:.4g}" for s, c in zip(series, curves, strict=True))
-    return Chart(
-        title=title,
-        told=f"{curves[0].size} {x_label}s; at the end {last}.",
-        x_label=x_label,
-        y_label=title.lower(),
-        width=axes.width,
-        height=axes.height,
-        x_ticks=axes.x_ticks(offset=first),
-        y_ticks=axes.y_ticks(),
-        series=series,
-    )
+    told = f"{curves[0].size} {x_label}s; at the end {last}."
+    return axes.chart(title, told, (x_label, title.lower()), *series, first=1)
 
 
 def _drift_of_losses(rows: Sequence[Row]) -> Chart:
@@ -365,26 +345,15 @@ def _drift_of_losses(rows: Sequence[Row]) -> Chart:
     outline, floor = axes.line(edges, np.repeat(limits, 2)), axes.y(0.0)
     band = f"{outline}L{axes.x(edges[-1])} {floor}L{axes.x(edges[0])} {floor}z" if outline else ""
     middle = [float(end - row.size / 2) for row, end in zip(rows, ends, strict=True)]
-    return Chart(
-        title="Difference of the losses",
-        told=f"The sides’ losses come {_maximum(np.array(drift)):.1e} apart (rms of a part of the "
-        f"training); self-twins allow up to {_maximum(np.array(limits)):.1e}.",
-        x_label="step",
-        y_label="difference of the losses, rms",
-        width=axes.width,
-        height=axes.height,
-        x_ticks=axes.x_ticks(offset=1),
-        y_ticks=[*axes.y_ticks(), (floor, "0")],
-        series=[
-            Series("allowed: the self-twins’ envelope", "band", "torch", band),
-            Series("torch − paddle", "dashed", "paddle", axes.line(middle, drift)),
-        ],
+    return axes.chart(
+        "Difference of the losses",
+        f"The sides’ losses come {_most(drift)} apart (rms of a part of the "
+        f"training); self-twins allow up to {_most(limits)}.",
+        ("step", "difference of the losses, rms"),
+        Series("allowed: the self-twins’ envelope", "band", "torch", band),
+        Series("torch − paddle", "dashed", "paddle", axes.line(middle, drift)),
+        first=1,
     )
-
-
-def _maximum(values: np.ndarray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.max()) if finite.size else math.nan
 
 
 def _steps(count: int) -> np.ndarray:

@@ -4,7 +4,7 @@ All of it is read from what lies in the result folders; what cannot be read is s
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +25,14 @@ _MOST_BYTES = 1 << 16  # that are read of it, from either end
 MOST_CHOICES = 400  # whose margins are read, of one result
 SHOWN_CHOICES = 25
 
-# Sidecar field -> what the page calls it, in the order of the table.
+# Sidecar field, and what the page calls it: of an environment, and of a result alone.
 _ENVIRONMENT = (
     ("framework", "framework"),
     ("framework_version", "version"),
     ("framework_file", "imported from"),
     ("device", "device"),
+)
+_OF_A_RESULT = (
     ("preset", "preset"),
     ("seed", "seed"),
     ("weights", "weights"),
@@ -39,14 +41,6 @@ _ENVIRONMENT = (
     ("time", "ended"),
 )
 _OF_THE_HOST = {"python": "Python", "numpy": "NumPy"}
-
-
-@dataclass(frozen=True)
-class Environments:
-    """Both sides' environments of one or several results."""
-
-    results: tuple[str, ...]  # their titles
-    rows: tuple[tuple[str, str, str], ...]  # what, torch's, Paddle's
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ class Choices:
     """The discrete choices of a result."""
 
     total: int
-    shown: list[Choice] = field(default_factory=list)
+    shown: Sequence[Choice] = ()
     problem: str = ""
 
 
@@ -80,22 +74,20 @@ def sidecars_of(folder: Path, stems: Sequence[str], side: str) -> Iterator[Sidec
             yield found
 
 
-def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> list[Environments]:
-    """Both sides' environments, each once: (title, side -> sidecar) of every result."""
+def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> dict[tuple, list[str]]:
+    """Both sides' environments -> the titles of their results: (title, side -> sidecar) of each.
+
+    An environment has rows: what, torch's, Paddle's.
+    """
     groups: dict[tuple, list[str]] = {}
     for title, sidecars in results:
         if sidecars:
             groups.setdefault(_environment(sidecars), []).append(title)
-    return [Environments(tuple(titles), rows) for rows, titles in groups.items()]
-
-
-# These differ from result to result, and are not what an environment is.
-_OF_A_RESULT = ("preset", "seed", "weights", "inputs_sha256", "weights_sha256", "time")
+    return groups
 
 
 def _environment(sidecars: Mapping[str, Sidecar]) -> tuple[tuple[str, str, str], ...]:
-    own = [(name, word) for name, word in _ENVIRONMENT if name not in _OF_A_RESULT]
-    rows = [(word, *_both(sidecars, name)) for name, word in own]
+    rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT]
     hosts = [sidecars[side].environment if side in sidecars else {} for side in SIDES]
     for name in dict.fromkeys(key for host in hosts for key in host):
         values = (visible(host.get(name, "–")) for host in hosts)
@@ -105,7 +97,7 @@ def _environment(sidecars: Mapping[str, Sidecar]) -> tuple[tuple[str, str, str],
 
 def what_ran(sidecars: Mapping[str, Sidecar]) -> list[tuple[str, str, str]]:
     """Preset, seed, weights and hashes of a result: what, torch's, Paddle's."""
-    rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT if name in _OF_A_RESULT]
+    rows = [(word, *_both(sidecars, name)) for name, word in _OF_A_RESULT]
     return [row for row in rows if row[1:] != ("–", "–")]
 
 
@@ -163,12 +155,9 @@ def choices_of(
         )
         for key, row in chosen.items()
     ]
-    found.sort(key=lambda one: (one.verdict == "IDENTICAL", _or_infinite(one.margin)))
+    # What has no margin comes last.
+    found.sort(key=lambda o: (o.verdict == "IDENTICAL", o.margin is None, o.margin or 0.0))
     return Choices(len(found), found[:SHOWN_CHOICES], problem)
-
-
-def _or_infinite(value: float | None) -> float:
-    return float("inf") if value is None else value
 
 
 def _margins(files: ResultFolder, stem: str, wanted: Sequence[str]) -> dict[str, float]:

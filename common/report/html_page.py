@@ -6,16 +6,16 @@ own policy runs no script but the one whose hash it names.
 """
 
 import base64
+import gzip
 import hashlib
 import json
-import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 from urllib.parse import quote
 
 from common.logs.sidecar import Sidecar
@@ -23,7 +23,6 @@ from common.report import html_charts as charts
 from common.report.commands import next_commands
 from common.report.html_facts import (
     UNREADABLE,
-    Choices,
     choices_of,
     diff_log_words,
     environments,
@@ -31,20 +30,28 @@ from common.report.html_facts import (
     what_ran,
 )
 from common.report.html_rows import PackedRows, rows_shown, visible
-from common.report.scores import Score, figure, scores_of
-from common.report.sentences import fewest_digits, what_differs, what_is_wrong
+from common.report.scores import figure, scores_of
+from common.report.sentences import fewest_digits
 from common.report.source_lines import source_context
-from common.report.terminal import describe, guide_word, line_to_look_at, number, used_part
+from common.report.terminal import (
+    TONES,
+    badness,
+    describe,
+    guide_word,
+    line_to_look_at,
+    number,
+    origins_of,
+    said_of,
+    used_part,
+)
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.frameworks import SIDES
 from common.verdict.row import (
-    AGREEING,
     FAILING,
     SEVERITY,
     Row,
     count_verdicts,
-    share,
     worst_row,
 )
 
@@ -68,81 +75,6 @@ MEANINGS = {
     "DIVERGED": "not the same function",
     "INVALID": "cannot be compared: missing, another shape, NaN",
 }
-# How a verdict is drawn: the shape and the tone of its mark.
-TONES = {
-    "IDENTICAL": "good",
-    "ROUNDING": "good",
-    "INSIDE": "mind",
-    "CLOSE": "mind",
-    "FLIP": "mind",
-    "CONSTANT": "mind",
-    "CARRIED": "carried",
-    "UNDECIDED": "carried",
-    "PRECISION": "bad",
-    "DIVERGED": "bad",
-    "INVALID": "bad",
-}
-
-
-@dataclass(frozen=True)
-class _Source:
-    """One side's line with its context."""
-
-    side: str
-    place: str
-    lines: tuple
-
-
-@dataclass(frozen=True)
-class _Origin:
-    """A row that is off and where what is wrong starts."""
-
-    verdict: str
-    key: str
-    href: str
-    sentence: str
-    facts: list[str]
-    sources: list[_Source]
-    same_as: int = 0  # the number of the origin above whose sources these are; 0: of none
-
-
-@dataclass(frozen=True)
-class _Result:
-    """All that the page says of one result beside its rows."""
-
-    index: int
-    name: str  # step1/fastformer
-    title: str  # Step 1 forward · fastformer
-    verdict: str
-    passed: bool
-    error: str
-    counts: dict[str, int]
-    total: int
-    worst: str  # the key of the row that is shown for all
-    worst_used: str  # its share of what is allowed
-    worst_href: str
-    digits: str  # that the outputs share, of those that they have
-    guide: str  # the guide's rule on the keys that it asks for, on every tensor
-    guide_all: str
-    guide_failure: str
-    guide_threshold: str
-    seconds: str
-    notes: list[str]
-    decided: dict[str, dict[str, str]]
-    scores: list[Score]
-    origins: list[_Origin]
-    more_origins: int
-    diff_log: list[str]
-    diff_name: str
-    depth: list
-    drift: list
-    training: list
-    choices: Choices
-    commands: list[tuple[str, str]]
-    next_commands: list[tuple[str, str]]  # where it is red
-    ran: list[tuple[str, str, str]]
-    worst_rows: list[tuple[str, ...]]
-    problems: list[str]
 
 
 def write_page(path: Path, results: Sequence, command: Sequence[str], base: str) -> None:
@@ -199,16 +131,14 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        data=_json(packed.as_json() | {"tones": TONES, "meanings": MEANINGS}),
+        data=_packed(packed.as_json() | {"tones": TONES, "meanings": MEANINGS}),
     )
 
 
-def _json(value: object) -> str:
-    """JSON without a character that could end a script element or begin a comment in it."""
+def _packed(value: object) -> str:
+    """JSON, packed by gzip, as letters that end no script element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    for letter in "<>&":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return text
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
 @cache
@@ -263,7 +193,8 @@ def _ledger(sidecars: Mapping[str, Sequence[Sidecar]]) -> set[str]:
 # ---- one result ----------------------------------------------------------------------------------
 
 
-def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
+def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespace:
+    """All that the page says of one result beside its rows."""
     problems: list[str] = []
     curves: list[charts.Chart] = []
     if result.step.trains and not result.error:
@@ -272,15 +203,12 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
         except UNREADABLE as error:
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows = result.step, result.rows
-    off = [row for row in rows if row.origin and row.verdict not in (*AGREEING, "CARRIED")]
     first = result.first_diverged
-    off = [row for row in off if row is not first]
-    off.sort(key=lambda row: row.measure != "claim")
-    off = [*([first] if first is not None else []), *off] if result.exit_code == 1 else []
+    off = origins_of(result) if result.exit_code == 1 else []
     worst = first or worst_row(rows)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     diff_log = result.folder / result.guide_report if result.guide_report else None
-    return _Result(
+    return SimpleNamespace(
         index=index,
         name=name,
         title=title,
@@ -321,11 +249,6 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> _Result:
 
 def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """What is shown where scripts do not run."""
-
-    def badness(row: Row) -> tuple[bool, int, float]:
-        used = share(row) or 0.0
-        return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
-
     return [
         (
             row.verdict,
@@ -337,33 +260,28 @@ def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     ]
 
 
-def _origins(name: str, rows: Sequence[Row], result) -> list[_Origin]:
-    """Origins, of which those at the same lines of source show them once."""
-    found: list[_Origin] = []
+def _origins(name: str, rows: Sequence[Row], result) -> list[SimpleNamespace]:
+    """Rows that are off and where what is wrong starts, each with both sides' lines of source."""
+    found: list[SimpleNamespace] = []
     first: dict[tuple, int] = {}
     for place, row in enumerate(rows, 1):
-        origin = _origin(name, row, result)
-        places = tuple(source.place for source in origin.sources)
-        if places and first.setdefault(places, place) != place:
-            origin = replace(origin, same_as=first[places])
-        found.append(origin)
+        sentence = said_of(result, row)
+        places = {side: line_to_look_at(result, side, row) for side in SIDES}
+        places = places if row.measure != "claim" else {}
+        # The number of the origin above that is at the same lines, which are shown once.
+        same = first.setdefault(tuple(places.values()), place) if places else place
+        found.append(
+            SimpleNamespace(
+                verdict=row.verdict,
+                key=visible(row.key),
+                href=_anchor(name, row.key),
+                sentence=visible(sentence),
+                facts=[visible(line) for line in describe(row) if line != sentence],
+                sources=[(side, visible(place), _shown(place)) for side, place in places.items()],
+                same_as=same if same != place else 0,
+            )
+        )
     return found
-
-
-def _origin(name: str, row: Row, result) -> _Origin:
-    told = result.classes.get(row.key, ""), result.cases
-    differs, _ = what_differs(row, *told, result.settings)
-    sentence = differs or what_is_wrong(row, *told)
-    places = {side: line_to_look_at(result, side, row) for side in SIDES}
-    sources = [_Source(side, visible(place), _shown(place)) for side, place in places.items()]
-    return _Origin(
-        verdict=row.verdict,
-        key=visible(row.key),
-        href=_anchor(name, row.key),
-        sentence=visible(sentence),
-        facts=[visible(line) for line in describe(row) if line != sentence],
-        sources=sources if row.measure != "claim" else [],
-    )
 
 
 def _shown(place: str) -> tuple:
@@ -403,7 +321,7 @@ def _look(result) -> str:
     return shlex.join(command)
 
 
-def _overview(results: Sequence, told: Sequence[_Result]) -> list[tuple[str, list]]:
+def _overview(results: Sequence, told: Sequence[SimpleNamespace]) -> list[tuple[str, list]]:
     """(step, its cells): one for each model, None where there is no such result."""
     models = list(dict.fromkeys(result.model for result in results))
     steps: dict[str, list] = {}

@@ -1,36 +1,24 @@
-"""Every row of a report, packed for a page: columns of a few characters, and tables of strings.
+"""Every row of a report as one value for JSON: a column for each thing that is said of a row.
 
-Tens of thousands of rows are shown by the page's own script, which unpacks them (page/page.js):
-a number is three characters, a key two indices into tables whose strings leave out what they have
-in common with the one before.
+Tens of thousands of rows are shown by the page's own script (page/page.js).  The page holds them
+packed by gzip, to which columns and keys that are alike are no burden.
 """
 
 import math
-import re
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
 
 from common.report.sentences import PLAIN, decided_text, digits, is_output
 from common.report.source_lines import SourceLine, source_context
-from common.report.terminal import describe, place_of
+from common.report.terminal import badness, describe, place_of
 from common.system.frameworks import SIDES
-from common.verdict.row import AGREEING, FAILING, SEVERITY, Row, share
+from common.verdict.row import AGREEING, FAILING, SEVERITY, Row
 
-ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_CODES = np.frombuffer(ALPHABET.encode(), np.uint8)
-INDEX_WIDTH = 3  # characters of an index into a table, and of a number
-# Numbers: 0 undefined, 1 zero, 2 infinite, then three digits for each power of ten.
-_FIRST, _LOWEST, _HIGHEST = 3, -99, 90
 NUMBERS = ("mean_abs", "max_abs", "noise_ref", "noise_cand", "gap", "scale", "allowed")
 
 MOST_ROWS = 60_000  # in one page; further ones that agree are left out
 MOST_DESCRIBED = 1_500  # rows that do not agree and have their sentences in the page
 MOST_CHARACTERS = 2_000  # of a note
 _FLAGS = ("origin", "inside", "noise_only", "capped", "guide_passed")
-
-# Where a key is cut into two, each of which is also in other keys.
-_CUT = re.compile(r"(?P<head>.*/)?(?P<tail>[^/]*(?:/\d[^/]*)*)", re.DOTALL)
 
 
 def visible(text: str) -> str:
@@ -45,102 +33,59 @@ def _spelled(letter: str) -> str:
     return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
 
-class Strings:
-    """A table of strings, each once: its index stands for it in a column."""
+def three_digits(value: float | None) -> float | int | None:
+    """A number as the page shows it; infinity, for which JSON has no word, as what no float holds.
 
-    def __init__(self):
-        self.indices: dict[str, int] = {"": 0}
-
-    def index(self, text: str) -> int:
-        """Where a text is in the table, from now on."""
-        return self.indices.setdefault(text, len(self.indices))
-
-    def packed(self) -> list[str]:
-        """Each string without what it begins with as the one before, and how much that is."""
-        packed, before = [], ""
-        for text in self.indices:
-            most = min(len(ALPHABET) - 1, len(before), len(text))
-            same = next((i for i in range(most) if before[i] != text[i]), most)
-            packed.append(ALPHABET[same] + text[same:])
-            before = text
-        return packed
+    None where it is undefined.
+    """
+    if value is None or math.isnan(value):
+        return None
+    return 10**309 if math.isinf(value) else float(f"{abs(value):.2e}")
 
 
-def pack_numbers(values: Sequence[float | None]) -> str:
-    """Three characters a number: its first three digits and its power of ten."""
-    numbers = np.abs(np.array([math.nan if v is None else v for v in values], np.float64))
-    codes = np.zeros(numbers.size, np.int64)
-    codes[numbers == 0] = 1
-    codes[np.isinf(numbers)] = 2
-    plain = np.isfinite(numbers) & (numbers > 0)
-    powers = np.floor(np.log10(numbers[plain]))
-    powers = np.clip(powers, _LOWEST, _HIGHEST)
-    digits = np.rint(np.clip(numbers[plain] / 10.0 ** (powers - 2), 100, 1000)).astype(np.int64)
-    powers = powers.astype(np.int64) + (digits >= 1000)
-    digits = np.where(digits >= 1000, 100, digits)
-    codes[plain] = _FIRST + (np.minimum(powers, _HIGHEST) - _LOWEST) * 900 + digits - 100
-    return pack_indices(codes)
-
-
-def pack_indices(indices: Sequence[int], width: int = INDEX_WIDTH) -> str:
-    """So many characters for each whole number, the highest first."""
-    codes = np.asarray(indices, np.int64)
-    parts = [_CODES[(codes >> (6 * place)) & 63] for place in reversed(range(width))]
-    return np.stack(parts, axis=-1).tobytes().decode() if codes.size else ""
+def _flag(value: bool | None) -> bool | None:
+    return None if value is None else bool(value)
 
 
 class PackedRows:
     """The rows of several results as one value for JSON."""
 
     def __init__(self):
-        self.heads, self.tails, self.notes = Strings(), Strings(), Strings()
-        self.places, self.shapes, self.decided = Strings(), Strings(), Strings()
         self.results: list[dict[str, object]] = []
         self._described = 0
 
     def add(
         self, name: str, title: str, result, shown: Sequence[int], look: str, choices: set[str]
     ) -> None:
-        """Pack a result's rows.
+        """Add a result's rows.
 
         name     what a link to a row begins with: step1/fastformer
         shown    the indices of the rows that are packed, in the log's order
         look     the command that shows one of its tensors, which KEY stands for
         choices  the keys of the discrete choices
         """
-        rows = result.rows
-        columns: dict[str, list[int]] = {c: [] for c in ("heads", "tails", "notes", "shapes")}
-        places: dict[str, list[int]] = {side: [] for side in SIDES}
-        for i in shown:
-            row = rows[i]
-            parts = _CUT.fullmatch(visible(row.key))
-            columns["heads"].append(self.heads.index(parts["head"] or ""))
-            columns["tails"].append(self.tails.index(parts["tail"]))
-            columns["notes"].append(self.notes.index(visible(row.note[:MOST_CHARACTERS])))
-            columns["shapes"].append(self.shapes.index(" × ".join(map(str, row.shape))))
-            for side in SIDES:
-                place = self._place(result.places.get(side, {}), row)
-                places[side].append(self.places.index(place))
-        kept = [rows[i] for i in shown]
+        kept = [result.rows[i] for i in shown]
         texts = enumerate(map(decided_text, kept))
+        places = {side: result.places.get(side, {}) for side in SIDES}
+        places = {side: [self._place(own, row) for row in kept] for side, own in places.items()}
         self.results.append(
             {
                 "name": name,
                 "title": title,
                 "look": look,
                 "count": len(kept),
-                "left": len(rows) - len(kept),
-                "cases": [visible(case) for case in result.cases],
-                "order": None if len(kept) == len(rows) else pack_indices(shown),
-                "verdicts": pack_indices([SEVERITY.index(row.verdict) for row in kept], 1),
-                "flags": pack_indices([_flags(row) for row in kept], 1),
+                "order": None if len(kept) == len(result.rows) else shown,
+                "verdicts": [row.verdict for row in kept],
+                "keys": [visible(row.key) for row in kept],
+                "notes": [visible(row.note[:MOST_CHARACTERS]) for row in kept],
+                "shapes": [" × ".join(map(str, row.shape)) for row in kept],
+                "flags": {name: [_flag(getattr(row, name)) for row in kept] for name in _FLAGS},
                 "numbers": {
-                    name: pack_numbers([getattr(row, name) for row in kept]) for name in NUMBERS
+                    name: [three_digits(getattr(row, name)) for row in kept] for name in NUMBERS
                 },
-                "columns": {name: pack_indices(values) for name, values in columns.items()},
-                "places": {side: pack_indices(values) for side, values in places.items()},
+                "places": places,
                 "described": self._describe(kept),
-                "decided": {i: self.decided.index(t) for i, t in texts if t != PLAIN},
+                "decided": {i: text for i, text in texts if text != PLAIN},
                 "digits": {i: digits(r) for i, r in enumerate(kept) if is_output(r, result.cases)},
                 "choices": [i for i, row in enumerate(kept) if row.key in choices],
                 "claims": [i for i, row in enumerate(kept) if row.measure == "claim"],
@@ -171,29 +116,19 @@ class PackedRows:
         return {
             "severity": SEVERITY,
             "agreeing": AGREEING,
-            "failing": [pack_indices([SEVERITY.index(verdict)], 1) for verdict in FAILING],
-            "heads": self.heads.packed(),
-            "tails": self.tails.packed(),
-            "notes": self.notes.packed(),
-            "decided": self.decided.packed(),
+            "failing": FAILING,
             "plain": PLAIN,
-            "shapes": self.shapes.packed(),
-            "places": self.places.packed(),
-            "sources": source_lines(self.places.indices),
+            "sources": source_lines(
+                place for one in self.results for side in SIDES for place in one["places"][side]
+            ),
             "results": self.results,
         }
 
 
-def _flags(row: Row) -> int:
-    return sum(bool(getattr(row, name)) << i for i, name in enumerate(_FLAGS)) + (
-        (row.guide_passed is not None) << len(_FLAGS)
-    )
-
-
-def source_lines(places: Mapping[str, int]) -> dict[str, dict[str, str]]:
+def source_lines(places: Iterable[str]) -> dict[str, dict[str, str]]:
     """File -> number -> text of every line that stands at a place or around it."""
     found: dict[str, dict[str, str]] = {}
-    for place in places:
+    for place in dict.fromkeys(places):
         lines: tuple[SourceLine, ...] = source_context(place.removesuffix("*"))
         if lines:
             file = found.setdefault(place.rpartition(":")[0], {})
@@ -209,9 +144,6 @@ def rows_shown(results: Sequence) -> list[list[int]]:
     total = sum(len(result.rows) for result in results)
     if total <= MOST_ROWS:
         return [list(range(len(result.rows))) for result in results]
-
-    def badness(row: Row) -> tuple[bool, int, float]:
-        return row.origin, SEVERITY.index(row.verdict), share(row) or 0.0
 
     every = [(r, i, row) for r, one in enumerate(results) for i, row in enumerate(one.rows)]
     ranked = [(badness(row), r, i) for r, i, row in every]

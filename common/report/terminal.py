@@ -18,6 +18,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from common.logs.key import BUFFER, Key, parent_of
+from common.logs.pickle_machine import escaped as visible
 from common.logs.sums import shape_of_sums
 from common.report import sentences
 from common.report.commands import next_commands, page
@@ -27,19 +28,16 @@ from common.report.source_lines import source_context
 from common.verdict.half import BY_ITSELF
 from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
-COLOURS = {
-    "IDENTICAL": "green",
-    "ROUNDING": "green",
-    "INSIDE": "yellow",
-    "CONSTANT": "yellow",
-    "FLIP": "yellow",
-    "CLOSE": "yellow",
-    "CARRIED": "magenta",
-    "UNDECIDED": "magenta",
-    "PRECISION": "red",
-    "DIVERGED": "red",
-    "INVALID": "red",
+# Tone of a verdict, on the page too -> its verdicts; and its colour in a terminal.
+_TONES = {
+    "good": AGREEING,
+    "mind": ("INSIDE", "CLOSE", "FLIP", "CONSTANT"),
+    "carried": ("CARRIED", "UNDECIDED"),
+    "bad": ("PRECISION", "DIVERGED", "INVALID"),
 }
+TONES = {verdict: tone for tone, verdicts in _TONES.items() for verdict in verdicts}
+_COLOURS = {"good": "green", "mind": "yellow", "carried": "magenta", "bad": "red"}
+COLOURS = {verdict: _COLOURS[tone] for verdict, tone in TONES.items()}
 WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
@@ -108,11 +106,6 @@ def time_in_words(seconds: float) -> str:
         if seconds < most:
             return f"about {max(round(seconds / unit) * unit, 1)} s"
     return f"about {round(seconds / 60)} min"
-
-
-def visible(text: str) -> str:
-    """Anybody's text without what would drive a terminal."""
-    return text if text.isprintable() else ascii(text)
 
 
 def guide_word(passed: bool | None) -> str:
@@ -203,18 +196,20 @@ def show_scores(results) -> None:
             show_table(table)
 
 
+def badness(row: Row) -> tuple[bool, int, float]:
+    """By which the worst rows come last: origins, then by verdict and by what they used."""
+    used = share(row) or 0.0
+    return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
+
+
 def show_rows(rows: Sequence[Row]) -> None:
     """The table of rows: the worst, by verdict and then by the part of what was allowed."""
-
-    def badness(row: Row) -> tuple[int, float]:
-        return SEVERITY.index(row.verdict), share(row) or 0.0
-
     table = Table()
     table.add_column("tensor", overflow="fold")
     headings = ("verdict", "gap", "allowed", "torch", "paddle", "size", "mean", "max")
     for heading in headings:
         table.add_column(heading, no_wrap=True)
-    for row in sorted(rows, key=badness, reverse=True)[:SHOWN_ROWS]:
+    for row in sorted(rows, key=lambda row: badness(row)[1:], reverse=True)[:SHOWN_ROWS]:
         numbers = (row.gap, row.allowed, row.noise_ref, row.noise_cand, row.scale)
         numbers += (row.mean_abs, row.max_abs)
         table.add_row(
@@ -362,11 +357,7 @@ def _by_the_guide(result) -> str:
 
 def _show_red(console: Console, name: str, result) -> None:
     """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type."""
-    origins = [row for row in result.rows if row.origin and row.verdict not in AGREEING]
-    first = result.first_diverged
-    others = [r for r in origins if r is not first and r.verdict != "CARRIED"]
-    # A witness that fails needs no other side to say so: it comes early.
-    origins = [first] + sorted(others, key=lambda row: row.measure != "claim")
+    origins, first = origins_of(result), result.first_diverged
     told = result.classes.get(first.key, ""), result.cases, result.settings
     sentence = headline(first, *told)
     console.print()
@@ -393,11 +384,9 @@ def _show_origin(console: Console, word: str, row: Row, result, lines: bool) -> 
     """
     where = f"{_coloured(row.verdict)} {escape(visible(row.key))}"
     console.print(f"  {word}: {where}", soft_wrap=True)
-    class_name = result.classes.get(row.key, "")
-    sentence = what_is_wrong(row, class_name, result.cases)
+    sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
     if not lines:  # the headline has said it of the first
-        differs, _ = what_differs(row, class_name, result.cases, result.settings)
-        _prose(console, escape(visible(differs or sentence)))
+        _prose(console, escape(visible(said_of(result, row))))
     facts = describe(row)
     if not lines and row.gap is not None and row.measure != "claim":
         facts = [*facts[:1], *filter(None, [row.note])]
@@ -455,6 +444,24 @@ def describe(row: Row) -> list[str]:
         f"guide {guide_word(row.guide_passed)}"
     )
     return lines + [*filter(None, [shared, row.note])]
+
+
+def origins_of(result) -> list[Row]:
+    """Where what is wrong starts in a red result: its first row that fails, then the others."""
+    first = result.first_diverged
+    others = [r for r in result.rows if r.origin and r.verdict not in (*AGREEING, "CARRIED")]
+    # A witness that fails needs no other side to say so: it comes early.
+    return [first, *sorted((r for r in others if r is not first), key=_is_no_claim)]
+
+
+def _is_no_claim(row: Row) -> bool:
+    return row.measure != "claim"
+
+
+def said_of(result, row: Row) -> str:
+    """What is wrong with a row, in one sentence: how a layer is built, where that is it."""
+    told = result.classes.get(row.key, ""), result.cases
+    return what_differs(row, *told, result.settings)[0] or what_is_wrong(row, *told)
 
 
 def line_to_look_at(result, side: str, row: Row) -> str:

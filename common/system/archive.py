@@ -9,14 +9,13 @@ manifest by its hash, which is called the root.  NumPy is not needed.
 
 import hashlib
 import json
-import os
 import re
 import stat
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from common.system.errors import UserError
@@ -122,6 +121,16 @@ def _entry(name: str, compression: int) -> zipfile.ZipInfo:
     return info
 
 
+def _headers(info: zipfile.ZipInfo, place: int) -> tuple[bytes, bytes]:
+    """Of a file that begins at this place: its header there, and in the archive's directory."""
+    name = info.filename.encode()
+    packing = zipfile.ZIP_STORED if info.filename == MANIFEST else zipfile.ZIP_DEFLATED
+    sizes = info.CRC, info.compress_size, info.file_size
+    fixed = (20, 0, packing, 0, 33, *sizes, len(name), 0)
+    central = _CENTRAL.pack(b"PK\1\2", 20 | 3 << 8, *fixed, 0, 0, 0, _MODE, place)
+    return _LOCAL.pack(b"PK\3\4", *fixed) + name, central + name
+
+
 # ---- reading ------------------------------------------------------------------------------------
 
 
@@ -134,28 +143,24 @@ class Archive:
 
     def __init__(self, path: Path):
         self.path = path
-        try:
-            self._file = open_plain(path)
-        except UserError as error:
-            raise ArchiveError(str(error)) from None
-        try:
-            self._zip = zipfile.ZipFile(self._file)
-            self.entries = {info.filename: info for info in self._refuse(self._zip.infolist())}
-            self._refuse_other_bytes()
-        except _NO_ARCHIVE as error:
-            self._file.close()
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise ArchiveError(f"{path}: no bundle, or a damaged one: {reason}") from None
-        except BaseException:
-            self._file.close()
-            raise
+        with ExitStack() as stack:
+            try:
+                self._file = stack.enter_context(open_plain(path))
+                self._zip = stack.enter_context(zipfile.ZipFile(self._file))
+                self.entries = {info.filename: info for info in self._refuse(self._zip.infolist())}
+                self._refuse_other_bytes()
+            except UserError as error:
+                raise ArchiveError(str(error)) from None
+            except _NO_ARCHIVE as error:
+                reason = " ".join(str(error).split())[:200] or type(error).__name__
+                raise ArchiveError(f"{path}: no bundle, or a damaged one: {reason}") from None
+            self._opened = stack.pop_all()
 
     def __enter__(self) -> "Archive":
         return self
 
     def __exit__(self, *error) -> None:
-        self._zip.close()
-        self._file.close()
+        self._opened.close()
 
     @property
     def comment(self) -> str:
@@ -204,34 +209,21 @@ class Archive:
 
     def _refuse_other_bytes(self) -> None:
         """Every byte must belong to a file or to a header of the form that we write."""
-        infos = sorted(self.entries.values(), key=lambda info: info.header_offset)
-        size = os.fstat(self._file.fileno()).st_size
-        place = 0
-        for info in infos:
-            name = info.filename.encode()
-            packing = zipfile.ZIP_STORED if info.filename == MANIFEST else zipfile.ZIP_DEFLATED
-            sizes = (info.CRC, info.compress_size, info.file_size)
-            fixed = (b"PK\3\4", 20, 0, packing, 0, 33, *sizes, len(name), 0)
-            self._file.seek(place)
-            header = self._file.read(_LOCAL.size + len(name))
-            if info.header_offset != place or header != _LOCAL.pack(*fixed) + name:
-                raise self._error(f"{info.filename}: its header is not as a bundle has it")
-            place += len(header) + info.compress_size
-        start = place
-        self._file.seek(start)
-        directory = b""
+        place, directory = 0, b""
         for info in self.entries.values():
-            name = info.filename.encode()
-            packing = zipfile.ZIP_STORED if info.filename == MANIFEST else zipfile.ZIP_DEFLATED
-            sizes = (info.CRC, info.compress_size, info.file_size)
-            numbers = (20 | 3 << 8, 20, 0, packing, 0, 33, *sizes, len(name), 0, 0, 0, 0)
-            directory += _CENTRAL.pack(b"PK\1\2", *numbers, _MODE, info.header_offset) + name
-        count, comment = len(infos), self._zip.comment
-        end = _END.pack(b"PK\5\6", 0, 0, count, count, len(directory), start, len(comment))
-        in_order = [info.filename for info in infos]
-        if list(self.entries) != in_order or in_order[-1] != MANIFEST:
+            local, central = _headers(info, place)
+            self._file.seek(place)
+            if info.header_offset != place or self._file.read(len(local)) != local:
+                raise self._error(f"{info.filename}: its header is not as a bundle has it")
+            place += len(local) + info.compress_size
+            directory += central
+        if info.filename != MANIFEST:
             raise self._error("its files are not in the order of a bundle")
-        if self._file.read(size - start + 1) != directory + end + comment:
+        count, comment = len(self.entries), self._zip.comment
+        end = _END.pack(b"PK\5\6", 0, 0, count, count, len(directory), place, len(comment))
+        rest = directory + end + comment
+        self._file.seek(place)
+        if self._file.read(len(rest) + 1) != rest:
             raise self._error("there are bytes in it that belong to no file")
 
     def read(self, name: str) -> bytes:

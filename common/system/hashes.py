@@ -27,6 +27,7 @@ def arrays_sha256(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
-    """True for arrays of one dtype and shape that hold the same bits."""
+    """True for arrays of one dtype and shape that hold the same bits, signs of zeros included."""
+    kind = f"u{one.dtype.itemsize}"
     alike = (one.dtype, one.shape) == (other.dtype, other.shape)
-    return alike and one.tobytes() == other.tobytes()
+    return alike and np.array_equal(one.reshape(-1).view(kind), other.reshape(-1).view(kind))

@@ -123,12 +123,6 @@ def largest_scale(arrays: Iterable[np.ndarray]) -> float:
     return max(scales)
 
 
-def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """True for arrays of one shape and dtype whose bits are the same, signs of zeros included."""
-    kind = f"u{a.dtype.itemsize}"
-    return np.array_equal(a.reshape(-1).view(kind), b.reshape(-1).view(kind))
-
-
 def locate(row: Row, difference: np.ndarray, ref: np.ndarray, cand: np.ndarray) -> None:
     """How many elements are beyond what was allowed, and which is worst (in the sample, if any)."""
     first = ()

@@ -1,7 +1,7 @@
 """A row of the table: one tensor's verdict and the numbers that it was read from."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,7 +149,11 @@ def share(row: Row) -> float | None:
     return row.gap / row.allowed if row.gap is not None and row.allowed else None
 
 
-def count_verdicts(rows: Iterable[Row]) -> Mapping[str, int]:
+def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:
     """How many rows have each verdict, worst first, those that occur."""
-    verdicts = [row.verdict for row in rows]
+    return count([row.verdict for row in rows])
+
+
+def count(verdicts: Sequence[str]) -> dict[str, int]:
+    """How often there is each verdict, worst first, those that occur."""
     return {name: verdicts.count(name) for name in reversed(SEVERITY) if name in verdicts}

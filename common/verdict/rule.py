@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from common.system.hashes import same_bits
 from common.verdict.context import Context
-from common.verdict.measures import Measures, locate, measure, same_bits
+from common.verdict.measures import Measures, locate, measure
 from common.verdict.row import Row
 from common.verdict.tolerances import tolerance
 
@@ -48,14 +49,13 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     rounding = judge_rounding(measures, context, noise[1])
     constant = np.maximum(rounding.allowed, tolerance("constant") * measures.scale)
     precision = judge_precision(measures, context, noise[0])
-    excuses = rounding.excuses
     again = () if precision.passed.all() else context.again()
+    excuses = (*rounding.excuses, REPEATED) if again else rounding.excuses
     if again:
         runs = ([arrays[0], cand32, *arrays[2:]] for cand32 in again)
         errors = [measures.noise_cand, *(measure(run, measures.samples).noise_cand for run in runs)]
         measures = replace(measures, noise_cand=np.minimum.reduce(errors))
         precision = judge_precision(measures, context, noise[0])
-        excuses = (*excuses, REPEATED)
 
     level = np.where(rounding.passed, 0, np.where(measures.gap <= constant, 1, 3))
     level = np.where((level < 3) & ~precision.passed, 2, level)

@@ -7,8 +7,9 @@ from copy import copy
 
 import numpy as np
 
+from common.system.hashes import same_bits
 from common.verdict.context import BY_ITSELF, Context
-from common.verdict.measures import BLOCK, locate, rms, same_bits
+from common.verdict.measures import BLOCK, locate, rms
 from common.verdict.row import AGREEING, Row
 from common.verdict.rule import judge_floats
 from common.verdict.tolerances import tolerance

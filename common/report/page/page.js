@@ -1,63 +1,43 @@
 "use strict";
 // The list of tensors: unpacks the rows (common/report/html_rows.py), filters, sorts, opens them.
 // Every text is put in by textContent, so that what came from a log is never markup.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  const CODE = new Uint8Array(128);
-  for (let i = 0; i < 64; i++) CODE[ALPHABET.charCodeAt(i)] = i;
+(async () => {
+  if (!self.DecompressionStream) {
+    document.querySelector("footer p").append(" This browser is too old to show the list of tensors.");
+    return;
+  }
+  const packed = atob(document.getElementById("data").textContent);
+  const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const data = await new Response(stream).json();
   const PAGE_ROWS = 50, PRINTED_ROWS = 1000;
   const AGREEING = new Set(data.agreeing);
 
-  // ---- unpacking ------------------------------------------------------------------------------
-  function strings(packed) {
-    let before = "";
-    return packed.map((text) => (before = before.slice(0, CODE[text.charCodeAt(0)]) + text.slice(1)));
-  }
-  const tables = {};
-  for (const name of ["heads", "tails", "notes", "shapes", "places", "decided"]) tables[name] = strings(data[name]);
-
-  const at3 = (text, i) =>
-    (CODE[text.charCodeAt(3 * i)] << 12) | (CODE[text.charCodeAt(3 * i + 1)] << 6) | CODE[text.charCodeAt(3 * i + 2)];
-  const POWERS = [];
-  for (let power = -101; power <= 90; power++) POWERS.push(Number("1e" + power));
-  function numberAt(text, i) {
-    const code = at3(text, i);
-    if (code === 0) return NaN;
-    if (code === 1) return 0;
-    if (code === 2) return Infinity;
-    const digits = (code - 3) % 900 + 100, power = Math.floor((code - 3) / 900) - 99;
-    return Number((digits * POWERS[power - 2 + 101]).toPrecision(3));
-  }
-
+  // ---- rows -----------------------------------------------------------------------------------
   class Row {
     constructor(result, r, i) { this.result = result; this.r = r; this.i = i; }
-    get key() {
-      const { heads, tails } = this.result.columns;
-      return tables.heads[at3(heads, this.i)] + tables.tails[at3(tails, this.i)];
-    }
-    get severity() { return CODE[this.result.verdicts.charCodeAt(this.i)]; }
-    get verdict() { return data.severity[this.severity]; }
-    get note() { return tables.notes[at3(this.result.columns.notes, this.i)]; }
-    get shape() { return tables.shapes[at3(this.result.columns.shapes, this.i)]; }
-    get order() { return this.result.order ? at3(this.result.order, this.i) : this.i; }
-    flag(bit) { return (CODE[this.result.flags.charCodeAt(this.i)] >> bit) & 1; }
-    get origin() { return this.flag(0) && !AGREEING.has(this.verdict); }
-    get guide() { return this.flag(5) ? (this.flag(4) ? "passed" : "FAIL") : "–"; }
+    get key() { return this.result.keys[this.i]; }
+    get verdict() { return this.result.verdicts[this.i]; }
+    get severity() { return data.severity.indexOf(this.verdict); }
+    get note() { return this.result.notes[this.i]; }
+    get shape() { return this.result.shapes[this.i]; }
+    get order() { return this.result.order ? this.result.order[this.i] : this.i; }
+    flag(name) { return this.result.flags[name][this.i]; }
+    get origin() { return this.flag("origin") && !AGREEING.has(this.verdict); }
+    get guide() { return { true: "passed", false: "FAIL", null: "–" }[this.flag("guide_passed")]; }
     number(name) {
       if (name === "share") {
         const gap = this.number("gap"), allowed = this.number("allowed");
         return allowed > 0 ? gap / allowed : NaN;
       }
-      return numberAt(this.result.numbers[name], this.i);
+      return this.result.numbers[name][this.i] ?? NaN;
     }
     get decided() { // what decided it, as a terminal says it (common/report/sentences.py)
-      const other = this.result.decided[this.i];
       const figure = (value) => (value === 0 ? "0.00e+00" : shown(value));
-      return (other === undefined ? data.plain : tables.decided[other])
+      return (this.result.decided[this.i] ?? data.plain)
         .replace(/\{(\w+)\}/g, (_, name) => figure(this.number(name)));
     }
-    place(side) { return tables.places[at3(this.result.places[side], this.i)]; }
+    place(side) { return this.result.places[side][this.i]; }
     get words() { return this.text ??= (this.key + " " + this.note).toLowerCase(); }
     get href() { return "#" + encoded(this.result.name + "/" + this.key); }
   }
@@ -104,7 +84,7 @@
     { id: "gap", label: "Float64 gap", figure: true },
     { id: "share", label: "Share", long: "Share of what is allowed", figure: true },
   ];
-  const isRed = (result) => data.failing.some((code) => result.verdicts.includes(code));
+  const isRed = (result) => data.failing.some((verdict) => result.verdicts.includes(verdict));
   const red = data.results.some(isRed);
   const state = { result: data.results.length === 1 ? 0 : -1, text: "", kind: "", off: new Set(),
     sort: red ? "verdict" : "order", up: !red, first: 0, opened: new Set(), target: null };
@@ -244,9 +224,9 @@
       add("guide’s rule", row.guide);
     }
     add("shape", row.shape || "a single number");
-    if (row.flag(1)) add("inside", "a value inside the model: it locates, and decides nothing");
-    if (row.flag(2)) add("zero", "zero in exact arithmetic: its agreement shows nothing");
-    if (row.flag(3)) add("capped", "its noise was above the cap, so that it did not excuse all it could");
+    if (row.flag("inside")) add("inside", "a value inside the model: it locates, and decides nothing");
+    if (row.flag("noise_only")) add("zero", "zero in exact arithmetic: its agreement shows nothing");
+    if (row.flag("capped")) add("capped", "its noise was above the cap, so that it did not excuse all it could");
     if (!described) add("note", row.note);
     const parts = [facts];
     const sources = element("div", { class: "sources" });

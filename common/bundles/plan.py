@@ -15,10 +15,10 @@ NumPy only.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from common.logs.sidecar import Sidecar
-from common.verdict.row import AGREEING
+from common.verdict.row import AGREEING, count, exit_code, worst
 
 EVIDENCE, HAND_IN, TRAINING, REPORTS = "evidence", "hand_in", "training", "reports"
 ROWS, MADE, INSIDE, SCALES = "rows.jsonl", "made.jsonl", "inside.jsonl", "scales.json"
@@ -50,13 +50,13 @@ def not_green(rows: Iterable[Mapping[str, object]]) -> list[Place]:
 
 
 def most_used(rows: Iterable[Mapping[str, object]]) -> list[Place]:
-    """The other rows, that which used most of what it was allowed first."""
+    """Of the other rows those to be tried, that which used most of what it was allowed first."""
     shares = [
         (-row["gap"] / row["allowed"], *place_of(row))
         for row in rows
         if row["stem"] and row["verdict"] in AGREEING and row["gap"] and row["allowed"]
     ]
-    return [(stem, key) for _, stem, key in sorted(shares)]
+    return [(stem, key) for _, stem, key in sorted(shares)[: MOST_TRIED * WORST]]
 
 
 def rows_hash(content: bytes) -> str:
@@ -64,10 +64,25 @@ def rows_hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def drawn(rows: Iterable[Mapping[str, object]], seed: str) -> list[Place]:
-    """The rows that may be in a sample, in the order in which it takes them; large ones are not."""
+def drawn(rows: Iterable[Mapping[str, object]], content: bytes) -> list[Place]:
+    """The rows that may be in a sample, in the order in which it takes them; large ones are not.
+
+    content   that of the rows' file
+    """
+    seed = rows_hash(content)
     places = [place_of(row) for row in rows if row["stem"] and row["size"] <= SAMPLED_SIZE]
     return sorted(places, key=lambda p: hashlib.sha256(f"{seed} {p[0]} {p[1]}".encode()).digest())
+
+
+def told_of_rows(rows: Sequence[Mapping[str, object]], content: bytes) -> dict[str, object]:
+    """What the manifest says of a part's rows; `content` is their file's."""
+    verdicts = [row["verdict"] for row in rows]
+    return {
+        "verdict": worst(verdicts),
+        "exit_code": exit_code(verdicts),
+        "counts": count(verdicts),
+        "rows": {"count": len(rows), "sha256": rows_hash(content)},
+    }
 
 
 def environment_of(side: str, sidecar: Sidecar) -> dict[str, object]:

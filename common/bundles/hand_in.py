@@ -10,7 +10,6 @@ NumPy only.
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,14 +23,11 @@ REPORT = "report"  # beside torch and paddle: which file of a stem
 
 def names(stem: str) -> dict[str, dict[str, str]]:
     """Dialect -> which (torch, paddle, report) -> the file's path; CV has no pair of a training."""
-    step = f"Step{STEMS.index(stem) + 1}"
-    logs = {side: f"{stem}_{side}.npy" for side in SIDES}
-    report = f"{stem}_diff.log"
+    files = {side: f"{stem}_{side}.npy" for side in SIDES} | {REPORT: f"{stem}_diff.log"}
+    folders = {NLP: "log_reprod", SAMPLES: f"Step{STEMS.index(stem) + 1}"}
     found = {
-        NLP: {side: f"log_reprod/{name}" for side, name in logs.items()}
-        | {REPORT: f"log_reprod/{report}"},
-        SAMPLES: {side: f"{step}/{name}" for side, name in logs.items()}
-        | {REPORT: f"{step}/{report}"},
+        dialect: {which: f"{folder}/{name}" for which, name in files.items()}
+        for dialect, folder in folders.items()
     }
     if stem != "train_align":
         short = "losses" if stem == "bp_align" else stem
@@ -58,26 +54,18 @@ _END = re.compile(rf"{_STAMP}diff check (?P<word>passed|failed)")
 _OTHER_ORDER = {2: 2e-3, 4: 1e-5, 8: 1e-12}
 
 
-@dataclass(frozen=True)
-class ReportLine:
-    """What the report says of one key."""
-
-    passed: bool
-    value: str  # as it is printed
-
-
 class NoReport(ValueError):
     """A text that is no report of reprod_log's, in one sentence."""
 
 
-def read_report(text: str) -> tuple[dict[str, ReportLine], bool]:
-    """Key -> what the report says of it, and whether all passed; raises NoReport."""
+def read_report(text: str) -> tuple[dict[str, tuple[bool, str]], bool]:
+    """Key -> whether it passed and its value as printed; whether all passed.  Raises NoReport."""
     lines = text.split("\n")
     if lines[-1:] == [""]:
         lines.pop()
     if not lines or not (end := _END.fullmatch(lines[-1])):
         raise NoReport("its last line is not reprod_log's")
-    found: dict[str, ReportLine] = {}
+    found: dict[str, tuple[bool, str]] = {}
     if len(lines) % 2 == 0:
         raise NoReport(f"it has {len(lines)} lines, which are no two of each key and one more")
     for number in range(0, len(lines) - 1, 2):
@@ -86,7 +74,7 @@ def read_report(text: str) -> tuple[dict[str, ReportLine], bool]:
             raise NoReport(f"lines {number + 1} and {number + 2} are not as reprod_log writes them")
         if key["key"] in found:
             raise NoReport(f"it has {ascii(key['key'][:80])} twice")
-        found[key["key"]] = ReportLine(mean["passed"] == "True", mean["value"])
+        found[key["key"]] = mean["passed"] == "True", mean["value"]
     return found, end["word"] == "passed"
 
 
@@ -104,22 +92,22 @@ def report_problems(text: str, torch: Log, paddle: Log, threshold: float) -> lis
     if list(lines) != common:
         odd = sorted(set(lines).symmetric_difference(common)) or ["their order"]
         return [f"it does not report on the keys of the two logs, as {ascii(odd[0][:80])} shows"]
-    for key, line in lines.items():
+    for key, (passed, value) in lines.items():
         wanted = mean_difference(torch[key], paddle[key])
         shown = ascii(key[:80])
         try:
-            value = float(line.value)
+            number = float(value)
         except ValueError:
-            problems.append(f"{shown}: {ascii(line.value[:40])} is no number")
+            problems.append(f"{shown}: {ascii(value[:40])} is no number")
             continue
         near = _OTHER_ORDER.get(np.asarray(wanted).dtype.itemsize, 1e-12) * abs(float(wanted))
-        same = value == float(wanted) or abs(value - float(wanted)) <= near
-        if not same and not (np.isnan(value) and np.isnan(wanted)):
-            problems.append(f"{shown}: it says {line.value[:40]}, and the logs give {wanted}")
-        if line.passed != (not wanted > threshold):
-            said = "passed" if line.passed else "failed"
+        same = number == float(wanted) or abs(number - float(wanted)) <= near
+        if not same and not (np.isnan(number) and np.isnan(wanted)):
+            problems.append(f"{shown}: it says {value[:40]}, and the logs give {wanted}")
+        if passed != (not wanted > threshold):
+            said = "passed" if passed else "failed"
             problems.append(f"{shown}: it says {said}, and {wanted} against {threshold:g} is not")
-    if all_passed != all(line.passed for line in lines.values()):
+    if all_passed != all(passed for passed, _ in lines.values()):
         problems.append("its last line is not what its other lines come to")
     return problems
 

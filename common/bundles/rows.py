@@ -54,8 +54,9 @@ class _WatchedLogs(Logs):
 
 
 class Watched:
-    """Makes rows of one stem, each by itself.  Close it, or use `with`.
+    """Makes rows of one stem, each by itself.
 
+    stack   closes the logs
     logs    what judge_logs takes: the whole logs, or with `parts` logs that hold some of it
     rows    key -> shape of its tensor, of all rows of the stem, in their order
     scales  S of each group of tensors
@@ -63,6 +64,7 @@ class Watched:
 
     def __init__(
         self,
+        stack: ExitStack,
         logs: Mapping[str, object],
         rows: Mapping[str, tuple[int, ...]],
         scales: Mapping[str, float],
@@ -70,23 +72,12 @@ class Watched:
         allow_nan: bool = False,
         parts: bool = False,
     ):
-        self._stack = ExitStack()
-        try:
-            self.logs = _WatchedLogs(self._stack, logs, parts)
-        except BaseException:
-            self._stack.close()
-            raise
+        self.logs = _WatchedLogs(stack, logs, parts)
         self.logs.leave_out_lone_float64()
         self.strict = strict or bool(self.logs.sidecars["ref32"].built_in)
         self._shapes = {Key.parse(key, self.logs.cases): shape for key, shape in rows.items()}
         self._scales, self._allow_nan = dict(scales), allow_nan
         self._rows = self._comparisons(Comparisons, Memo())
-
-    def __enter__(self) -> "Watched":
-        return self
-
-    def __exit__(self, *error) -> None:
-        self._stack.close()
 
     def make(
         self,
