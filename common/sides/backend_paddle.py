@@ -38,6 +38,10 @@ def from_array(values):
     return paddle.to_tensor(values)
 
 
+def beside(values, value):
+    return paddle.to_tensor(values, place=value.place)
+
+
 def ready(values, value):
     return contiguous(np.asarray(values, str(value.dtype).rpartition(".")[2]))
 

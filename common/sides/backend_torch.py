@@ -44,6 +44,11 @@ def from_array(values):
     return torch.as_tensor(values, device=device())
 
 
+def beside(values, value):
+    """A tensor of an array's values where another tensor is."""
+    return torch.as_tensor(values, device=value.device)
+
+
 def ready(values, value):
     """An array as what a model can copy into a tensor of its own: a tensor; in Paddle an array."""
     return _from_numpy(contiguous(np.asarray(values)))

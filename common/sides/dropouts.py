@@ -5,8 +5,8 @@
 
 `nn.Dropout` and its kin, `F.dropout` and its kin, the attention's own dropout and gradient
 checkpointing then see the same draws on both sides, whichever of them a side uses.  What else a
-model draws is torch_draws.py's and paddle_draws.py's affair, or not on the tape: `random_state`
-tells whether it drew so.
+model draws is random_functions.py's affair, or not on the tape: `random_state` tells whether it
+drew so.
 """
 
 import math

@@ -43,7 +43,7 @@ from common.logs.result_folder import (
 from common.logs.sidecar import note_unfed, read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from common.sides import choices, dropouts, lift, lift_patch
+from common.sides import choices, dropouts, lift, lift_patch, random_functions
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
 from common.sides.library_round_trip import round_trip
@@ -156,7 +156,7 @@ class Twin:
                 self.exact = exact.Exact(_site, lambda: current().probing or current().watching)
                 self.exact.install()
             dropouts.patch(self.side)
-            importlib.import_module(f"common.sides.{self.side.NAME}_draws").patch()
+            random_functions.patch(self.side)
             choices.patch(self.side)
             lift_patch.patch(self.side)
             forbid_compat()
