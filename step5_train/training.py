@@ -88,7 +88,7 @@ class Training:
     ):
         """`run` is the twin's; `per_epoch` and `steps` count those of an epoch and of all of it.
 
-        group   the processes that share the training (common/sides/torch_group.py); None: one
+        group   the processes that share the training (common/sides/group.py); None: one
         twin    the number of a self-twin; 0: the run itself
         """
         self._processes, rank = (group.count, group.rank) if group else (1, 0)

@@ -18,6 +18,7 @@ BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
 OLDER_BATCH_NORMS = (nn.BatchNorm,)
 CHECKPOINT = utils, "recompute"
+DATA = paddle.io
 REST_OF_ATTENTION = ("training", "backend", "scale", "enable_gqa", "name")
 AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = 2, True
 COPIES_TO_LOAD = True

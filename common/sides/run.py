@@ -165,11 +165,6 @@ class Run:
             job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
-    @property
-    def loader(self) -> ModuleType:
-        """The framework's own DataLoader, of this side."""
-        return importlib.import_module(f"common.sides.{self.side.NAME}_loader")
-
     @cached_property
     def number_of_weights(self) -> int:
         """How many values the model's parameters have."""

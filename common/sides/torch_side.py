@@ -9,11 +9,10 @@ import sys
 import torch
 from torch.nn import functional as F
 
-from common.sides import batch_norm, dropouts, instruments, optimizer, probes, tensors, weights
 from common.sides.backend_torch import *  # noqa: F403  (handed on)
 from common.sides.bind import bind
 
-bind(sys.modules[__name__], tensors, probes, batch_norm, weights, optimizer, dropouts, instruments)
+bind(sys.modules[__name__])
 
 REGRESSION_LOSSES = ("mse", "mae", "huber")
 

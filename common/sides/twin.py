@@ -89,8 +89,8 @@ class Twin:
     cases    what to run for a pair; by default the preset's cases
     sums     whether its logs may hold large tensors as sums alone
     per_weight  how many tensors it logs for each weight of the first case, about
-    group    the processes that share each request, of which this is one (torch_group.py): the
-             first writes into the request's folder, each other into one of its own in there
+    group    the processes that share each request, of which this is one (group.py): the first
+             writes into the request's folder, each other into one of its own in there
     """
 
     side: ModuleType
