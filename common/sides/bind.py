@@ -15,13 +15,14 @@ from common.sides import (
     loader,
     optimizer,
     probes,
+    statistics,
     tensors,
     weights,
 )
 
 INSTRUMENTS = (
     *(tensors, probes, batch_norm, weights, optimizer, dropouts, instruments),
-    *(loader, group),
+    *(loader, group, statistics),
 )
 
 
