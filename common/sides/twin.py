@@ -46,9 +46,10 @@ from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
 from common.sides import choices, dropouts, lift, lift_patch, random_functions
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
+from common.sides.job import Job
 from common.sides.library_round_trip import round_trip
 from common.sides.places import error_sentence, of_framework_file
-from common.sides.run import Job, Run
+from common.sides.run import Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, map_weights, read_folders, save
 from common.sides.suited import Unsuited
