@@ -13,6 +13,7 @@ from common.sides import (
     group,
     instruments,
     loader,
+    losses,
     optimizer,
     probes,
     statistics,
@@ -22,7 +23,7 @@ from common.sides import (
 
 INSTRUMENTS = (
     *(tensors, probes, batch_norm, weights, optimizer, dropouts, instruments),
-    *(loader, group, statistics),
+    *(losses, loader, group, statistics),
 )
 
 
