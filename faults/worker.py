@@ -247,7 +247,7 @@ def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     """
     other = path.with_stem(f"{path.stem}_of_{side}")
     script, binds = path.parent / side / path.name, path.parent / "bind.py"
-    here, there = (f"from {path.parent.name}.{each.stem} import" for each in (path, other))
+    here, there = (f"{path.parent.name}.{each.stem} import" for each in (path, other))
     if binds.is_file() and re.search(rf"(?m)^    {path.stem},$", binds.read_text()):
         script = path.parent / f"{side}_side.py"
         here = "bind(sys.modules[__name__])\n"

@@ -18,7 +18,6 @@ BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
 OLDER_BATCH_NORMS = (nn.BatchNorm,)
 CHECKPOINT = utils, "recompute"
-DATA = paddle.io
 REST_OF_ATTENTION = ("training", "backend", "scale", "enable_gqa", "name")
 AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = 2, True
 COPIES_TO_LOAD = True
@@ -29,6 +28,7 @@ argmax, argsort = paddle.argmax, paddle.argsort
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
 generator_state, set_generator_state = paddle.get_rng_state, paddle.set_rng_state
 as_complex = paddle.as_complex
+DATA = paddle.io
 
 
 def cast(value, dtype):

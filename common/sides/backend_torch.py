@@ -8,7 +8,7 @@ import os
 import numpy as np
 import torch
 from torch import nn
-from torch.utils import checkpoint, data
+from torch.utils import checkpoint
 
 from common.system.matrices import contiguous
 
@@ -21,7 +21,6 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
 OLDER_BATCH_NORMS = ()
 CHECKPOINT = checkpoint, "checkpoint"  # where it is, and its name
-DATA = data  # where its DataLoader is
 # What attention may be given by position behind its first six arguments, and what else it does.
 REST_OF_ATTENTION, AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = (), 1, False
 COPIES_TO_LOAD = False  # loading a state makes a copy of it first
@@ -32,6 +31,7 @@ argmax, argsort = torch.argmax, torch.argsort  # as they are before choices.py's
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
 generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
 as_complex = torch.view_as_complex
+DATA = torch.utils.data  # where its DataLoader is
 _from_numpy = torch.from_numpy  # as it is before lift.py's patch
 
 
