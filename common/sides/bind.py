@@ -22,8 +22,8 @@ from common.sides import (
 )
 
 INSTRUMENTS = (
-    *(tensors, probes, batch_norm, weights, optimizer, dropouts, instruments),
-    *(losses, loader, group, statistics),
+    *(tensors, probes, weights, optimizer, dropouts, batch_norm, statistics),
+    *(instruments, losses, loader, group),
 )
 
 
