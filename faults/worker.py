@@ -244,21 +244,23 @@ def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     """Put a changed text in a file's place; returns what takes it back out.
 
     What both sides share, a step's scripts or the instruments that a side binds, is changed for one
-    side alone: in a copy beside it, which that side's file imports from then on.
+    side alone: in a copy beside it, which that side's file imports or binds from then on.
     """
-    other, own = path.with_stem(f"{path.stem}_of_{side}"), rf"\b{path.stem}\b"
-    imports = rf"from {path.parent.name}.{path.stem} import"
-    script = path.parent / side / path.name
-    if not script.is_file():
-        script, imports = path.parent / f"{side}_side.py", rf"from common.sides import .*{own}.*"
+    other = path.with_stem(f"{path.stem}_of_{side}")
+    script, binds = path.parent / side / path.name, path.parent / "bind.py"
+    here, there = (f"{path.parent.name}.{each.stem} import" for each in (path, other))
+    if binds.is_file() and re.search(rf"(?m)^    {path.stem},$", binds.read_text()):
+        script = path.parent / f"{side}_side.py"
+        here = "bind(sys.modules[__name__])\n"
+        there = f"{here}from common.sides import {other.stem}\n"
+        there += f"bind(sys.modules[__name__], ({other.stem},))\n"
     clean = script.read_text() if script.is_file() else ""
-    if not re.search(imports, clean):
+    if here not in clean:
         clean = path.read_text()
         path.write_text(text)
         return lambda: path.write_text(clean)
     other.write_text(text)
-    lines = rf"(?m)^({imports}|bind\(.*)"
-    script.write_text(re.sub(lines, lambda m: re.sub(own, other.stem, m[0]), clean))
+    script.write_text(clean.replace(here, there))
 
     def undo() -> None:
         script.write_text(clean)

@@ -22,7 +22,7 @@ WORDS_LENGTH = 128  # words likewise: some texts are longer, some shorter
 
 def metric(run):
     """Log batches of the training set, the test set and any text, then predictions and scores."""
-    Samples, Documents, batches = run.loader.Samples, run.loader.Documents, run.loader.batches
+    Samples, Documents, batches = run.side.Samples, run.side.Documents, run.side.batches
     train, test = run.samples("train"), run.samples("test")
     shuffled = run.session.tape.permutation("shuffle", 0, count(train))
     log_batches(run, "train", batches(Samples(train), shuffled, BATCH_SIZE))
@@ -59,8 +59,8 @@ def words(run, texts):
     run.log("words/ids", np.array(list(known.ids.values()), dtype=np.int64))
     documents = [np.array(known.tokens(text)[0], dtype=np.int64) for text in texts]
     run.log("words/lengths", np.array([len(ids) for ids in documents], dtype=np.int64))
-    documents, order = run.loader.Documents(documents), range(len(texts))
-    padded = run.loader.batches(documents, order, BATCH_SIZE, max_length=WORDS_LENGTH)
+    documents, order = run.side.Documents(documents), range(len(texts))
+    padded = run.side.batches(documents, order, BATCH_SIZE, max_length=WORDS_LENGTH)
     log_batches(run, "words", padded)
 
 

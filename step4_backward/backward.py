@@ -18,10 +18,6 @@ from step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS
 # Of each weight: its gradient, and three tensors a step.
 PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)
 WITNESS_LR = 0.1
-NOTHING_TO_LEARN = (
-    "no gradient comes back from the loss: it must depend on a parameter of the model, and "
-    "not through integers or an argmax alone; steps 1 to 3 need none"
-)
 NOT_HANDED_OVER = (
     "the reference's gradients, which the optimizers of a large model are given, cannot be read: "
     "run the check without --reuse and --reference"
@@ -77,6 +73,37 @@ def takes_steps(run):
         return False
     fed = run.request.single_step and not run.request.free
     return not (fed and run.is_large and run.request.keep != "all")
+
+
+def demand_gradient(run, model, loss):
+    """Raise UserError where no gradient can come back from the loss."""
+    if not (run.side.wants_gradient(loss) and run.parameters(model)):
+        raise UserError(
+            "no gradient comes back from the loss: it must depend on a parameter of the model, and "
+            "not through integers or an argmax alone; steps 1 to 3 need none"
+        )
+
+
+def log_gradients(run, model, outputs, arrived):
+    """Log the gradient of every parameter, the model's last first, and of every input.
+
+    arrived   of `watch_inputs`
+    The sidecar says which is the bias of the model's logits, if its gradient comes first of those
+    with as many values as there are classes.
+    """
+    pairs = reversed(run.parameters(model))
+    gradients = ((name, run.side.gradient(value)) for name, value in pairs)
+    shapes = {}
+    for name, values in run.as_reference(gradients):
+        run.log(f"grad/{name}", values)
+        shapes[name] = values.shape
+    for key, values in arrived.items():
+        run.log(f"grad/inputs/{key}", values)
+    if isinstance(outputs, dict) and "logits" in outputs:
+        classes = outputs["logits"].shape[-1]
+        ends = [name for name, shape in shapes.items() if shape == (classes,)]
+        run.notes["last_bias"] = ends[0] if ends and ends[0].endswith("bias") else None
+    hand_over(run, model)
 
 
 def hand_over(run, model):

@@ -6,7 +6,7 @@ every constant of Adam is moved by one rounding of float32, up or down as the ta
 how far rounding alone drives a side's runs apart.  With --resume a training that was stopped
 goes on from its checkpoints.
 
-Several processes share every batch (common/sides/{torch,paddle}_group.py).  That they train as one
+Several processes share every batch (common/sides/group.py).  That they train as one
 does, two phases show: `shared`, the first steps in both precisions, by one process and by all of
 them; `alone`, the losses of the whole training by one.
 """
@@ -264,7 +264,7 @@ def shuffled(run, samples, settings, epoch, skip=0):
     """One epoch's batches in the tape's order, after `skip` of them; the last may be smaller."""
     order = run.session.tape.permutation("shuffle", epoch, count(samples))
     size, drop_last = settings["batch_size"], settings["drop_last"]
-    Samples, batches = run.loader.Samples, run.loader.batches
+    Samples, batches = run.side.Samples, run.side.batches
     return batches(Samples(samples), order[skip * size :], size, drop_last=drop_last)
 
 

@@ -50,26 +50,33 @@ def steps_alone(request: RunRequest, steps: int) -> int:
     return min(steps, STEPS_ALONE) if request.nnodes > 1 else steps
 
 
+def improved(scores: Sequence[Mapping[str, float]], settings: Mapping, equal: bool) -> list[bool]:
+    """Which epochs have a better score than all before them; `equal`: one that equals the best."""
+    best, found = math.inf, []
+    for of_epoch in scores:
+        kind, name = best_score(settings, of_epoch)
+        value = of_epoch[name] if kind == "smallest" else -of_epoch[name]
+        better = bool(np.isfinite(value)) and (value < best or equal and value == best)
+        best = value if better else best
+        found.append(better)
+    return found
+
+
 def stops_after(scores: Sequence[Mapping[str, float]], settings: Mapping, patience: int) -> float:
     """After how many epochs of these scores a training stops early; infinity where it does not.
 
     A score that equals the best one so far is a better one, as in Informer's reference.
     """
-    best, without = None, 0
-    for epoch, of_epoch in enumerate(scores, 1):
-        kind, name = best_score(settings, of_epoch)
-        value = of_epoch[name] if kind == "smallest" else -of_epoch[name]
-        if np.isfinite(value) and (best is None or value <= best):
-            best, without = value, 0
-        else:
-            without += 1
+    without = 0
+    for epoch, better in enumerate(improved(scores, settings, equal=True), 1):
+        without = 0 if better else without + 1
         if without >= patience:
             return epoch
     return math.inf
 
 
 class Training:
-    """The state of a training: the step, the curves so far, and the best epoch's score.
+    """The state of a training: the step, the curves so far, and each epoch's scores.
 
     With --resume it goes on from its checkpoint, where there is one; raises UserError where that
     file belongs to another training, or is no checkpoint.
@@ -88,7 +95,7 @@ class Training:
     ):
         """`run` is the twin's; `per_epoch` and `steps` count those of an epoch and of all of it.
 
-        group   the processes that share the training (common/sides/torch_group.py); None: one
+        group   the processes that share the training (common/sides/group.py); None: one
         twin    the number of a self-twin; 0: the run itself
         """
         self._processes, rank = (group.count, group.rank) if group else (1, 0)
@@ -104,7 +111,6 @@ class Training:
         self.rates: list[float] = []
         self.orders: list[int] = []  # of each epoch: a hash of its samples in their order
         self.scores: list[dict[str, float]] = []  # of each epoch
-        self.best: float | None = None
         self.step_of_epoch = 0  # how many steps of the epoch were taken
         self._digest = b""  # of the epoch's samples so far
         name = f"{run.side.NAME}-{run.request.phase}-{twin or run.case.seed}"
@@ -148,6 +154,9 @@ class Training:
             stops_after(self.scores, self.settings, patience) <= self.epoch if patience else False
         )
 
+    def _improved(self) -> list[bool]:
+        return improved(self.scores, self.settings, equal=bool(self.settings["patience"]))
+
     def took(self, batch: Mapping, rate: float, loss: float, reading_s: float, all_s: float):
         """Record a step: its samples, learning rate and loss, seconds of reading and in all."""
         digest = hashlib.sha256(self._digest)
@@ -172,15 +181,7 @@ class Training:
         self._digest, self.step_of_epoch = b"", 0
         self.scores.append(dict(scores))
         self._say(f"[Eval][Epoch {len(self.scores)}/{self._epochs()}]{_listed(scores)}")
-        kind, name = best_score(self.settings, scores)
-        value = scores[name]
-        better = self.best is None or (
-            value < self.best if kind == "smallest" else value > self.best
-        )
-        if self.settings["patience"] and value == self.best:
-            better = True
-        if better and np.isfinite(value):
-            self.best = value
+        if self._improved()[-1]:
             self._keep_best()
         if self.stopped:
             self._say(f"stops early: {self.settings['patience']} epochs brought nothing better")
@@ -189,7 +190,7 @@ class Training:
 
     def take_best(self) -> None:
         """Load the weights of the best epoch into the model, if any epoch had a finite score."""
-        if self.best is not None:
+        if any(self._improved()):
             weights = self._everywhere(self.folder / "best" / "weights.npz")
             self.run.load(self.model, load_state(weights))
 
@@ -218,7 +219,6 @@ class Training:
             "orders": np.array(self.orders, dtype=np.int64),
             "digest": np.frombuffer(self._digest, np.uint8),
             "step_of_epoch": np.int64(self.step_of_epoch),
-            "best": np.array(np.nan if self.best is None else self.best),
             "log_bytes": np.int64(self._log.stat().st_size),
             "processes": np.int64(self._processes),
         }
@@ -262,7 +262,6 @@ class Training:
         self.losses, self.rates, self.orders = (arrays[name].tolist() for name in _CURVES)
         self._digest = arrays["digest"].tobytes()
         self.step_of_epoch = int(arrays["step_of_epoch"])
-        self.best = None if np.isnan(arrays["best"]) else float(arrays["best"])
         parts = {
             part: {k[len(part) :]: v for k, v in arrays.items() if k.startswith(part)}
             for part in ("model/", "optimizer/", "seen/")

@@ -12,8 +12,9 @@ import pytest
 
 from common.pair.pairs import Case, load_pair
 from common.pair.request import RunRequest
-from common.sides import run as runs
-from common.sides.run import Job, Run
+from common.sides import building
+from common.sides.job import Job
+from common.sides.run import Run
 from common.sides.session import Session, using
 from common.sides.shared_weights import make_weights
 from common.system.frameworks import SIDES
@@ -165,7 +166,7 @@ def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
         )
         for name in ("torch", side)
     }
-    monkeypatch.setattr(runs, "BLANK_FROM", 0 if blank else 1 << 40)
+    monkeypatch.setattr(building, "BLANK_FROM", 0 if blank else 1 << 40)
     make_weights(jobs["torch"])
     of(side).set_up(dtype, "cpu", 0)
     session = Session(0, record=lambda key, values: None)
@@ -177,7 +178,7 @@ def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
             held = {f"state/{k}": v for k, v in run.side.state(model).items()}
             buffers = [(k, v) for k, v in model.named_buffers() if "_dropout_state" not in k]
             held |= {f"buffer/{key}": run.side.array(value) for key, value in buffers}
-            held |= {f"built/{k}": v for k, v in run._built.items()}
+            held |= {f"built/{k}": v for k, v in run.made.items()}
             for name in ("table", "alias", "number"):
                 value = vars(model).get(name)
                 value = value[0] if isinstance(value, list) else value
@@ -235,14 +236,14 @@ def test_what_is_not_overwritten_would_be_seen_in_paddle(folder, monkeypatch):
 @pytest.mark.parametrize("side", SIDES)
 def test_a_small_model_is_drawn_and_a_large_one_is_not(folder, side, monkeypatch):
     """Counts the values that a random function of the framework fills."""
-    kept = runs.BLANK_FROM
+    kept = building.BLANK_FROM
     blanks = importlib.import_module(f"common.sides.blank_in_{side}").Blanks
     entered = []
     enter = blanks.__enter__
     monkeypatch.setattr(blanks, "__enter__", lambda self: entered.append(1) or enter(self))
     assert differing(folder, "linear", side, "float32", monkeypatch) == ([], True) and entered
     entered.clear()
-    monkeypatch.setattr(runs, "BLANK_FROM", kept)
+    monkeypatch.setattr(building, "BLANK_FROM", kept)
     pair, case = load_pair(str(folder / "linear")), Case("", {})
     work = folder / "linear" / "work"
     job = Job(of(side), "", None, RunRequest(str(pair.folder)), pair, [case], "", work, "")

@@ -192,7 +192,7 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
 def test_numbers_are_widened_and_other_types_stay(side):
     script = f"""
 import numpy as np
-from common.sides.{side}_loader import Samples, batches
+from common.sides.{side}_side import Samples, batches
 made = {{"a": np.arange(3, dtype=np.int16), "b": np.ones((3, 2), np.int8), "c": np.zeros(3, bool),
         "d": np.zeros(3, np.float32)}}
 batch = next(batches(Samples(made), range(3), 3))

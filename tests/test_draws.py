@@ -354,15 +354,12 @@ def frameworks():
     import paddle
     import torch
 
-    from common.sides import dropouts, paddle_draws, paddle_side, torch_draws, torch_side
+    from common.sides import dropouts, paddle_side, random_functions, torch_side
 
     def evaluate(name, expression, dtype, taking=True):
-        framework, draws, side = {
-            "torch": (torch, torch_draws, torch_side),
-            "paddle": (paddle, paddle_draws, paddle_side),
-        }[name]
+        framework, side = {"torch": (torch, torch_side), "paddle": (paddle, paddle_side)}[name]
         dropouts.patch(side)
-        draws.patch()
+        random_functions.patch(side)
         usual = framework.get_default_dtype()
         framework.set_default_dtype(getattr(torch, dtype) if name == "torch" else dtype)
         values = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)

@@ -19,7 +19,8 @@ from safetensors.numpy import save_file
 from common.check.command_line import check_main
 from common.pair.pairs import Case, load_pair
 from common.pair.request import RunRequest
-from common.sides.run import Job, Run
+from common.sides.job import Job
+from common.sides.run import Run
 from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.sides.shared_weights import make_weights, map_weights

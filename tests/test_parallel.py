@@ -1,9 +1,12 @@
 """Data parallelism: several processes with a part of a batch each against one with all of it."""
 
 import json
+from contextlib import ExitStack
 
 import pytest
 from checkout import Checkout
+
+from faults.worker import plant
 
 CHECK = "step4_backward/check_parallel.py"
 
@@ -40,14 +43,14 @@ def test_two_processes_have_one_process_gradients_on_both_sides(checkout):
 
 # Each process keeps its own gradients.
 OWN_GRADIENTS = (
-    "step4_backward/paddle/process_group.py",
+    "step4_backward/paddle/parallel.py",
     "hybrid.fused_allreduce_gradients(list(replica.parameters()), None)",
     "paddle.distributed.barrier()",
 )
-# Every process reads the same samples.
+# Every process reads the same samples, on the torch side.
 SAME_SAMPLES = (
-    "step4_backward/torch/parallel.py",
-    "first = step * whole + RANK * rows",
+    "step4_backward/parallel.py",
+    "first = step * whole + run.group.rank * rows",
     "first = step * whole",
 )
 # Every process drops the same, the first rows' dropout.
@@ -64,14 +67,12 @@ TOGETHER = ((OWN_GRADIENTS, SAME_SAMPLES), (SAME_DROPOUT,))
 def spoilt(request, checkout):
     """What was planted, and the keys of the rows that are off."""
     planted = TOGETHER[request.param]
-    originals = {file: checkout.path(file).read_text() for file, _, _ in planted}
-    for fault in planted:
-        checkout.replace(*fault)
-    try:
+    with ExitStack() as undone:
+        for file, old, new in planted:
+            clean = checkout.path(file).read_text()
+            assert clean.count(old) == 1
+            undone.callback(plant(checkout.path(file), clean.replace(old, new), "torch"))
         done, path = run(checkout, "--model", "fastformer")
-    finally:
-        for file, original in originals.items():
-            checkout.path(file).write_text(original)
     assert done.returncode == 1, done.stdout + done.stderr
     rows = json.loads(path.read_text())["rows"]
     return planted, [row["key"] for row in rows if row["verdict"] in ("DIVERGED", "INVALID")]

@@ -221,7 +221,6 @@ def fake_training(module, folder, stop, resume):
         "w": model["w"].tolist(),
         "mean": model["mean"].tolist(),
         "memory": float(optimizer.memory),
-        "best": training.best,
     }
     for name in ("losses", "rates", "orders", "scores"):
         kept[name] = getattr(training, name)
@@ -250,7 +249,6 @@ ALL = "w mean memory losses rates orders scores log"  # the epochs are others
         ('self.run.side.recall_statistics(self.model, parts["seen/"])', "mean"),
         ('self._digest = arrays["digest"].tobytes()', "orders"),
         ('self.step_of_epoch = int(arrays["step_of_epoch"])', ALL),
-        ('self.best = None if np.isnan(arrays["best"]) else float(arrays["best"])', "best"),
         ("self.scores = scores", ALL),
         (
             'os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))',

@@ -89,7 +89,6 @@ SPELLINGS: tuple[Spelling, ...] = (
         r"\b(\w+)\.requires_grad\b(?! =)",
         r"not \1.stop_gradient",
     ),
-    Spelling("torch.utils.data", "paddle.io", "another name"),
     Spelling(".to(", ".astype(", "another type; in older Paddle .to changes the tensor itself"),
     Spelling(
         ".modules()",

@@ -115,6 +115,8 @@ _MARK = object()
 class Machine:
     """Follows the opcodes of the pickle that begins where `file` stands."""
 
+    known = _GLOBALS  # (module, name) -> the kind of what may be asked for by it
+
     def __init__(self, file: io.BufferedReader, size: int):
         self.file = file
         self.size = size
@@ -247,7 +249,7 @@ class Machine:
         self.stack.append(self.memo[index])
 
     def find(self, module: str, name: str) -> None:
-        kind = _GLOBALS.get((module, name))
+        kind = self.known.get((module, name))
         if kind is None:
             raise Refused(printable(f"{module}.{name}"))
         self.stack.append(_Global(kind))

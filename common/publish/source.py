@@ -18,7 +18,14 @@ from common.system.errors import UserError
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "common.paddle_side"
-_LOSSES = {"cross_entropy", "regression_loss", "REGRESSION_LOSSES"}
+# How common/sides/losses.py, one text for both sides, reads in Paddle's words.
+_IN_PADDLE = (
+    (r"\bside, ", ""),
+    (r"side\.lib\.nn\.functional\.(.*), -1\)", r"F.\1, axis=-1)"),
+    (r"side\.lib\.", "paddle."),
+    (r"side\.cast\((.*?), (.*?)\)", r"\1.astype(\2)"),
+    (r"side\.take_along\((.*), 1\)", r"paddle.take_along_axis(\1, axis=1)"),
+)
 CASE, CONFIG, RUNTIME, MODEL = "case", "config", "runtime", "model"
 # Reference code may not be published, nor is anything there to check with.
 REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
@@ -73,12 +80,12 @@ def take(folder: Path, name: str, built_in: bool, more: frozenset[str] = frozens
 
 
 def stand_in() -> str:
-    """What stands in for common.paddle_side: runtime.py, and its losses as they are there."""
-    own = (ROOT / "common" / "sides" / "paddle_side.py").read_text(encoding="utf-8")
-    lines = own.splitlines()
-    losses = (s for s in ast.parse(own).body if bound_names(s) & _LOSSES)
-    parts = ["\n".join(lines[s.lineno - 1 : s.end_lineno]) for s in losses]
-    return "\n\n\n".join([(PROGRAMS / "runtime.py").read_text(encoding="utf-8").rstrip(), *parts])
+    """What stands in for common.paddle_side: runtime.py, and the losses as they are there."""
+    losses = (ROOT / "common" / "sides" / "losses.py").read_text(encoding="utf-8")
+    losses = losses.partition('"""\n')[2]  # without their title
+    for shared, own in _IN_PADDLE:
+        losses = re.sub(shared, own, losses)
+    return (PROGRAMS / "runtime.py").read_text(encoding="utf-8").rstrip() + losses
 
 
 def _add_case(sources, folder: Path, built_in: bool, name: str, wanted: set[str] | None) -> None:

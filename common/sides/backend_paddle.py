@@ -28,6 +28,7 @@ argmax, argsort = paddle.argmax, paddle.argsort
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
 generator_state, set_generator_state = paddle.get_rng_state, paddle.set_rng_state
 as_complex = paddle.as_complex
+DATA = paddle.io
 
 
 def cast(value, dtype):
@@ -36,6 +37,10 @@ def cast(value, dtype):
 
 def from_array(values):
     return paddle.to_tensor(values)
+
+
+def beside(values, value):
+    return paddle.to_tensor(values, place=value.place)
 
 
 def ready(values, value):

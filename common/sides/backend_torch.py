@@ -31,6 +31,7 @@ argmax, argsort = torch.argmax, torch.argsort  # as they are before choices.py's
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
 generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
 as_complex = torch.view_as_complex
+DATA = torch.utils.data  # where its DataLoader is
 _from_numpy = torch.from_numpy  # as it is before lift.py's patch
 
 
@@ -42,6 +43,11 @@ def cast(value, dtype):
 def from_array(values):
     """A tensor of an array's values on the default device, which torch itself may not know."""
     return torch.as_tensor(values, device=device())
+
+
+def beside(values, value):
+    """A tensor of an array's values where another tensor is."""
+    return torch.as_tensor(values, device=value.device)
 
 
 def ready(values, value):

@@ -7,8 +7,27 @@ calls things) and the instruments.  These ask it for both, so that two sides can
 import inspect
 from functools import partial
 
+from common.sides import (
+    batch_norm,
+    dropouts,
+    group,
+    instruments,
+    loader,
+    losses,
+    optimizer,
+    probes,
+    statistics,
+    tensors,
+    weights,
+)
 
-def bind(side, *modules):
+INSTRUMENTS = (
+    *(tensors, probes, weights, optimizer, dropouts, batch_norm, statistics),
+    *(instruments, losses, loader, group),
+)
+
+
+def bind(side, modules=INSTRUMENTS):
     """Give a side what is public in these modules; what takes `side` first will have it."""
     for module in modules:
         for name, value in list(vars(module).items()):

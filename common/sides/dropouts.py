@@ -5,14 +5,13 @@
 
 `nn.Dropout` and its kin, `F.dropout` and its kin, the attention's own dropout and gradient
 checkpointing then see the same draws on both sides, whichever of them a side uses.  What else a
-model draws is torch_draws.py's and paddle_draws.py's affair, or not on the tape: `random_state`
-tells whether it drew so.
+model draws is random_functions.py's affair, or not on the tape: `random_state` tells whether it
+drew so.
 """
 
 import math
 from functools import cache, partial
 
-from common.sides import statistics
 from common.sides.hooks import hook_outputs
 from common.sides.session import current
 from common.system.aliases import under_its_names
@@ -57,21 +56,15 @@ def follow(side, model):
 
     A dropout layer draws under the name of the module that calls it, as F.dropout there would.
     """
-    nn, kept_by = side.lib.nn, _statistics(side)
+    nn = side.lib.nn
     dropouts = tuple(getattr(nn, name) for name in dir(nn) if "Dropout" in name)
     called_through = (*dropouts, *side.CONTAINERS[:3], nn.Identity)
     for name, module in side.modules(model):
         if not isinstance(module, called_through):
             _follow_one(name, module)
         if isinstance(module, (*side.BATCH_NORMS, *side.OLDER_BATCH_NORMS)):
-            later = partial(hook_outputs, module)
-            kept_by.follow(name, module, module.register_forward_pre_hook, later)
+            side.follow_statistics(name, module)
     return model
-
-
-def _statistics(side):
-    kept = side.MEAN, side.VARIANCE, side.BIASED_VARIANCE
-    return statistics.Statistics(*kept, side.array, side.assign, side.by_batch)
 
 
 def _follow_one(name, module):
@@ -83,21 +76,6 @@ def _follow_one(name, module):
 
     module.register_forward_pre_hook(before)
     hook_outputs(module, after)
-
-
-def running_statistics(side, model):
-    """(`NORM:running_mean`, array) of what ran in training, the variance in torch's meaning."""
-    return statistics.running(side.modules(model))
-
-
-def unbiased_variances(side, model):
-    """Inside, BatchNorms normalise by running variances with n / (n - 1); gives if any do."""
-    return _statistics(side).unbiased(side.modules(model))
-
-
-def recall_statistics(side, model, arrays):
-    """Go on as the model did whose `running_statistics` these are; its state is the caller's."""
-    statistics.recall(side.modules(model), arrays)
 
 
 # ---- the functions ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ def evaluate(run, model, samples, batch_size, group=None):
     """
     run.session.probing = False
     found = Evaluation(run.pair, run.case.config)
-    Samples, batches = run.loader.Samples, run.loader.batches
+    Samples, batches = run.side.Samples, run.side.batches
     loaded = batches(Samples(samples), range(count(samples)), batch_size)
     for i, batch in enumerate(loaded):
         run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")

@@ -1,4 +1,4 @@
-"""The processes that share a run; torch_group.py and paddle_group.py have the way in, bound.
+"""The processes that share a run, and the way in.
 
 torchrun or paddle.distributed.launch starts them; each computes its rows of every batch.  The
 outputs are then put together in each, and the loss is that of the whole batch, whatever it is a

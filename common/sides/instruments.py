@@ -1,7 +1,7 @@
 """What a model asks for by name, and what stands behind it in every model: B batch, T tokens.
 
 Models use `tap`, `dropout`, `choose`, `draw_normal`, `draw_integers` and `named`; the losses that
-they may use are in torch_side.py and paddle_side.py.
+they may use are in losses.py.
 """
 
 import numpy as np

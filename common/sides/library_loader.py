@@ -71,16 +71,14 @@ class Carrier:
             model = self.built(case)
             self.side.load_state(model, values)
             self.save(model, case, folder / name)
+        problems = []
         if not known:
             loaded = self.traced(case, marks, owners)
             self._known.append((case.config, loaded))
-            loaded.problems += loaded.departures(marks)
-        else:
-            loaded = Loaded({}, {})
-        if not loaded.problems:
-            loaded.problems += self._changed(case, state)
-        if loaded.problems:
-            raise unloaded("torch", loaded.problems)
+            problems = [*loaded.problems, *loaded.departures(marks)]
+        problems = problems or self._changed(case, state)
+        if problems:
+            raise unloaded("torch", problems)
 
     def save(self, model, case: Case, folder: Path) -> None:
         """Write a model's weights as the folder of this side's library, which is made."""

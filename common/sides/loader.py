@@ -34,23 +34,22 @@ class Documents:
         return self.documents[index]
 
 
-def batches_by(side, data, dataset, order, batch_size, drop_last=False, max_length=None):
+def batches(side, dataset, order, batch_size, drop_last=False, max_length=None):
     """The dataset in batches of arrays; texts are cut or padded to `max_length`.
 
-    data    the framework's module that has DataLoader
     order   of the samples, which comes from the tape
     """
 
-    class Order(data.Sampler):
+    class Order(side.DATA.Sampler):
         def __iter__(self):
             return map(int, order)
 
         def __len__(self):
             return len(order)
 
-    sampler = data.BatchSampler(sampler=Order(), batch_size=batch_size, drop_last=drop_last)
+    sampler = side.DATA.BatchSampler(sampler=Order(), batch_size=batch_size, drop_last=drop_last)
     collate = None if max_length is None else lambda texts: _padded(texts, max_length)
-    for batch in data.DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
+    for batch in side.DATA.DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
         yield {
             name: side.array(values) if side.is_tensor(values) else np.asarray(values)
             for name, values in batch.items()

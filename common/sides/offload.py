@@ -272,17 +272,16 @@ class _Recomputation:
         )
         del self._made
 
+    def _floats(self, made):
+        leaves = (value for _, value in tree_leaves(made, self._side.is_tensor))
+        return filter(self._side.is_float, leaves)
+
     def first(self):
         """The outputs that are floats; nothing is kept for the gradients."""
         with self._side.no_grad(), self._offload.present(self._part):
             inputs, keywords = self._given
             self._made = self._forward(*inputs, **keywords)
-        floats = (
-            value
-            for _, value in tree_leaves(self._made, self._side.is_tensor)
-            if self._side.is_float(value)
-        )
-        same = {id(value) for value in self._tensors}
+        same, floats = {id(value) for value in self._tensors}, self._floats(self._made)
         return tuple(value.clone() if id(value) in same else value for value in floats)
 
     def again(self, gradients):
@@ -299,12 +298,7 @@ class _Recomputation:
         repeat, present = self._session.repeat(self._names), self._offload.present(self._part)
         with repeat, present, self._side.lib.enable_grad():
             made = self._forward(*inputs, **keywords)
-            floats = (
-                value
-                for _, value in tree_leaves(made, self._side.is_tensor)
-                if self._side.is_float(value)
-            )
-            pairs = zip(floats, gradients, strict=True)
+            pairs = zip(self._floats(made), gradients, strict=True)
             pairs = [pair for pair in pairs if self._offload.wants_gradient(pair[0])]
             self._side.lib.autograd.backward(*map(list, zip(*pairs, strict=True)))
         self._offload.forget_gradients(self._part)

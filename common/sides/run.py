@@ -8,10 +8,8 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
@@ -22,9 +20,11 @@ from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
 from common.pair.data import load_arrays
 from common.pair.nested import nested
-from common.pair.pairs import Case, Pair
+from common.pair.pairs import Case
 from common.pair.request import RunRequest
 from common.pair.windows import part_of
+from common.sides import building
+from common.sides.job import Job
 from common.sides.library_loader import has_loader, load_loaded
 from common.sides.model_file import load_model_file
 from common.sides.offload import Offload
@@ -47,57 +47,6 @@ from common.weights.round_trip import (
     one_way_keys,
     same_bits,
 )
-
-_ANOTHER_SEED = 1009  # added to the run's own
-BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
-
-
-@dataclass(frozen=True)
-class Job:
-    """A request made ready: what all its runs and logs have in common.
-
-    stem          names the logs: `loss_all` gives loss_all_torch.npy, loss_all_torch_fp64.npy, …
-    cases         those to run
-    first_case    the name of the preset's first case, whether it is among them or not
-    folder        where the logs go
-    request_file  the name of the request's file beside them
-    transplant    of common/transplant/patch.py, where torch computes some of Paddle's operators
-    gradients     whether a gradient can be asked for anywhere: the model or its loss asks
-    exact         of common/transplant/exact.py: Paddle's operators that are inexact in float64
-    may_sum       whether large tensors may be in the logs as sums alone
-    per_weight    how many tensors are logged for each weight of the first case, about
-    states        weights and other states that one side leaves for the other
-    drawn         configurations whose models keep something that their constructor draws
-    layouts       which entry goes where, of the models that there were
-    dropouts      which of the reference's dropouts the candidate's are (common/sides/draws.py)
-    losses        case, set-up -> the losses of its optimizer steps in the last float64 run
-    modes         case -> in what the candidate's modes differ (common/sides/modes.py)
-    as_built      start -> buffers that are stored as the reference's float32 model made them
-    group         the processes that share the request; None: this one has all of it
-    """
-
-    side: ModuleType
-    stem: str
-    function: Callable
-    request: RunRequest
-    pair: Pair
-    cases: list[Case]
-    first_case: str
-    folder: Path
-    request_file: str
-    transplant: object | None = None
-    gradients: bool = False
-    exact: object | None = None
-    may_sum: bool = False
-    per_weight: int = 0
-    states: weights.States = field(default_factory=weights.States)
-    drawn: list[dict] = field(default_factory=list)
-    layouts: list[Layout] = field(default_factory=list)
-    dropouts: dict = field(default_factory=dict)
-    losses: dict[tuple[str, str], list[float]] = field(default_factory=dict)
-    modes: dict[str, str] = field(default_factory=dict)
-    as_built: dict[str, set[str]] = field(default_factory=dict)
-    group: object | None = None
 
 
 class Run:
@@ -130,7 +79,6 @@ class Run:
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
-        self.blank = importlib.import_module(f"common.sides.blank_in_{side.NAME}")
         self.drawn, self.layouts = job.drawn, job.layouts
         self.step_losses, self.modes, self.as_built = job.losses, job.modes, job.as_built
         self.states = job.states
@@ -164,11 +112,6 @@ class Run:
         if job.transplant:
             job.transplant.install()
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
-
-    @property
-    def loader(self) -> ModuleType:
-        """The framework's own DataLoader, of this side."""
-        return importlib.import_module(f"common.sides.{self.side.NAME}_loader")
 
     @cached_property
     def number_of_weights(self) -> int:
@@ -257,9 +200,7 @@ class Run:
     def build(self, training: bool | None = None):
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
-        model = self._built_blank()
-        if model is None:
-            model = self._with_weights(self.construct())
+        model, self.made = building.with_weights(self)
         model.train() if training else model.eval()  # older Paddle's return None
         rates = self.side.fix_recurrent_dropout(model, training)
         if rates:
@@ -273,102 +214,17 @@ class Run:
         with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
             return self.module.build(dict(self.case.config))
 
-    def _with_weights(self, model):
-        """The model that was built, its draws followed, with the shared weights in it."""
-        model = self.side.follow(model)
-        self._built = {name: values.copy() for name, values in self.side.unlearned(model)}
-        self._leave_constants()
-        self.load(model, self.start())
-        return model
-
-    def _built_blank(self):
-        """The model with the shared weights, built without the values that these overwrite.
-
-        None where it is too small to be worth it, and where a constructor uses what it draws: such
-        a model is built as its file says, from now on.
-        """
-        if self.request.certify and not self.request.offload or not self._is_worth_a_blank():
-            return None
-        before = self.side.generator_state()
-        blanks = self.blank.Blanks()
-        try:
-            with blanks:
-                model = self.construct()
-            if not blanks.in_constants(model):
-                model = self._with_weights(model)
-                for value in self.offload.absent if self.offload else ():
-                    blanks.overwritten(value)
-                if not blanks.left(model):
-                    return model
-        except Exception:  # of the model's own, or of weights that do not fit: it comes again
-            pass
-        finally:
-            self.side.set_generator_state(before)
-        self.drawn.append(self.case.config)
-        return None
-
-    def _is_worth_a_blank(self) -> bool:
-        """Whether it takes long to draw the model's first values, and it may be built without."""
-        return self.case.config not in self.drawn and (
-            self.request.offload or sum(v.size for v in self.start().values()) > BLANK_FROM
-        )
-
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.
 
         They are constants of the port; the reference's copies have taken their place since.
         """
-        persistent = self._persistent(self._built)
+        persistent = self._persistent(self.made)
         if not persistent or self.case.config in self.session.configs:
             return
         self.session.configs.append(self.case.config)
-        for name, values in self._buffers_as_reference(self._alike(persistent)):
+        for name, values in self._buffers_as_reference(building.alike(self, persistent)):
             self.log(f"{BUFFER}/{name}:built", values, f"{OWN} {BUFFER}")
-
-    def _leave_constants(self) -> None:
-        """Leave what float32 rounds of the reference's constants, for both sides' float64 runs.
-
-        Weights are stored in float32.  A buffer that nothing but the model's own code has made is
-        in a float64 run what that code makes there: a port may compute it instead of carrying it.
-        """
-        if self.dtype != "float64" or self.case.start not in self.as_built:
-            return
-        names, start, made = self.as_built[self.case.start], self.start(), self._built
-        found = {n: made[n] for n in names if n in made and not np.array_equal(made[n], start[n])}
-        found = self._alike(found) if found else {}
-        if found:
-            owners = weights.load_owners(self.stored_weights).items()
-            self.stored_constants.parent.mkdir(exist_ok=True)
-            all_names = {key: found[o.same_as] for key, o in owners if o.same_as in found}
-            weights.save_state(self.stored_constants, all_names)
-        del self.as_built[self.case.start]  # the next model of it is built as this one
-
-    def _alike(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Of what the last model was built with: that which another seed builds alike."""
-        other = self._constants_blank()
-        if other is None:
-            with self.side.seeded(self.request.seed + _ANOTHER_SEED):
-                other = dict(self.side.unlearned(self.construct()))
-        return {
-            name: values
-            for name, values in found.items()
-            if name in other and np.array_equal(values, other[name], equal_nan=True)
-        }
-
-    def _constants_blank(self) -> dict[str, np.ndarray] | None:
-        """The buffers of a model that is built blank; None as for `_built_blank`."""
-        if not self._is_worth_a_blank():
-            return None
-        blanks = self.blank.Blanks()
-        try:
-            with self.side.seeded(self.request.seed + _ANOTHER_SEED), blanks:
-                model = self.construct()
-            if not (blanks.read or blanks.in_constants(model)):
-                return dict(self.side.unlearned(model))
-        except Exception:  # of the model's own: it comes again
-            pass
-        self.drawn.append(self.case.config)
-        return None
 
     def buffers(self, model) -> dict[str, bytes]:
         """Name -> a hash of what is in it now, for `log_buffers`."""

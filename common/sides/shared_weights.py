@@ -8,9 +8,9 @@ import numpy as np
 
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, WORDS, Case
+from common.sides.job import Job
 from common.sides.library_loader import Carrier, has_loader
 from common.sides.model_file import load_model_file
-from common.sides.run import Job
 from common.sides.sizes import measuring
 from common.sides.suited import Suited
 from common.system.errors import UserError

@@ -7,8 +7,9 @@ import numpy as np
 from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import SAMPLES
 from common.pair.pairs import Case
+from common.sides.job import Job
 from common.sides.lift import lifting
-from common.sides.run import Job, Run
+from common.sides.run import Run
 from common.sides.session import Session, using
 from common.system.tree import tree_leaves
 from common.weights.layers import count_values

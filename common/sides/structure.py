@@ -20,8 +20,9 @@ import numpy as np
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, Case
 from common.sides.hooks import hooked
+from common.sides.job import Job
 from common.sides.lift import lifting
-from common.sides.run import Job, Run
+from common.sides.run import Run
 from common.sides.session import Session, using
 from common.sides.settings import settings_of
 from common.sides.shared_weights import make_weights

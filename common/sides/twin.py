@@ -43,12 +43,13 @@ from common.logs.result_folder import (
 from common.logs.sidecar import note_unfed, read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from common.sides import choices, dropouts, lift, lift_patch
+from common.sides import choices, dropouts, lift, lift_patch, random_functions
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
+from common.sides.job import Job
 from common.sides.library_round_trip import round_trip
 from common.sides.places import error_sentence, of_framework_file
-from common.sides.run import Job, Run
+from common.sides.run import Run
 from common.sides.session import current
 from common.sides.shared_weights import describe, make_weights, map_weights, read_folders, save
 from common.sides.suited import Unsuited
@@ -89,8 +90,8 @@ class Twin:
     cases    what to run for a pair; by default the preset's cases
     sums     whether its logs may hold large tensors as sums alone
     per_weight  how many tensors it logs for each weight of the first case, about
-    group    the processes that share each request, of which this is one (torch_group.py): the
-             first writes into the request's folder, each other into one of its own in there
+    group    the processes that share each request, of which this is one (group.py): the first
+             writes into the request's folder, each other into one of its own in there
     """
 
     side: ModuleType
@@ -156,7 +157,7 @@ class Twin:
                 self.exact = exact.Exact(_site, lambda: current().probing or current().watching)
                 self.exact.install()
             dropouts.patch(self.side)
-            importlib.import_module(f"common.sides.{self.side.NAME}_draws").patch()
+            random_functions.patch(self.side)
             choices.patch(self.side)
             lift_patch.patch(self.side)
             forbid_compat()

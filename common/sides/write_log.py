@@ -31,10 +31,11 @@ from common.pair.provenance import imported_packages, model_sources, workbench_s
 from common.pair.tape import Tape
 from common.sides.compat import frameworks_loaded, torch_is_paddle
 from common.sides.draws import Draws, Dropouts
+from common.sides.job import Job
 from common.sides.lift import lifting
 from common.sides.modes import why_not_run
 from common.sides.places import short_place
-from common.sides.run import Job, Run, stored
+from common.sides.run import Run, stored
 from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.system.checkout import ROOT

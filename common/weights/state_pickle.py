@@ -111,12 +111,7 @@ class _StateMachine(Machine):
 class TorchMachine(_StateMachine):
     """Follows what torch.save pickles of a state dict."""
 
-    def find(self, module: str, name: str) -> None:
-        """GLOBAL: one of torch's few names."""
-        kind = _TORCH.get((module, name))
-        if kind is None:
-            raise Refused(printable(f"{module}.{name}"))
-        self.stack.append(_Global(kind))
+    known = _TORCH  # its few names
 
     def persistent(self) -> None:
         """BINPERSID: a storage, and nothing else."""
@@ -172,13 +167,7 @@ class TorchMachine(_StateMachine):
 class PaddleMachine(_StateMachine):
     """Follows what paddle.save pickles of a state dict."""
 
-    def find(self, module: str, name: str) -> None:
-        """GLOBAL: NumPy's names, and tuple."""
-        kind = _PADDLE.get((module, name))
-        if kind is None:
-            super().find(module, name)
-        else:
-            self.stack.append(_Global(kind))
+    known = _StateMachine.known | _PADDLE  # NumPy's names, and tuple
 
     def call_tuple(self, values) -> tuple:
         """tuple((name, array)): a tensor of Paddle's"""

@@ -116,17 +116,10 @@ def _name_of(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
-def save_state(
-    path: Path, state: Mapping[str, np.ndarray], owners: Mapping[str, Owner] | None = None
-) -> None:
-    """Write a torch-named state dict as .npz, and the owners of its entries beside it as .json.
-
-    Both appear whole or not at all, since another process reads them.
-    """
+def save_state(path: Path, state: Mapping[str, np.ndarray]) -> None:
+    """Write a torch-named state dict as .npz, whole or not at all: another process reads it."""
     with whole(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **state)
-    if owners is not None:
-        save_owners(path.with_suffix(".json"), owners)
 
 
 def save_owners(path: Path, owners: Mapping[str, Owner]) -> None:

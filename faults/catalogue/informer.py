@@ -9,7 +9,7 @@ backward = in_model("informer", 4)
 # Both sides read one data file: the third opinion is what sees it wrong, first on the log of torch.
 source = partial(Fault, model="informer", step=2, file="common/pair/sources/ett.py", area="readers")
 score = partial(Fault, model="informer", step=2, file="common/pair/metrics.py", area="scores")
-loss = partial(Fault, model="informer", step=3, file="common/sides/paddle_side.py", area="losses")
+loss = partial(Fault, model="informer", step=3, file="common/sides/losses.py", area="losses")
 
 ENCODER = "informer/encoder.attn_layers.0.attention.inner_attention"
 DECODER = "informer/decoder.layers.0.self_attention.inner_attention"

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from faults.fault import MODELS, USERS, Fault
 
-LOADER = "common/sides/paddle_loader.py"
+LOADER = "common/sides/loader.py"
 # Both sides read this file: the first that can see it wrong is the third opinion on torch's log.
 TOKENIZERS = "step2_metric/tokenizers.py"
 METRIC = "step2_metric/metric.py"
 
-BATCHES = "batches = partial(batches_by, side, data)"
+BATCHES = "def batches(side, dataset, order, batch_size, drop_last=False, max_length=None):"
+PLAIN = BATCHES.replace("batches", "plain")
 reader = partial(Fault, model="fastformer", step=2, file=LOADER, old=BATCHES, area="readers")
 words = partial(Fault, model="fastformer", step=2, file=TOKENIZERS, area="words")
 SCORES = "for name, value in scores.items():\n"
@@ -25,9 +26,9 @@ pipeline = partial(Fault, model="fastformer", step=1, refused=True, area="logs")
 def _each(change: str) -> str:
     """Paddle's `batches`, of each of which something else is made."""
     return (
-        "def batches(*arguments, **options):\n"
-        "    for batch in batches_by(side, data, *arguments, **options):\n"
-        f"        yield {change}"
+        "def batches(side, *arguments, **options):\n"
+        "    for batch in plain(side, *arguments, **options):\n"
+        f"        yield {change}\n\n\n{PLAIN}"
     )
 
 
@@ -115,8 +116,8 @@ FAULTS = [
     reader(
         id="not-shuffled",
         what="samples in the files' order instead of the shuffled one",
-        new="def batches(dataset, order, *rest, **options):\n"
-        "    return batches_by(side, data, dataset, sorted(order), *rest, **options)",
+        new="def batches(side, dataset, order, *rest, **options):\n"
+        f"    return plain(side, dataset, sorted(order), *rest, **options)\n\n\n{PLAIN}",
         origin="train/batch/000/input_ids",
     ),
     reader(
@@ -126,7 +127,7 @@ FAULTS = [
         "    def __getitem__(self, index):\n"
         '        after = super().__getitem__((index + 1) % len(self))["labels"]\n'
         '        return super().__getitem__(index) | {"labels": after}\n\n\n'
-        f"Samples = Shifted\n{BATCHES}",
+        f"Samples = Shifted\n\n\n{BATCHES}",
         origin="train/batch/000/labels",
     ),
     reader(
@@ -140,20 +141,19 @@ FAULTS = [
     reader(
         id="truncated-in-front",
         what="long texts cut in front instead of behind",
-        new="def batches(dataset, *rest, max_length=None, **options):\n"
+        new="def batches(side, dataset, *rest, max_length=None, **options):\n"
         "    if max_length:\n"
         "        dataset = Documents([text[-max_length:] for text in dataset.documents])\n"
-        "    return batches_by(side, data, dataset, *rest, max_length=max_length, **options)",
+        "    return plain(side, dataset, *rest, max_length=max_length, **options)\n\n\n" + PLAIN,
         origin="text/batch/000/input_ids",
     ),
     reader(
         id="padded-in-front",
         what="short texts padded in front",
-        new="import numpy as np\n\n\n"
-        + _each("{k: front(v, batch) if 'max_length' in options else v for k, v in batch.items()}")
-        + "\n\n\ndef front(values, batch):\n"
+        new="def front(values, batch):\n"
         '    lengths = batch["attention_mask"].sum(axis=1)\n'
-        "    return np.stack([np.roll(v, -n) for v, n in zip(values, lengths, strict=True)])",
+        "    return np.stack([np.roll(v, -n) for v, n in zip(values, lengths, strict=True)])\n\n\n"
+        + _each("{k: front(v, batch) if 'max_length' in options else v for k, v in batch.items()}"),
         origin="words/batch/000/input_ids",
     ),
     reader(

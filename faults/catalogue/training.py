@@ -4,12 +4,12 @@ from functools import partial
 
 from faults.fault import SMALL_CNN, Fault
 
-SIDE = "common/sides/paddle_side.py"
+LOSSES = "common/sides/losses.py"
 OPTIMIZER = "common/sides/optimizer.py"
 BACKEND = "common/sides/backend_paddle.py"
 BACKWARD = "step4_backward/backward.py"
 
-loss = partial(Fault, model="fastformer", step=3, file=SIDE, area="losses")
+loss = partial(Fault, model="fastformer", step=3, file=LOSSES, area="losses")
 # The tests' own pair: its ten steps of four optimizers are quick.
 optimizer = partial(Fault, model=SMALL_CNN, step=4, file=OPTIMIZER, area="optimizers")
 script = partial(Fault, model=SMALL_CNN, step=4, file=BACKWARD, area="training")
@@ -64,15 +64,15 @@ FAULTS = [
     loss(
         id="log-softmax-axis",
         what="log-softmax over the samples",
-        old="F.log_softmax(logits.reshape([-1, classes]), axis=-1)",
-        new="F.log_softmax(logits.reshape([-1, classes]), axis=0)",
+        old="log_softmax(logits.reshape([-1, classes]), -1)",
+        new="log_softmax(logits.reshape([-1, classes]), 0)",
         origin="main/loss",
     ),
     loss(
         id="softmax-twice",
         what="softmax applied before a loss that applies it itself",
-        old="F.log_softmax(logits.reshape([-1, classes]), axis=-1)",
-        new="F.log_softmax(F.softmax(logits.reshape([-1, classes]), axis=-1), axis=-1)",
+        old="log_softmax(logits.reshape([-1, classes]), -1)",
+        new="log_softmax(logits.reshape([-1, classes]).softmax(-1), -1)",
         origin="lm/loss",
         model="fast_transformer",
     ),

@@ -3,8 +3,9 @@
     python -m step4_backward.paddle.parallel REQUEST.json
     LAUNCHER -m step4_backward.paddle.parallel REQUEST.json (common/pair/twin_process.py)
 
-Either way the request's `processes` says into how many parts a batch is cut: alone, one process
-takes them all.
+Under torchrun or paddle.distributed.launch each process has a replica of the model and a part of
+every batch; the gradients' mean over the processes is that of the whole batch.
+step4_backward/parallel.py is the training, on both sides.
 """
 
 import sys
@@ -16,71 +17,39 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
     begin_side("paddle", __doc__)
 
-import inspect
+from contextlib import contextmanager, nullcontext
+from functools import partial
 
-import numpy as np
+import paddle  # twin: what averages
+from paddle.distributed.fleet.utils import hybrid_parallel_util as hybrid  # twin: what averages
 
-from common.pair.case_hooks import data_cases, training
-from common.pair.data import count
-from common.pair.schedules import constant
-from common.pair.shares import PartOfTape, Share
+from common.pair.case_hooks import data_cases
 from common.sides import paddle_side as side
-from common.sides.paddle_group import join_group
-from common.sides.paddle_loader import Samples, batches
 from common.sides.twin import main
-from step4_backward.paddle.process_group import averaged, replicate
+from step4_backward.parallel import parallel, stem
 
-STEPS = 3
-PART = 8  # samples of one process; so a whole batch has that many times the processes
-
-GROUP = join_group()
-RANK, PROCESSES = GROUP.rank, GROUP.count
+GROUP = side.join_group()
 
 
-def parallel(run):
-    """Log losses, the first step's gradients, and the weights after the last one."""
-    samples = run.samples("train")
-    rows = PART * run.request.processes // PROCESSES
-    run.session.tape = PartOfTape(run.request.seed, Share(RANK, PROCESSES, rows * PROCESSES))
-    run.session.probing, run.session.keeps_choices = False, True
-    model = run.build(training=True)
-    for norm in side.batch_norms(model):
-        norm.eval()  # a process knows its own samples alone: with their statistics it would differ
-    replica = replicate(model, PROCESSES)
-    settings = training(run.pair, run.case.config, run.data_preset)
-    rule = side.Optimizer(run.parameters(model), "adam", settings["lr"], constant)
-    accepted = inspect.signature(model.forward).parameters
-    for step, batch in enumerate(shared(run, samples, rows)):
-        run.session.begin(step, prefix=f"{run.prefix}{step}/")
-        tensors = {key: side.tensor(values) for key, values in batch.items()}
-        # Choices are each process's own, of another shape than one process's: they are no rows, but
-        # float32 goes on with float64's.
-        with run.session.unrecorded(), averaged(replica, PROCESSES), run.drawing():
-            outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})
-            loss = run.loss(outputs, tensors)
-            loss.backward()
-        run.log(f"{step}/loss", GROUP.mean(loss))
-        if step == 0:
-            gradients = ((name, side.gradient(value)) for name, value in run.parameters(model))
-            run.log_as_reference(f"{step}/grad/", gradients)
-        rule.step()
-        side.clear_gradients(model)
-        run.progress(f"step {step + 1}/{STEPS}")
-    apart = [GROUP.spread(value) for _, value in run.parameters(model)]
-    run.log("spread", np.array([float(value) for value in apart]))
-    weights = ((name, side.array(value)) for name, value in run.parameters(model))
-    run.log_as_reference("weight/", weights)
+def replicate(model):
+    """The model as one of the processes' replicas, which start from the first one's weights."""
+    return paddle.DataParallel(model) if GROUP.count > 1 else model  # twin: its name
 
 
-def shared(run, samples, rows):
-    """The batches of the first steps in the tape's order: this process's rows of each."""
-    order = run.session.tape.permutation("shuffle", 0, count(samples))
-    whole = rows * PROCESSES
-    for step in range(STEPS):
-        first = step * whole + RANK * rows
-        yield from batches(Samples(samples), order[first : first + rows], rows)
+@contextmanager
+def averaged(replica):
+    """Around a forward and a backward pass: afterwards every process has the mean gradient.
+
+    Paddle's own hooks miss what a PyLayer's backward gives parameters, as reversible layers do; its
+    documentation then asks for no_sync and fused_allreduce_gradients.
+    """
+    alone = nullcontext() if GROUP.count == 1 else replica.no_sync()  # twin: torch does it
+    with alone:
+        yield
+    if GROUP.count > 1:
+        hybrid.fused_allreduce_gradients(list(replica.parameters()), None)  # twin: torch does it
 
 
 if __name__ == "__main__":
-    stem = "several" if PROCESSES > 1 else "parallel"
-    sys.exit(main(side, stem, parallel, cases=data_cases, group=GROUP))
+    function = partial(parallel, replicate, averaged)
+    sys.exit(main(side, stem(GROUP), function, cases=data_cases, group=GROUP))

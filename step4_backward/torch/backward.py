@@ -14,8 +14,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from common.sides import torch_side as side
 from common.sides.twin import main
-from common.system.errors import UserError
-from step4_backward.backward import NOTHING_TO_LEARN, PER_WEIGHT, behind, hand_over, watch_inputs
+from step4_backward.backward import PER_WEIGHT, behind, demand_gradient, log_gradients, watch_inputs
 
 
 def backward(run):
@@ -39,24 +38,11 @@ def gradients(run):
         outputs = run.log_nested("", outputs)
         loss = run.loss(outputs, tensors)
         run.log("loss", loss)
-        reached = loss.requires_grad
-        if not (reached and run.parameters(model)):
-            raise UserError(NOTHING_TO_LEARN)
+        demand_gradient(run, model, loss)
         run.session.in_backward = True
         loss.backward()
     run.session.gradients = run.session.in_backward = False
-    gradients = ((name, side.gradient(value)) for name, value in reversed(run.parameters(model)))
-    shapes = {}
-    for name, values in run.as_reference(gradients):
-        run.log(f"grad/{name}", values)
-        shapes[name] = values.shape
-    for key, values in arrived.items():
-        run.log(f"grad/inputs/{key}", values)
-    if isinstance(outputs, dict) and "logits" in outputs:
-        classes = outputs["logits"].shape[-1]
-        ends = [name for name, shape in shapes.items() if shape == (classes,)]
-        run.notes["last_bias"] = ends[0] if ends and ends[0].endswith("bias") else None
-    hand_over(run, model)
+    log_gradients(run, model, outputs, arrived)
     return {name for name, value in run.parameters(model) if value.grad is not None}
 
 

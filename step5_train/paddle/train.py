@@ -19,11 +19,10 @@ from functools import partial
 
 from common.pair.case_hooks import data_cases
 from common.sides import paddle_side as side
-from common.sides.paddle_group import join_group
 from common.sides.twin import main
 from step5_train.train import precisions, stem, train
 
-GROUP = join_group()
+GROUP = side.join_group()
 
 if __name__ == "__main__":
     stems = partial(stem, GROUP.count)

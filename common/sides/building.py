@@ -1,0 +1,100 @@
+"""How a run comes to its model: built as its file says, or without what the weights overwrite.
+
+And which of the buffers that it is built with are constants.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from common.weights import states as weights
+
+_ANOTHER_SEED = 1009  # added to the run's own
+BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
+
+
+def with_weights(run):
+    """The case's model with the shared weights in it, and what it was built with (`_filled`)."""
+    found = None
+    if not run.request.certify or run.request.offload:
+        found = _of_blank(run, lambda model, blanks: _filled_blank(run, model, blanks))
+    return _filled(run, run.construct()) if found is None else found
+
+
+def _filled(run, model):
+    """The model that was built, its draws followed, with the shared weights in it.
+
+    And name -> array of all of it that is not learned, as it was built.
+    """
+    model = run.side.follow(model)
+    made = {name: values.copy() for name, values in run.side.unlearned(model)}
+    _leave_constants(run, made)
+    run.load(model, run.start())
+    return model, made
+
+
+def _filled_blank(run, model, blanks):
+    """The same; None where the weights leave something blank."""
+    found = _filled(run, model)
+    for value in run.offload.absent if run.offload else ():
+        blanks.overwritten(value)
+    return None if blanks.left(found[0]) else found
+
+
+def _of_blank(run, use: Callable):
+    """What `use` makes of the case's model, built without the values that its weights overwrite.
+
+    None where it is too small to be worth it, and where a constructor uses what it draws: such a
+    model is built as its file says, from now on.
+    """
+    if run.case.config in run.drawn:
+        return None
+    if not run.request.offload and sum(v.size for v in run.start().values()) <= BLANK_FROM:
+        return None
+    found, before = None, run.side.generator_state()
+    blanks = importlib.import_module(f"common.sides.blank_in_{run.side.NAME}").Blanks()
+    try:
+        with blanks:
+            model = run.construct()
+        if not blanks.in_constants(model):
+            found = use(model, blanks)
+    except Exception:  # of the model's own, or of weights that do not fit: it comes again
+        pass
+    finally:
+        run.side.set_generator_state(before)
+    if found is None:
+        run.drawn.append(run.case.config)
+    return found
+
+
+def _leave_constants(run, made: Mapping[str, np.ndarray]) -> None:
+    """Leave what float32 rounds of the reference's constants, for both sides' float64 runs.
+
+    Weights are stored in float32.  A buffer that nothing but the model's own code has made is
+    in a float64 run what that code makes there: a port may compute it instead of carrying it.
+    """
+    if run.dtype != "float64" or run.case.start not in run.as_built:
+        return
+    names, start = run.as_built[run.case.start], run.start()
+    found = {n: made[n] for n in names if n in made and not np.array_equal(made[n], start[n])}
+    found = alike(run, found) if found else {}
+    if found:
+        owners = weights.load_owners(run.stored_weights).items()
+        run.stored_constants.parent.mkdir(exist_ok=True)
+        all_names = {key: found[o.same_as] for key, o in owners if o.same_as in found}
+        weights.save_state(run.stored_constants, all_names)
+    del run.as_built[run.case.start]  # the next model of it is built as this one
+
+
+def alike(run, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Of what a model was built with: that which another seed builds alike."""
+    unlearned = run.side.unlearned
+    with run.side.seeded(run.request.seed + _ANOTHER_SEED):
+        other = _of_blank(run, lambda m, blanks: None if blanks.read else dict(unlearned(m)))
+        other = dict(unlearned(run.construct())) if other is None else other
+    return {
+        name: values
+        for name, values in found.items()
+        if name in other and np.array_equal(values, other[name], equal_nan=True)
+    }

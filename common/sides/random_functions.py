@@ -1,0 +1,181 @@
+"""Random numbers that a model draws by itself, from the tape.
+
+    patch(side)   once in a process, before a model's file is imported
+
+While a pair's own code runs, its `rand`, `randn_like`, `normal_` and their kin are given the tape's
+numbers (draws.py says which), and so is what is made of these: distributions, drop path, masks.
+The framework's function runs all the same, for the shape, the dtype, the device and the gradient
+that it gives; then its generator is put back and the values are replaced.  draws_in_torch.py and
+draws_in_paddle.py list the functions.  What is not listed there draws as ever: `random_state` of a
+backend tells that it did.
+"""
+
+import functools
+import importlib
+import itertools
+from functools import partial
+
+import numpy as np
+
+from common.sides.session import current
+
+_running = []  # the function of the framework that runs now: what it calls draws nothing
+
+
+@functools.cache
+def patch(side):
+    """Put the tape behind this framework's random functions; a seed in a model's code is moot."""
+    own = importlib.import_module(f"common.sides.draws_in_{side.NAME}")
+    for owner, name, make in _replacements(side, own):
+        plain = getattr(owner, name)
+        drawn = functools.wraps(plain)(make(plain))
+        setattr(owner, name, drawn)
+        own.keep_compilable(plain, drawn)
+
+
+def _replacements(side, own):
+    """(owner, name, what makes ours of the framework's) of each function."""
+    for owners, names, what, arguments in own.FUNCTIONS:
+        for owner, name in itertools.product(owners, names):
+            yield owner, name, partial(_from_tape, side, *_NUMBERS[what], arguments)
+    for name, formula, arguments in (
+        ("gumbel_softmax", _gumbel_softmax, own.gumbel_softmax),
+        ("rrelu", _rrelu, own.rrelu),
+    ):
+        yield side.lib.nn.functional, name, partial(_written_out, side, formula, arguments)
+    yield side.lib, own.SEED, partial(_without_effect, side)
+
+
+def _from_tape(side, kind, values, arguments, plain):
+    """The framework's function with the tape's numbers of a kind.
+
+    values      makes an array or a tensor of the numbers, the function's result and what it needs
+    arguments   takes from the function's own what `values` needs; None where it is left alone
+    """
+
+    def draw(*given, **options):
+        session = current()
+        if _running or not session.draws_from_tape:
+            return plain(*given, **options)
+        state = side.generator_state()
+        _running.append(plain)
+        try:
+            result = plain(*given, **options)
+        finally:
+            _running.pop()
+        needed = arguments(*given, **options)
+        if needed is None or "complex" in str(result.dtype):
+            return result
+        side.set_generator_state(state)
+        numbers = session.draw(kind, tuple(result.shape))
+        if numbers.size:
+            with side.no_grad():
+                drawn = _on(side, result, values(side, numbers, result, *needed))
+                result.copy_(side.cast(drawn, result.dtype), False)
+        return result
+
+    return draw
+
+
+def _written_out(side, formula, arguments, plain):
+    """A function that is one operator in a framework, of uniform numbers of its first argument's
+    shape; `arguments` takes from the function's own what the formula needs, None as above."""
+
+    def draw(*given, **options):
+        session = current()
+        needed = arguments(*given, **options) if session.draws_from_tape else None
+        if needed is None:
+            return plain(*given, **options)
+        uniform = session.draw("uniform", tuple(needed[0].shape))
+        return formula(side, _floats(side, uniform, needed[0]), *needed)
+
+    return draw
+
+
+def _without_effect(side, plain):
+    """A seed that a model's own code sets says nothing of the tape."""
+
+    def seed(*given, **options):
+        state = side.generator_state()
+        result = plain(*given, **options)
+        if current().draws_from_tape:
+            side.set_generator_state(state)
+        return result
+
+    return seed
+
+
+def _on(side, result, values):
+    """An array as a tensor where a result is; a tensor as it is."""
+    return side.beside(values, result) if isinstance(values, np.ndarray) else values
+
+
+def _floats(side, numbers, result):
+    """Numbers in a result's own float, or in the run's."""
+    dtype = result.dtype if side.is_float(result) else side.lib.get_default_dtype()
+    return side.cast(_on(side, result, numbers), dtype)
+
+
+# ---- what becomes of the numbers -----------------------------------------------------------------
+
+
+def _as_they_are(side, numbers, result):
+    return numbers
+
+
+def _scaled(side, numbers, result, mean, std):
+    return _floats(side, numbers, result) * std + mean
+
+
+def _between(side, numbers, result, low, high):
+    return _floats(side, numbers, result) * (high - low) + low
+
+
+def _exponential(side, numbers, result, rate):
+    return -side.lib.log(_floats(side, numbers, result)) / rate
+
+
+def _coins(side, numbers, result, p):
+    """1 with probability p, where floor(p + u), as many drop paths are written, is 1 too."""
+    return _floats(side, numbers, result) >= 1.0 - p
+
+
+def _categories(side, numbers, result, weights):
+    """Indices (..., n) drawn by weights (..., C)."""
+    edges = weights.cumsum(-1) / weights.sum(-1, keepdim=True)
+    numbers = side.cast(_on(side, result, numbers), edges.dtype).unsqueeze(-1)
+    below = side.cast(edges.unsqueeze(-2) <= numbers, side.lib.int64).sum(-1)
+    return below.clip(0, weights.shape[-1] - 1)
+
+
+def _in_range(side, numbers, result, low, high):
+    return low + np.floor(numbers * (high - low)).astype(np.int64)
+
+
+# What a function draws -> the tape's kind of numbers, and what becomes of them.
+_NUMBERS = {
+    "uniform": ("uniform", _as_they_are),
+    "between": ("uniform", _between),
+    "exponential": ("uniform", _exponential),
+    "coins": ("uniform", _coins),
+    "categories": ("uniform", _categories),
+    "normal": ("normal", _as_they_are),
+    "scaled": ("normal", _scaled),
+    "integers": ("integers", _in_range),
+    "permutation": ("permutation", _as_they_are),
+}
+
+
+def _gumbel_softmax(side, uniform, scores, temperature, hard, axis):
+    """Jang et al. 2017; where `hard`, one-hot with the gradient of the soft one."""
+    F, noise = side.lib.nn.functional, -side.lib.log(-side.lib.log(uniform))
+    soft = F.softmax((scores + noise) / temperature, axis)
+    if not hard:
+        return soft
+    index = side.lib.argmax(soft, axis)  # a choice, which the ledger has
+    chosen = F.one_hot(index, soft.shape[axis]).moveaxis(-1, axis)
+    return side.cast(chosen, soft.dtype) - soft.detach() + soft
+
+
+def _rrelu(side, uniform, value, lower, upper):
+    return side.lib.where(value >= 0, value, value * (lower + (upper - lower) * uniform))

@@ -1,0 +1,71 @@
+"""Step 4, both sides: the first steps of a training that several processes may share.
+
+The request's `processes` says into how many parts a batch is cut: alone, one process takes them
+all.
+"""
+
+import inspect
+
+import numpy as np
+
+from common.pair.case_hooks import training
+from common.pair.data import count
+from common.pair.schedules import constant
+from common.pair.shares import PartOfTape, Share
+
+STEPS = 3
+PART = 8  # samples of one process; so a whole batch has that many times the processes
+
+
+def stem(group):
+    """The name of the log: of one process that takes all parts, or of several."""
+    return "several" if group.count > 1 else "parallel"
+
+
+def parallel(replicate, averaged, run):
+    """Log losses, the first step's gradients, and the weights after the last one.
+
+    replicate, averaged   the framework's own data parallelism (step4_backward/torch/parallel.py)
+    """
+    side, group = run.side, run.group
+    rows = PART * run.request.processes // group.count
+    whole = rows * group.count
+    run.session.tape = PartOfTape(run.request.seed, Share(group.rank, group.count, whole))
+    run.session.probing, run.session.keeps_choices = False, True
+    model = run.build(training=True)
+    for norm in side.batch_norms(model):
+        norm.eval()  # a process knows its own samples alone: with their statistics it would differ
+    replica = replicate(model)
+    settings = training(run.pair, run.case.config, run.data_preset)
+    rule = side.Optimizer(run.parameters(model), "adam", settings["lr"], constant)
+    accepted = inspect.signature(model.forward).parameters
+    for step, batch in enumerate(shared(run, run.samples("train"), rows)):
+        run.session.begin(step, prefix=f"{run.prefix}{step}/")
+        tensors = {key: side.tensor(values) for key, values in batch.items()}
+        # Choices are each process's own, of another shape than one process's: they are no rows, but
+        # float32 goes on with float64's.
+        with run.session.unrecorded(), averaged(replica), run.drawing():
+            outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})
+            loss = run.loss(outputs, tensors)
+            loss.backward()
+        run.log(f"{step}/loss", group.mean(loss))
+        if step == 0:
+            gradients = ((name, side.gradient(value)) for name, value in run.parameters(model))
+            run.log_as_reference(f"{step}/grad/", gradients)
+        rule.step()
+        side.clear_gradients(model)
+        run.progress(f"step {step + 1}/{STEPS}")
+    apart = [group.spread(value) for _, value in run.parameters(model)]
+    run.log("spread", np.array([float(value) for value in apart]))
+    weights = ((name, side.array(value)) for name, value in run.parameters(model))
+    run.log_as_reference("weight/", weights)
+
+
+def shared(run, samples, rows):
+    """The batches of the first steps in the tape's order: this process's rows of each."""
+    order = run.session.tape.permutation("shuffle", 0, count(samples))
+    whole = rows * run.group.count
+    for step in range(STEPS):
+        first = step * whole + run.group.rank * rows
+        batch = order[first : first + rows]
+        yield from run.side.batches(run.side.Samples(samples), batch, rows)
