@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as T
 
 from common.sides import narrow_in_paddle, narrow_in_torch
+from common.system.intercept import Intercept
 from common.system.json_file import load_json
 from common.transplant import exact as exact_operators
 from common.transplant.exact import FORMULAS
@@ -212,23 +213,24 @@ POWERS = {
 
 
 @pytest.mark.parametrize("way", POWERS)
-def test_powers_are_pooled_in_float64_in_every_float64_run(monkeypatch, way):
+def test_powers_are_pooled_in_float64_in_every_float64_run(way):
     """Paddle's own results are float32 values, from which no run goes on exactly."""
     values = np.abs(IMAGES)
     assert max(sides(values, *POWERS[way])) > EXACT
     own = paddle._C_ops.lp_pool2d
-    monkeypatch.setattr(paddle._C_ops, "lp_pool2d", narrow_in_paddle._lp_pool(own))
-    assert max(sides(values, *POWERS[way])) < EXACT
+    with Intercept(paddle, {"_C_ops.lp_pool2d": narrow_in_paddle._lp_pool}):
+        assert max(sides(values, *POWERS[way])) < EXACT
+    assert paddle._C_ops.lp_pool2d is own
 
 
-def test_torchs_gradient_of_digamma_is_exact_in_a_float64_run(monkeypatch):
+def test_torchs_gradient_of_digamma_is_exact_in_a_float64_run():
     """Of negative numbers too; and the gradient of that gradient."""
     off = measuring._digamma()[1]
-    monkeypatch.setattr(torch, "digamma", narrow_in_torch._digamma(torch.digamma))
-    assert measuring._digamma()[1] < EXACT < off
     x = torch.tensor([-0.3, 0.3, 2.5, -7.5], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(torch.digamma, x)
-    slopes = torch.autograd.grad(torch.digamma(x).sum(), x)[0].numpy()
+    with Intercept(torch, {"digamma": narrow_in_torch._digamma}):
+        assert measuring._digamma()[1] < EXACT < off
+        assert torch.autograd.gradgradcheck(torch.digamma, x)
+        slopes = torch.autograd.grad(torch.digamma(x).sum(), x)[0].numpy()
     reflected = (np.pi / np.sin(np.pi * x.detach().numpy())) ** 2  # of x and 1 - x together
     others = torch.special.zeta(2, 1.0 - x).detach().numpy()
     np.testing.assert_allclose(slopes + others, reflected, rtol=1e-13)

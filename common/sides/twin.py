@@ -43,7 +43,7 @@ from common.logs.result_folder import (
 from common.logs.sidecar import note_unfed, read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from common.sides import choices, dropouts, lift, lift_patch
+from common.sides import choices, dropouts, lift
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
 from common.sides.library_round_trip import round_trip
@@ -158,7 +158,7 @@ class Twin:
             dropouts.patch(self.side)
             importlib.import_module(f"common.sides.{self.side.NAME}_draws").patch()
             choices.patch(self.side)
-            lift_patch.patch(self.side)
+            lift.patch(self.side)
             forbid_compat()
         elif wanted != self.transplanted:
             raise UserError("this process has other operators transplanted: start a new one")
