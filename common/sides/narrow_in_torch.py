@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional as F
 
 from common.sides import lift
-from common.system.intercept import Handle, Intercept, stand_in
+from common.system.intercept import Handle, Intercept, as_handle, stand_in
 
 # Of torch and of its tensors: all whose schema has a dtype, but for those that read the same bits
 # as another type (view), make integers alone, or quantize.
@@ -95,34 +95,26 @@ def own_ways(spelling: lift.Spelling) -> tuple[dict[str, Handle], dict[str, Hand
     return {}, {**swapped, **dict.fromkeys(paths, _digamma)}
 
 
-def _hardsigmoid(own, arguments, options):
+@as_handle
+def _hardsigmoid(own, input, inplace=False):
     """Without the float32 1/6 of torch's own gradient."""
-
-    def exact(input, inplace=False):
-        if inplace or input.dtype != torch.float64:
-            return own(input, inplace)
-        return F.hardtanh(input + 3.0, 0.0, 6.0) / 6.0
-
-    return exact(*arguments, **options)
+    if inplace or input.dtype != torch.float64:
+        return own(input, inplace)
+    return F.hardtanh(input + 3.0, 0.0, 6.0) / 6.0
 
 
-def _celu(own, arguments, options):
+@as_handle
+def _celu(own, input, alpha=1.0, inplace=False):
     """Without the float32 alpha of torch's own gradient."""
-
-    def exact(input, alpha=1.0, inplace=False):
-        if inplace or input.dtype != torch.float64:
-            return own(input, alpha, inplace)
-        below = torch.where(input > 0.0, torch.zeros_like(input), input)
-        return torch.where(input > 0.0, input, alpha * torch.expm1(below / alpha))
-
-    return exact(*arguments, **options)
+    if inplace or input.dtype != torch.float64:
+        return own(input, alpha, inplace)
+    below = torch.where(input > 0.0, torch.zeros_like(input), input)
+    return torch.where(input > 0.0, input, alpha * torch.expm1(below / alpha))
 
 
-def _digamma(own, arguments, options):
-    def exact(input, **out):
-        return own(input, **out) if out or input.dtype != torch.float64 else _Digamma.apply(input)
-
-    return exact(*arguments, **options)
+@as_handle
+def _digamma(own, input, **out):
+    return own(input, **out) if out or input.dtype != torch.float64 else _Digamma.apply(input)
 
 
 class _Digamma(torch.autograd.Function):

@@ -22,6 +22,11 @@ Handle = Callable[[Callable, tuple, dict], object]
 _INHERITED = object()  # or made when it is asked for
 
 
+def as_handle(function: Callable) -> Handle:
+    """A handle of a function that takes `own`, and then what the call gives."""
+    return lambda own, arguments, options: function(own, *arguments, **options)
+
+
 def stand_in(owner: object, name: str, instead: object) -> Callable[[], None]:
     """Put something in the place of a module's or a class's own; gives what puts that back.
 
