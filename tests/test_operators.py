@@ -12,7 +12,7 @@ from common.sides import narrow_in_paddle, narrow_in_torch
 from common.system.intercept import Intercept
 from common.system.json_file import load_json
 from common.transplant import exact as exact_operators
-from common.transplant.exact import FORMULAS
+from common.transplant.formulas import FORMULAS
 from common.verdict.operators import TABLE, of_class, table
 from tools import operators as measuring
 from tools.operators import IMAGES, LABELS, MATRIX, OPERATORS, differences, sides
@@ -28,7 +28,7 @@ COMPUTED = [o for o in OPERATORS if o.excuses or o.name == "group_norm"]
 def process():
     """This process's operators, with the formulas in reach."""
     made = exact_operators.Exact(lambda: "here")
-    made.install()
+    made.way.put()
     return made
 
 
@@ -77,7 +77,7 @@ def test_the_command_says_what_is_off(tmp_path, monkeypatch, capsys):
 
 def test_every_operator_that_excuses_has_a_formula_and_one_more_that_is_only_named():
     """A gradient that is no rounding is told as the framework's, and fails all the same."""
-    known = set(exact_operators.FORMULAS)
+    known = set(FORMULAS)
     assert {operator.name for operator in COMPUTED} == known
     assert {name for name, line in table().items() if line.excuses} == known - {"group_norm"}
 

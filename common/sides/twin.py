@@ -154,7 +154,7 @@ class Twin:
             if self.side.NAME == "paddle":
                 exact = importlib.import_module("common.transplant.exact")
                 self.exact = exact.Exact(_site, lambda: current().probing or current().watching)
-                self.exact.install()
+                self.exact.way.put()
             dropouts.patch(self.side)
             importlib.import_module(f"common.sides.{self.side.NAME}_draws").patch()
             choices.patch(self.side)
@@ -373,7 +373,7 @@ def _transplant(text: str):
         raise UserError(
             f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"
         ) from None
-    transplant.install()
+    transplant.way.put()
     return transplant
 
 

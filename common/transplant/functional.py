@@ -1,13 +1,6 @@
 """Functions of paddle.nn.functional, computed by torch (table.py says how)."""
 
-from common.transplant.table import (
-    F,
-    Untaken,
-    channels_first,
-    operator,
-    same_name,
-    sizes,
-)
+from common.transplant.table import F, Untaken, channels_first, operator, same_name, sizes
 
 # ---- layers: attention, linear, convolutions, embedding ------------------------------------------
 
@@ -45,20 +38,7 @@ for _n in (1, 2, 3):
 
 @operator("conv", "nn.functional.conv._conv_nd")  # what nn.Conv2D and Conv3D call
 def _conv_nd(
-    x,
-    weight,
-    bias=None,
-    stride=1,
-    padding=0,
-    padding_algorithm=None,
-    dilation=1,
-    groups=1,
-    data_format="NCHW",
-    channel_dim=1,
-    op_type="conv2d",
-    use_cudnn=True,
-    use_mkldnn=False,
-    name=None,
+    x, weight, bias, stride, padding, padding_algorithm, dilation, groups, data_format, **of_kernels
 ):
     if padding_algorithm not in (None, "EXPLICIT"):
         raise Untaken(f"padding {padding_algorithm}")
@@ -93,18 +73,9 @@ def _layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
 
 @operator("batch_norm", "nn.functional.batch_norm")
 def _batch_norm(
-    x,
-    running_mean,
-    running_var,
-    weight=None,
-    bias=None,
-    training=False,
-    momentum=0.9,
-    epsilon=1e-5,
-    data_format="NCHW",
-    use_global_stats=None,
+    x, running_mean, running_var, weight, bias, training, epsilon, use_global_stats, **others
 ):
-    channels_first(data_format)
+    channels_first(others["data_format"])
     if training and not use_global_stats:
         raise Untaken("train mode, where Paddle keeps its own running statistics")
     return F.batch_norm(x, running_mean, running_var, weight, bias, False, 0.0, epsilon)
@@ -117,17 +88,7 @@ def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format
 
 
 @operator("instance_norm", "nn.functional.instance_norm")
-def _instance_norm(
-    x,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.9,
-    eps=1e-5,
-    data_format="NCHW",
-):
+def _instance_norm(x, weight, bias, eps, data_format, **of_statistics):
     channels_first(data_format)
     return F.instance_norm(x, None, None, weight, bias, True, 0.0, eps)
 
@@ -152,15 +113,7 @@ def _log_softmax(x, axis=-1, dtype=None):
 
 @operator("cross_entropy", "nn.functional.cross_entropy")
 def _cross_entropy(
-    input,
-    label,
-    weight=None,
-    ignore_index=-100,
-    reduction="mean",
-    soft_label=False,
-    axis=-1,
-    use_softmax=True,
-    label_smoothing=0.0,
+    input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
 ):
     if soft_label or not use_softmax or axis not in (-1, input.ndim - 1):
         raise Untaken("soft labels, no softmax or another axis")

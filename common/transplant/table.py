@@ -9,7 +9,11 @@ torch is imported when the first of them runs: the check's process asks for the 
 """
 
 import importlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from common.system.aliases import ALIASES
 
 TABLE: dict[str, dict[str, Callable]] = {}  # operator -> {Paddle's name: torch's computation}
 
@@ -40,6 +44,58 @@ def operator(name, *paths):
         return function
 
     return enter
+
+
+def by_name(own: Callable, function: Callable, arguments, options) -> dict[str, object]:
+    """What a call of `own` gives, by the names of `function`, which stands for it.
+
+    The names are those of Paddle's function, and what the call leaves out has its default there if
+    `function` asks for it.  Where that is written in C, or names them otherwise, those of
+    `function` are taken.  Raises Untaken for an argument that it does not take.
+    """
+    taken = _parameters(function)
+    all_others = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+    untaken = "arguments of another kind"
+    for parameters in filter(None, (_parameters(own), taken)):
+        given = _bound(parameters, arguments, options)
+        others = [
+            name
+            for name, value in given.items()
+            if name not in taken and name != "name" and value is not None
+            if name not in parameters or value != parameters[name].default
+        ]
+        if given and (all_others or others in ([], ["data_format"])):
+            if others and not all_others:
+                channels_first(given["data_format"])
+            defaults = {
+                name: parameters[name].default
+                for name, parameter in taken.items()
+                if parameter.default is parameter.empty and name in parameters
+            }
+            return defaults | {name: given[name] for name in given if all_others or name in taken}
+        untaken = f"argument {others[0]}" if others else untaken
+    raise Untaken(untaken)
+
+
+@cache
+def _parameters(function: Callable) -> Mapping[str, inspect.Parameter] | None:
+    """A function's parameters; None where it is written in C."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:
+        return None
+
+
+def _bound(parameters, arguments, options) -> dict[str, object]:
+    """The arguments of a call by these names; nothing where they do not fit."""
+    signature = inspect.Signature(list(parameters.values()))
+    renamed = {ALIASES["paddle"].get(name, name): value for name, value in options.items()}
+    for named in (options, renamed):
+        try:
+            return signature.bind(*arguments, **named).arguments
+        except TypeError:
+            continue
+    return {}
 
 
 def axes(axis):

@@ -24,7 +24,7 @@ def _dot(x, y):
 
 
 @operator("einsum", "einsum")
-def _einsum(equation, *operands):
+def _einsum(equation, operands):
     return torch.einsum(equation, *operands)
 
 
