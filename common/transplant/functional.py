@@ -93,22 +93,20 @@ def _instance_norm(x, weight, bias, eps, data_format, **of_statistics):
     return F.instance_norm(x, None, None, weight, bias, True, 0.0, eps)
 
 
-@operator("normalize", "nn.functional.normalize")
-def _normalize(x, p=2, axis=1, epsilon=1e-12):
-    return F.normalize(x, p, axis, epsilon)
+operator("normalize", "nn.functional.normalize")(
+    lambda x, p=2, axis=1, epsilon=1e-12: F.normalize(x, p, axis, epsilon)
+)
 
 
 # ---- softmax and losses --------------------------------------------------------------------------
 
 
-@operator("softmax", "nn.functional.softmax")
-def _softmax(x, axis=-1, dtype=None):
-    return F.softmax(x, axis, dtype=dtype)
-
-
-@operator("log_softmax", "nn.functional.log_softmax")
-def _log_softmax(x, axis=-1, dtype=None):
-    return F.log_softmax(x, axis, dtype=dtype)
+operator("softmax", "nn.functional.softmax")(
+    lambda x, axis=-1, dtype=None: F.softmax(x, axis, dtype=dtype)
+)
+operator("log_softmax", "nn.functional.log_softmax")(
+    lambda x, axis=-1, dtype=None: F.log_softmax(x, axis, dtype=dtype)
+)
 
 
 @operator("cross_entropy", "nn.functional.cross_entropy")
@@ -130,37 +128,31 @@ def _cross_entropy(
     return found.reshape(label.shape) if reduction == "none" else found
 
 
-@operator("cross_entropy", "nn.functional.nll_loss")
-def _nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean"):
-    return F.nll_loss(input, label, weight, ignore_index=ignore_index, reduction=reduction)
-
-
-@operator("mse_loss", "nn.functional.mse_loss")
-def _mse_loss(input, label, reduction="mean"):
-    return F.mse_loss(input, label, reduction=reduction)
+operator("cross_entropy", "nn.functional.nll_loss")(
+    lambda input, label, weight=None, ignore_index=-100, reduction="mean": F.nll_loss(
+        input, label, weight, ignore_index=ignore_index, reduction=reduction
+    )
+)
+operator("mse_loss", "nn.functional.mse_loss")(
+    lambda input, label, reduction="mean": F.mse_loss(input, label, reduction=reduction)
+)
 
 
 # ---- activations ---------------------------------------------------------------------------------
 
 
-@operator("gelu", "nn.functional.gelu")
-def _gelu(x, approximate=False):
-    return F.gelu(x, approximate="tanh" if approximate in (True, "tanh") else "none")
-
-
-@operator("softplus", "nn.functional.softplus")
-def _softplus(x, beta=1, threshold=20):
-    return F.softplus(x, beta, threshold)
-
-
-@operator("leaky_relu", "nn.functional.leaky_relu")
-def _leaky_relu(x, negative_slope=0.01):
-    return F.leaky_relu(x, negative_slope)
-
-
-@operator("elu", "nn.functional.elu")
-def _elu(x, alpha=1.0):
-    return F.elu(x, alpha)
+operator("gelu", "nn.functional.gelu")(
+    lambda x, approximate=False: F.gelu(
+        x, approximate="tanh" if approximate in (True, "tanh") else "none"
+    )
+)
+operator("softplus", "nn.functional.softplus")(
+    lambda x, beta=1, threshold=20: F.softplus(x, beta, threshold)
+)
+operator("leaky_relu", "nn.functional.leaky_relu")(
+    lambda x, negative_slope=0.01: F.leaky_relu(x, negative_slope)
+)
+operator("elu", "nn.functional.elu")(lambda x, alpha=1.0: F.elu(x, alpha))
 
 
 for _name in ("relu", "silu", "selu", "mish", "relu6", "softsign", "tanhshrink"):
