@@ -73,17 +73,15 @@ def _layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
 
 @operator("batch_norm", "nn.functional.batch_norm")
 def _batch_norm(
-    x, running_mean, running_var, weight, bias, training, epsilon, use_global_stats, **others
+    x, running_mean, running_var, weight, bias, training, momentum, epsilon, use_global_stats
 ):
-    channels_first(others["data_format"])
     if training and not use_global_stats:
         raise Untaken("train mode, where Paddle keeps its own running statistics")
     return F.batch_norm(x, running_mean, running_var, weight, bias, False, 0.0, epsilon)
 
 
 @operator("group_norm", "nn.functional.group_norm")
-def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
-    channels_first(data_format)
+def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None):
     return F.group_norm(x, num_groups, weight, bias, epsilon)
 
 

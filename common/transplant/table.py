@@ -10,7 +10,7 @@ torch is imported when the first of them runs: the check's process asks for the 
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 
 from common.system.aliases import ALIASES
@@ -53,42 +53,42 @@ def by_name(own: Callable, function: Callable, arguments, options) -> dict[str, 
     `function` asks for it.  Where that is written in C, or names them otherwise, those of
     `function` are taken.  Raises Untaken for an argument that it does not take.
     """
-    taken = _parameters(function)
-    all_others = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+    taken = _signature(function).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
     untaken = "arguments of another kind"
-    for parameters in filter(None, (_parameters(own), taken)):
-        given = _bound(parameters, arguments, options)
+    for signature in filter(None, (_signature(own), _signature(function))):
+        given, known = _bound(signature, arguments, options), signature.parameters
         others = [
             name
             for name, value in given.items()
-            if name not in taken and name != "name" and value is not None
-            if name not in parameters or value != parameters[name].default
+            if not (takes_all or name in taken or name == "name" or value is None)
+            if name not in known or value != known[name].default
         ]
-        if given and (all_others or others in ([], ["data_format"])):
-            if others and not all_others:
-                channels_first(given["data_format"])
-            defaults = {
-                name: parameters[name].default
-                for name, parameter in taken.items()
-                if parameter.default is parameter.empty and name in parameters
-            }
-            return defaults | {name: given[name] for name in given if all_others or name in taken}
-        untaken = f"argument {others[0]}" if others else untaken
+        if others == ["data_format"]:
+            channels_first(given["data_format"])
+        elif others:
+            untaken = f"argument {others[0]}"
+            continue
+        if given:
+            named = {k: v for k, v in given.items() if takes_all or k in taken}
+            for name in taken.keys() & known.keys() - named.keys():
+                if taken[name].default is inspect.Parameter.empty:
+                    named[name] = known[name].default
+            return named
     raise Untaken(untaken)
 
 
 @cache
-def _parameters(function: Callable) -> Mapping[str, inspect.Parameter] | None:
-    """A function's parameters; None where it is written in C."""
+def _signature(function: Callable) -> inspect.Signature | None:
+    """A function's signature; None where it is written in C."""
     try:
-        return inspect.signature(function).parameters
+        return inspect.signature(function)
     except ValueError:
         return None
 
 
-def _bound(parameters, arguments, options) -> dict[str, object]:
-    """The arguments of a call by these names; nothing where they do not fit."""
-    signature = inspect.Signature(list(parameters.values()))
+def _bound(signature: inspect.Signature, arguments, options) -> dict[str, object]:
+    """The arguments of a call by their names; nothing where they do not fit."""
     renamed = {ALIASES["paddle"].get(name, name): value for name, value in options.items()}
     for named in (options, renamed):
         try:
