@@ -140,7 +140,7 @@ def main(name, unknown=""):
     narrow.ASKED = [known for known in narrow.ASKED if known.rpartition(".")[2] != unknown]
     narrow.CALLED.pop(unknown, None)
     side = importlib.import_module(f"common.sides.{name}_side")
-    lift.patch(side)
+    lift.patch(side, narrow)
     make, names = before or names_of_torch()
     expressions = EXPRESSIONS[name].strip().replace("\n", "|").split("|")
     made = {text: [] for text in expressions}

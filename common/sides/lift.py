@@ -1,6 +1,6 @@
 """A model's own casts to float32, lifted.
 
-    patch(side)   once in a process, before a model's file is imported
+    patch(side, narrow)   once in a process, before a model's file is imported
 
 Many models compute a part in float32 whatever they run in: a norm, a softmax, rotary tables.  In
 the float64 run such a part would have float32's noise, and nothing behind it could be compared
@@ -16,7 +16,6 @@ What NumPy computes in float32 is float32: only the tensor made of it is wide.
 """
 
 import functools
-import importlib
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ class Lift:
     """Whether this process lifts, and what it has lifted.
 
     counts   file:line of the model -> what stands there ("float64 to float32") -> calls
-    caches   what `functools.lru_cache` made since `watch_caches`: a table in it has a precision
+    caches   what `functools.lru_cache` made since `patch`: a table in it has a precision
     always   stands before a framework's functions, and is on while lifting
     swapped  is put there while lifting, not for good: what is called too often to ask each time
     """
@@ -88,9 +87,11 @@ def note(what: str) -> None:
 
 
 @functools.cache
-def patch(side) -> None:
-    """Stand before all that can make a narrow float; it does nothing until it is wanted."""
-    narrow = importlib.import_module(f"common.sides.narrow_in_{side.NAME}")
+def patch(side, narrow) -> None:
+    """Stand before all that can make a narrow float; it does nothing until it is wanted.
+
+    narrow   the module of its names: narrow_in_torch.py's or narrow_in_paddle.py's
+    """
     _watch_caches()
     spelling = Spelling(side, narrow.spellings())
     handles: dict[str, Handle] = {}

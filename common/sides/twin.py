@@ -151,6 +151,7 @@ class Twin:
             self.transplant, self.transplanted = _transplant(wanted), wanted
             self.exact = _exact(self.side)
             draws = importlib.import_module(f"common.sides.{self.side.NAME}_draws")
+            narrow = importlib.import_module(f"common.sides.narrow_in_{self.side.NAME}")
             # From the inside out: the last is asked first, and leads to those before it.
             for put in (
                 self.transplant and self.transplant.way.put,
@@ -158,7 +159,7 @@ class Twin:
                 partial(dropouts.patch, self.side),
                 draws.patch,
                 partial(choices.patch, self.side),
-                partial(lift.patch, self.side),
+                partial(lift.patch, self.side, narrow),
                 forbid_compat,
             ):
                 put and put()
