@@ -100,9 +100,9 @@ def _p_norm(x, p, axis, keepdim):
 
 
 @_formula("p_norm", "norm", "linalg.norm", "Tensor.norm")
-def _norm(x, p, axis, keepdim, dtype=None):
+def _norm(x, p, axis, keepdim):
     p = 2 if p is None or p == "fro" else p
-    if dtype is not None or not isinstance(p, int | float) or p != 2 and _in_float32(p):
+    if not isinstance(p, int | float) or p != 2 and _in_float32(p):
         raise Untaken("a norm that Paddle computes exactly")
     return _p_norm(x, p, axis, keepdim)
 
@@ -201,6 +201,8 @@ _formula("stanh", "stanh")(lambda x, scale_a, scale_b: scale_b * paddle.tanh(sca
 _formula("addmm", "addmm", "Tensor.addmm", "baddbmm", "Tensor.baddbmm")(
     lambda input, x, y, beta, alpha: beta * input + alpha * paddle.matmul(x, y)
 )
+
+
 # ---- softmax and losses --------------------------------------------------------------------------
 
 
@@ -214,17 +216,13 @@ def _exp(x):
 
 
 @_formula("log_softmax", "nn.functional.log_softmax")
-def _log_softmax(x, axis, dtype=None):
-    if dtype is not None:
-        raise Untaken("another dtype")
+def _log_softmax(x, axis):
     x = x - x.detach().max(axis=axis, keepdim=True)
     return x - paddle.log(_exp(x).sum(axis=axis, keepdim=True))
 
 
 @_formula("softmax", "nn.functional.softmax")
-def _softmax(x, axis, dtype=None):
-    if dtype is not None:
-        raise Untaken("another dtype")
+def _softmax(x, axis):
     x = _exp(x - x.detach().max(axis=axis, keepdim=True))
     return x / x.sum(axis=axis, keepdim=True)
 
@@ -311,11 +309,9 @@ def _enter_pooling(n):
     nc = ("NCL", "NCHW", "NCDHW")[n - 1]
 
     @_formula("avg_pool", f"nn.functional.avg_pool{n}d")
-    def avg_pool(
-        x, kernel_size, stride, padding, ceil_mode, exclusive, divisor_override=None, data_format=nc
-    ):
-        if divisor_override is not None or isinstance(padding, str):
-            raise Untaken("a divisor, or a padding by name")
+    def avg_pool(x, kernel_size, stride, padding, ceil_mode, exclusive, data_format=nc):
+        if isinstance(padding, str):
+            raise Untaken("a padding by name")
         padding = _sizes(padding, n)
         if len(padding) != n:
             raise Untaken("a padding for each end")
@@ -385,18 +381,10 @@ def _weights(places, size, cubic):
 
 @_formula("interpolate", "nn.functional.interpolate", "nn.functional.upsample")
 def _interpolate(
-    x,
-    size,
-    scale_factor,
-    mode,
-    align_corners,
-    align_mode,
-    data_format,
-    recompute_scale_factor=None,
-    antialias=False,
+    x, size, scale_factor, mode, align_corners, align_mode, data_format, recompute_scale_factor=None
 ):
     mode = mode.lower()
-    if mode not in ("linear", "bilinear", "trilinear", "bicubic") or antialias:
+    if mode not in ("linear", "bilinear", "trilinear", "bicubic"):
         raise Untaken("exact, or not among these")
     data_format = data_format or "NCHW"
     spatial = _spatial(x, data_format)

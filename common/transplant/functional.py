@@ -24,29 +24,8 @@ def _linear(x, weight, bias=None):
     return F.linear(x, weight.t().contiguous(), bias)
 
 
-def _enter_convolution(n):
-    """conv over n axes."""
-
-    @operator("conv", f"nn.functional.conv{n}d")
-    def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCHW"):
-        return _conv(x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-for _n in (1, 2, 3):
-    _enter_convolution(_n)
-
-
-@operator("conv", "nn.functional.conv._conv_nd")  # what nn.Conv2D and Conv3D call
-def _conv_nd(
-    x, weight, bias, stride, padding, padding_algorithm, dilation, groups, data_format, **of_kernels
-):
-    if padding_algorithm not in (None, "EXPLICIT"):
-        raise Untaken(f"padding {padding_algorithm}")
-    return _conv(x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-def _conv(x, weight, bias, stride, padding, dilation, groups, data_format):
-    channels_first(data_format)
+@operator("conv", *(f"nn.functional.conv{n}d" for n in (1, 2, 3)))
+def _conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     padding = padding.lower() if isinstance(padding, str) else sizes(padding)
     if not isinstance(padding, str | int) and len(padding) not in (1, x.ndim - 2):
         raise Untaken("a padding for each end")
@@ -54,9 +33,19 @@ def _conv(x, weight, bias, stride, padding, dilation, groups, data_format):
     return function(x, weight, bias, sizes(stride), padding, sizes(dilation), groups)
 
 
+@operator("conv", "nn.functional.conv._conv_nd")  # what nn.Conv2D and Conv3D call
+def _conv_nd(
+    x, weight, bias, stride, padding, padding_algorithm, dilation, groups, data_format, **of_kernels
+):
+    channels_first(data_format)
+    if padding_algorithm not in (None, "EXPLICIT"):
+        raise Untaken(f"padding {padding_algorithm}")
+    return _conv(x, weight, bias, stride, padding, dilation, groups)
+
+
 @operator("embedding", "nn.functional.embedding")
-def _embedding(x, weight, padding_idx=None, sparse=False):
-    if sparse or (padding_idx is not None and padding_idx >= 0):
+def _embedding(x, weight, padding_idx=None):
+    if padding_idx is not None and padding_idx >= 0:
         raise Untaken("a padding row, which is zeros in Paddle alone")
     return F.embedding(x, weight)
 
@@ -109,10 +98,10 @@ operator("log_softmax", "nn.functional.log_softmax")(
 
 @operator("cross_entropy", "nn.functional.cross_entropy")
 def _cross_entropy(
-    input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
+    input, label, weight=None, ignore_index=-100, reduction="mean", axis=-1, label_smoothing=0.0
 ):
-    if soft_label or not use_softmax or axis not in (-1, input.ndim - 1):
-        raise Untaken("soft labels, no softmax or another axis")
+    if axis not in (-1, input.ndim - 1):
+        raise Untaken("another axis")
     labels = label.squeeze(-1) if label.ndim == input.ndim else label
     rows = input.reshape(-1, input.shape[-1])
     found = F.cross_entropy(
@@ -166,9 +155,9 @@ def _enter_pooling(n):
     """max_pool, avg_pool and the adaptive avg_pool over n axes."""
 
     @operator("max_pool", f"nn.functional.max_pool{n}d")
-    def max_pool(x, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False):
-        if return_mask or isinstance(padding, str):
-            raise Untaken("a mask or a padding by name")
+    def max_pool(x, kernel_size, stride=None, padding=0, ceil_mode=False):
+        if isinstance(padding, str):
+            raise Untaken("a padding by name")
         size, stride = sizes(kernel_size), None if stride is None else sizes(stride)
         own = getattr(F, f"max_pool{n}d")
         return own(x, size, stride, sizes(padding), ceil_mode=ceil_mode)
