@@ -203,9 +203,9 @@ def test_a_fault_below_float32_is_seen(checkout, tmp_path):
 def test_float32_runs_are_what_they_were(tmp_path):
     """To the bit: the logs of a checkout in which nothing is replaced."""
     found = []
-    for name, text in (("with", "lift_patch.patch(self.side)"), ("without", "pass")):
+    for name, text in (("with", "partial(lift.patch, self.side, narrow)"), ("without", "None")):
         checkout = Checkout(tmp_path / name)
-        checkout.replace("common/sides/twin.py", "lift_patch.patch(self.side)", text)
+        checkout.replace("common/sides/twin.py", "partial(lift.patch, self.side, narrow)", text)
         done, _ = run(checkout, PAIR, 1, "--case", "decoder", "--case", "relative")
         files = ResultFolder(checkout.logs(1, "casts"))
         found.append([files.log("forward_all", side).read_bytes() for side in SIDES])

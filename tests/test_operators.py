@@ -9,9 +9,10 @@ import torch
 from torch.nn import functional as T
 
 from common.sides import narrow_in_paddle, narrow_in_torch
+from common.system.intercept import Intercept
 from common.system.json_file import load_json
 from common.transplant import exact as exact_operators
-from common.transplant.exact import FORMULAS
+from common.transplant.formulas import FORMULAS
 from common.verdict.operators import TABLE, of_class, table
 from tools import operators as measuring
 from tools.operators import IMAGES, LABELS, MATRIX, OPERATORS, differences, sides
@@ -27,7 +28,7 @@ COMPUTED = [o for o in OPERATORS if o.excuses or o.name == "group_norm"]
 def process():
     """This process's operators, with the formulas in reach."""
     made = exact_operators.Exact(lambda: "here")
-    made.install()
+    made.way.put()
     return made
 
 
@@ -76,7 +77,7 @@ def test_the_command_says_what_is_off(tmp_path, monkeypatch, capsys):
 
 def test_every_operator_that_excuses_has_a_formula_and_one_more_that_is_only_named():
     """A gradient that is no rounding is told as the framework's, and fails all the same."""
-    known = set(exact_operators.FORMULAS)
+    known = set(FORMULAS)
     assert {operator.name for operator in COMPUTED} == known
     assert {name for name, line in table().items() if line.excuses} == known - {"group_norm"}
 
@@ -212,23 +213,24 @@ POWERS = {
 
 
 @pytest.mark.parametrize("way", POWERS)
-def test_powers_are_pooled_in_float64_in_every_float64_run(monkeypatch, way):
+def test_powers_are_pooled_in_float64_in_every_float64_run(way):
     """Paddle's own results are float32 values, from which no run goes on exactly."""
     values = np.abs(IMAGES)
     assert max(sides(values, *POWERS[way])) > EXACT
     own = paddle._C_ops.lp_pool2d
-    monkeypatch.setattr(paddle._C_ops, "lp_pool2d", narrow_in_paddle._lp_pool(own))
-    assert max(sides(values, *POWERS[way])) < EXACT
+    with Intercept(paddle, {"_C_ops.lp_pool2d": narrow_in_paddle._lp_pool}):
+        assert max(sides(values, *POWERS[way])) < EXACT
+    assert paddle._C_ops.lp_pool2d is own
 
 
-def test_torchs_gradient_of_digamma_is_exact_in_a_float64_run(monkeypatch):
+def test_torchs_gradient_of_digamma_is_exact_in_a_float64_run():
     """Of negative numbers too; and the gradient of that gradient."""
     off = measuring._digamma()[1]
-    monkeypatch.setattr(torch, "digamma", narrow_in_torch._digamma(torch.digamma))
-    assert measuring._digamma()[1] < EXACT < off
     x = torch.tensor([-0.3, 0.3, 2.5, -7.5], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(torch.digamma, x)
-    slopes = torch.autograd.grad(torch.digamma(x).sum(), x)[0].numpy()
+    with Intercept(torch, {"digamma": narrow_in_torch._digamma}):
+        assert measuring._digamma()[1] < EXACT < off
+        assert torch.autograd.gradgradcheck(torch.digamma, x)
+        slopes = torch.autograd.grad(torch.digamma(x).sum(), x)[0].numpy()
     reflected = (np.pi / np.sin(np.pi * x.detach().numpy())) ** 2  # of x and 1 - x together
     others = torch.special.zeta(2, 1.0 - x).detach().numpy()
     np.testing.assert_allclose(slopes + others, reflected, rtol=1e-13)

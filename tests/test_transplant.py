@@ -65,7 +65,7 @@ from common.transplant.patch import Transplant
 found = {}
 for name, text in calls.items():
     transplant = Transplant([name])
-    transplant.install()
+    transplant.way.put()
     taken = run(text)
     tally = transplant.take_counts()[name]
     off = max(float(np.abs(a - b).max()) for a, b in zip(own[name], taken))

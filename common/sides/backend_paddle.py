@@ -4,8 +4,8 @@ import os
 
 import numpy as np
 import paddle
+import paddle.distributed.fleet.utils
 from paddle import nn
-from paddle.distributed.fleet import utils
 
 from common.system.matrices import contiguous
 
@@ -17,7 +17,7 @@ CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n)
 BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
 OLDER_BATCH_NORMS = (nn.BatchNorm,)
-CHECKPOINT = utils, "recompute"
+CHECKPOINT = "distributed.fleet.utils.recompute"
 REST_OF_ATTENTION = ("training", "backend", "scale", "enable_gqa", "name")
 AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = 2, True
 COPIES_TO_LOAD = True

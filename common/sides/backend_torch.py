@@ -7,8 +7,8 @@ import os
 
 import numpy as np
 import torch
+import torch.utils.checkpoint
 from torch import nn
-from torch.utils import checkpoint
 
 from common.system.matrices import contiguous
 
@@ -20,7 +20,7 @@ RECURRENT = nn.RNNBase
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
 OLDER_BATCH_NORMS = ()
-CHECKPOINT = checkpoint, "checkpoint"  # where it is, and its name
+CHECKPOINT = "utils.checkpoint.checkpoint"
 # What attention may be given by position behind its first six arguments, and what else it does.
 REST_OF_ATTENTION, AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = (), 1, False
 COPIES_TO_LOAD = False  # loading a state makes a copy of it first

@@ -11,16 +11,15 @@ is built.  common/sides/blank_in_torch.py, which sees torch's operators, goes on
 instead.
 """
 
-import functools
 import types
 import weakref
-from contextlib import ExitStack
+from functools import cache, partial
 
 import paddle
-from paddle import _C_ops, _legacy_C_ops
 from paddle.base import core
 
 from common.sides.backend_paddle import random_state
+from common.system.intercept import Intercept, stand_in
 
 _Tensor = paddle.Tensor
 # Random operators -> where the shape and the dtype stand of what they make.
@@ -43,51 +42,29 @@ class Read(RuntimeError):
 
 
 class Blanks:
-    """The tensors that are blank; nothing is computed of them.
-
-    What stands in the place of operators is made once a process: there are thousands.
-    """
+    """The tensors that are blank; nothing is computed of them."""
 
     now: "Blanks"  # the one that a model is built in
 
     def __init__(self):
         self.read = False  # a blank tensor was asked for its values
         self._made: dict[int, weakref.ref] = {}
-        self._inside = ExitStack()
-        self._looking = True
+        self._put_back = None
         self._before = b""
 
     def __enter__(self) -> "Blanks":
         Blanks.now, self._before = self, random_state()
-        for owner in (_C_ops, _legacy_C_ops):
-            for name, own in list(vars(owner).items()):
-                if isinstance(own, _FUNCTIONS) and not name.startswith("__"):
-                    written = _OVERWRITES.get(name)
-                    drawn = owner is _C_ops and name in _DRAWN
-                    self._put(
-                        owner, name, self._draw(own, name) if drawn else self._look(own, written)
-                    )
-        special = {
-            "set_value": self._set_value,
-            "copy_": self._copy,
-            "__setitem__": self._set_item,
-            "_share_underline_tensor_to": self._share,
-        }
-        for name, own in list(vars(_Tensor).items()):
-            if name not in _HARMLESS and isinstance(own, _METHODS):
-                self._put(_Tensor, name, special.get(name, self._look)(own))
+        _way().__enter__()
         data = vars(_Tensor)["data"]
-        self._put(_Tensor, "data", property(self._look(data.__get__), data.__set__))
+        looked = property(lambda tensor: _look(data.__get__, (tensor,), {}), data.__set__)
+        self._put_back = stand_in(_Tensor, "data", looked)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._inside.close()
+        self._put_back()
+        _way().__exit__()
         # Another random operator has run: it gives other values than without this.
         self.read = self.read or random_state() != self._before
-
-    def _put(self, owner, name: str, instead) -> None:
-        self._inside.callback(setattr, owner, name, vars(owner)[name])
-        setattr(owner, name, instead)
 
     def add(self, tensor) -> None:
         """From now on this tensor, which has no memory, is blank."""
@@ -112,110 +89,92 @@ class Blanks:
         """True where something is blank still, now that the model has its weights."""
         return self.read or any(self.has(reference()) for reference in self._made.values())
 
-    # ---- what stands in the place of operators and methods --------------------------------------
-
-    @staticmethod
-    @functools.cache
-    def _look(own, written: int | None = None):
-        """`own`, which is given no blank tensor but the one that it writes."""
-
-        @functools.wraps(own)
-        def instead(*arguments, **options):
-            self = Blanks.now
-            if self._looking:
-                for i, value in enumerate((*arguments, *options.values())):
-                    parts = value if isinstance(value, list | tuple) else (value,)
-                    if i != written and any(map(self.has, parts)):
-                        self._refuse(own)
-            return own(*arguments, **options)
-
-        return instead
-
-    def _refuse(self, own) -> None:
+    def refuse(self, own) -> None:
+        """Raise Read."""
         self.read = True
         raise Read(f"{own.__name__} of a blank tensor")
 
-    @staticmethod
-    @functools.cache
-    def _draw(own, name: str):
-        """A random operator: what it makes is blank."""
 
-        @functools.wraps(own)
-        def instead(*arguments, **options):
-            self = Blanks.now
-            shape_at, dtype_at = _DRAWN[name]
-            shape = arguments[shape_at]
-            if any(type(length) is not int for length in shape):
-                self._refuse(own)
-            kind = core.VarDesc.VarType.DENSE_TENSOR
-            made = core.eager.Tensor(arguments[dtype_at], list(shape), "blank", kind, False)
-            made.stop_gradient = True
-            self.add(made)
-            return made
+# ---- what stands before operators and methods ----------------------------------------------------
 
-        return instead
 
-    @staticmethod
-    @functools.cache
-    def _share(own):
-        @functools.wraps(own)
-        def share(tensor, other, *arguments):
-            self = Blanks.now
-            blank = self.has(tensor)
-            own(tensor, other, *arguments)
-            if blank:
-                self.add(other)
+@cache
+def _way() -> Intercept:
+    """Made once a process: these are thousands."""
+    handles = {}
+    for owner in ("_C_ops", "_legacy_C_ops"):
+        for name, own in vars(getattr(paddle, owner)).items():
+            if isinstance(own, _FUNCTIONS) and not name.startswith("__"):
+                handles[f"{owner}.{name}"] = partial(_look, written=_OVERWRITES.get(name))
+    handles |= {f"_C_ops.{name}": partial(_draw, *places) for name, places in _DRAWN.items()}
+    for name, own in vars(_Tensor).items():
+        if name not in _HARMLESS and isinstance(own, _METHODS):
+            handles[f"Tensor.{name}"] = _SPECIAL.get(name, _look)
+    return Intercept(paddle, handles)
 
-        return share
 
-    @staticmethod
-    @functools.cache
-    def _set_value(own):
-        @functools.wraps(own)
-        def set_value(tensor, value):
-            self = Blanks.now
-            if not self.has(value):
-                return self._unseen(own, tensor, value)
-            if list(tensor.shape) != list(value.shape) or tensor.dtype != value.dtype:
-                self._refuse(own)
-            value._share_underline_tensor_to(tensor)
+def _look(own, arguments, options, written: int | None = None):
+    """It is given no blank tensor but the one that it writes."""
+    blanks = Blanks.now
+    for i, value in enumerate((*arguments, *options.values())):
+        parts = value if isinstance(value, list | tuple) else (value,)
+        if i != written and any(map(blanks.has, parts)):
+            blanks.refuse(own)
+    return own(*arguments, **options)
 
-        return set_value
 
-    @staticmethod
-    @functools.cache
-    def _set_item(own):
-        """Some of a blank tensor may be overwritten, as an Embedding's padding row is."""
+def _draw(shape_at: int, dtype_at: int, own, arguments, options):
+    """A random operator: what it makes is blank."""
+    shape = arguments[shape_at]
+    if any(type(length) is not int for length in shape):
+        Blanks.now.refuse(own)
+    kind = core.VarDesc.VarType.DENSE_TENSOR
+    made = core.eager.Tensor(arguments[dtype_at], list(shape), "blank", kind, False)
+    made.stop_gradient = True
+    Blanks.now.add(made)
+    return made
 
-        @functools.wraps(own)
-        def set_item(tensor, index, value):
-            self = Blanks.now
-            if not self.has(tensor) or self.has(value):
-                self._look(own)(tensor, index, value)
 
-        return set_item
+def _share(own, arguments, options):
+    tensor, other, *_ = arguments
+    blank = Blanks.now.has(tensor)
+    own(*arguments)
+    if blank:
+        Blanks.now.add(other)
 
-    @staticmethod
-    @functools.cache
-    def _copy(own):
-        """What copy.deepcopy calls, too."""
 
-        @functools.wraps(own)
-        def copy_(tensor, other, *arguments, **options):
-            self = Blanks.now
-            if not self.has(other):
-                return self._look(own)(tensor, other, *arguments, **options)
-            if tensor._is_initialized():
-                self._refuse(own)
-            self.add(tensor)
-            return tensor
+def _set_value(own, arguments, options):
+    """It writes a tensor, but does not read it."""
+    tensor, value = arguments
+    if not Blanks.now.has(value):
+        with _way().off():
+            return own(tensor, value)
+    if list(tensor.shape) != list(value.shape) or tensor.dtype != value.dtype:
+        Blanks.now.refuse(own)
+    return value._share_underline_tensor_to(tensor)
 
-        return copy_
 
-    def _unseen(self, own, *arguments):
-        """Run something of Paddle's that writes a tensor, but does not read it."""
-        saved, self._looking = self._looking, False
-        try:
-            return own(*arguments)
-        finally:
-            self._looking = saved
+def _set_item(own, arguments, options):
+    """Some of a blank tensor may be overwritten, as an Embedding's padding row is."""
+    tensor, _, value = arguments
+    if not Blanks.now.has(tensor) or Blanks.now.has(value):
+        _look(own, arguments, options)
+
+
+def _copy(own, arguments, options):
+    """What copy.deepcopy calls, too."""
+    tensor, other, *_ = arguments
+    if not Blanks.now.has(other):
+        return _look(own, arguments, options)
+    if tensor._is_initialized():
+        Blanks.now.refuse(own)
+    Blanks.now.add(tensor)
+    return tensor
+
+
+_SPECIAL = {
+    "set_value": _set_value,
+    "copy_": _copy,
+    "__setitem__": _set_item,
+    "_share_underline_tensor_to": _share,
+}

@@ -17,26 +17,24 @@ from contextlib import ExitStack
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from common.system.intercept import Intercept
+
 _Tensor = torch.Tensor
+_own_storage = _Tensor.untyped_storage
 # Ways out of the framework that are no operator.
-_WAYS_OUT = frozenset(
-    getattr(_Tensor, name)
-    for name in (
-        "numpy tolist data_ptr storage untyped_storage _typed_storage share_memory_ __array__ "
-        "__deepcopy__ __dlpack__ __format__ __reduce_ex__ __repr__"
-    ).split()
-    if hasattr(_Tensor, name)
-)
+_WAYS_OUT = (
+    "numpy tolist data_ptr storage untyped_storage _typed_storage share_memory_ __array__ "
+    "__deepcopy__ __dlpack__ __format__ __reduce_ex__ __repr__"
+).split()
 _OVERWRITES = ("aten::zero_", "aten::fill_", "aten::copy_")
 # In place, of no effect on what is blank already.
 _CHANGES = ("add_", "clamp_", "clamp_min_", "clamp_max_", "div_", "erfinv_", "mul_", "sub_")
 _CHANGES = tuple(f"aten::{name}" for name in _CHANGES)
 # torch.nn.init's that compute with what they draw, or look at it.
-_INITIALISERS = ("trunc_normal_", "orthogonal_", "sparse_")
+_INITIALISERS = ("nn.init.trunc_normal_", "nn.init.orthogonal_", "nn.init.sparse_")
 
 
 class Read(RuntimeError):
@@ -52,20 +50,26 @@ class Blanks:
         self._inside = ExitStack()
 
     def __enter__(self) -> "Blanks":
-        self._inside.enter_context(_WaysOut(self))
         self._inside.enter_context(_Operators(self))
-        for name in _INITIALISERS:
-            own = getattr(torch.nn.init, name)
-            setattr(torch.nn.init, name, self._instead_of_initialiser)
-            self._inside.callback(setattr, torch.nn.init, name, own)
+        handles = dict.fromkeys(_INITIALISERS, self._initialise)
+        handles |= {f"Tensor.{name}": self._look for name in _WAYS_OUT}
+        self._inside.enter_context(Intercept(torch, handles))
         return self
 
     def __exit__(self, *error: object) -> None:
         self._inside.close()
 
-    def _instead_of_initialiser(self, tensor, *arguments, **options):
+    def _initialise(self, own, arguments, options):
+        tensor = arguments[0] if arguments else options["tensor"]
         self.add(tensor)
         return tensor
+
+    def _look(self, own, arguments, options):
+        """A method that makes something else of a tensor than a tensor."""
+        if self.has(arguments[0]):
+            self.read = True
+            raise Read(f"{own.__name__} of a blank tensor")
+        return own(*arguments, **options)
 
     def add(self, tensor) -> None:
         """From now on this tensor's memory is blank."""
@@ -142,21 +146,6 @@ class _Operators(TorchDispatchMode):
         return made
 
 
-class _WaysOut(TorchFunctionMode):
-    """Sees the methods that make something else of a tensor than a tensor."""
-
-    def __init__(self, blanks: Blanks):
-        super().__init__()
-        self.blanks = blanks
-
-    def __torch_function__(self, function, types, arguments=(), options=None):
-        if function in _WAYS_OUT and isinstance(arguments[0], _Tensor):
-            if self.blanks.has(arguments[0]):
-                self.blanks.read = True
-                raise Read(f"{function.__name__} of a blank tensor")
-        return function(*arguments, **(options or {}))
-
-
 def _undrawn(function, name: str, arguments, options):
     """What a random operator returns, with whatever values; a large one costs nothing."""
     options = {key: value for key, value in options.items() if key != "generator"}
@@ -173,4 +162,4 @@ def _undrawn(function, name: str, arguments, options):
 
 def _storage(tensor):
     with torch._C.DisableTorchFunction():
-        return tensor.untyped_storage()
+        return _own_storage(tensor)

@@ -13,25 +13,28 @@ from functools import cache
 from common.logs.sidecar import CHOICE
 from common.sides.session import current
 from common.system.aliases import under_its_names
+from common.system.intercept import Intercept
 
 
 @cache
 def patch(side):
-    """Put the ledger behind a framework's functions and its tensors' methods."""
+    """Put the ledger before a framework's functions and its tensors' methods."""
     choices = _Choices(side)
-    for name in ("argmax", "argmin", "topk", "argsort", "sort"):
+    handles = {}
+    for name in choices.original:
         # Their arguments have Paddle's names, under torch's too.
-        function = under_its_names(getattr(choices, name), "paddle")
-        choices.original[name] = getattr(side.lib, name)
-        setattr(side.lib, name, function)
-        setattr(side.lib.Tensor, name, function)
+        handle = under_its_names(getattr(choices, name), "paddle")
+        handles |= {name: handle, f"Tensor.{name}": handle}
+    Intercept(side.lib, handles).put()
 
 
 class _Choices:
-    """What stands in a side's framework, and what stood there."""
+    """What stands before a side's functions, and what stood there."""
 
     def __init__(self, side):
-        self.side, self.original = side, {}
+        self.side = side
+        names = ("argmax", "argmin", "topk", "argsort", "sort")
+        self.original = {name: getattr(side.lib, name) for name in names}
 
     def _watched(self, value):
         """True where a choice among these values can depend on rounding, and is looked at."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
+from common.system.intercept import Intercept
 
 COMPAT = (
     "paddle.enable_compat() makes `import torch` give Paddle, so that both logs would come from "
@@ -25,14 +26,11 @@ def frameworks_loaded() -> list[str]:
 def forbid_compat() -> None:
     """Make paddle.enable_compat(), which puts Paddle behind `import torch`, a UserError here."""
 
-    def refuse(*arguments, **options):
+    def refuse(own, arguments, options):
         raise UserError(COMPAT)
 
-    paddle = sys.modules.get("paddle")
-    for holder in filter(None, (paddle, getattr(paddle, "compat", None))):
-        for name in _COMPAT_CALLS:
-            if hasattr(holder, name):
-                setattr(holder, name, refuse)
+    paths = (f"{holder}{name}" for holder in ("", "compat.") for name in _COMPAT_CALLS)
+    Intercept(sys.modules.get("paddle"), dict.fromkeys(paths, refuse)).put()
 
 
 def torch_is_paddle() -> bool:

@@ -15,6 +15,7 @@ from functools import cache, partial
 from common.sides.hooks import hook_outputs
 from common.sides.session import current
 from common.system.aliases import under_its_names
+from common.system.intercept import Intercept, as_handle
 
 _ALPHA = -1.7580993408473766  # SELU's value far below zero: -scale * alpha (Klambauer et al. 2017)
 _UPSCALE = "upscale_in_train"  # Paddle's other mode scales in eval mode instead
@@ -22,9 +23,7 @@ _UPSCALE = "upscale_in_train"  # Paddle's other mode scales in eval mode instead
 
 @cache
 def patch(side):
-    """Put the tape behind a framework's functional dropout, attention and checkpointing."""
-    F, holder, name = side.lib.nn.functional, *side.CHECKPOINT
-    setattr(holder, name, partial(_checkpoint, getattr(holder, name)))
+    """Put the tape before a framework's functional dropout, attention and checkpointing."""
     channels = _instead(side, side.dropout_of_channels, _drop)
     functions = {
         "dropout": _instead(side, side.dropout_of_values, _drop),
@@ -33,10 +32,17 @@ def patch(side):
         "dropout3d": channels,
         "alpha_dropout": _instead(side, side.alpha_dropout, _drop_to_alpha),
         "feature_alpha_dropout": _instead(side, side.alpha_dropout, _drop_to_alpha, channels=True),
-        "scaled_dot_product_attention": _attention(side, F.scaled_dot_product_attention),
     }
-    for name in filter(lambda name: hasattr(F, name), functions):
-        setattr(F, name, under_its_names(functions[name], side.NAME))
+    handles = {
+        f"nn.functional.{name}": under_its_names(function, side.NAME)
+        for name, function in functions.items()
+    }
+    for name, function in (
+        ("nn.functional.scaled_dot_product_attention", partial(_attention, side)),
+        (side.CHECKPOINT, _checkpoint),
+    ):
+        handles[name] = as_handle(function)
+    Intercept(side.lib, handles).put()
 
 
 def _instead(side, arguments, drop, **more):
@@ -105,36 +111,30 @@ def _drop_to_alpha(side, value, p, training, channels=False):
     return a * (value * keep + _ALPHA * (1.0 - keep)) - a * _ALPHA * p
 
 
-def _attention(side, plain):
+def _attention(
+    side, own, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *rest, **options
+):
     """Attention with the tape's dropout on the weights, written out; without dropout as it was."""
-
-    def attention(
-        query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *rest, **options
-    ):
-        named = dict(zip(side.REST_OF_ATTENTION, rest, strict=False)) | options
-        if dropout_p == 0.0 or not named.get("training", True):
-            return plain(query, key, value, attn_mask, dropout_p, is_causal, *rest, **options)
-        query, key, value = (x.moveaxis(side.AXIS_OF_HEADS, 1) for x in (query, key, value))
-        if named.get("enable_gqa", side.HEADS_MAY_SHARE_KEYS):
-            key, value = (
-                x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value)
-            )
-        scale = named.get("scale") or 1.0 / math.sqrt(query.shape[-1])
-        scores = side.lib.matmul(query, key.moveaxis(-1, -2)) * scale  # (B, H, T, S)
-        if is_causal:
-            seen = side.lib.tril(side.lib.ones(list(scores.shape[-2:])))
-            scores = scores.masked_fill(seen == 0, -math.inf)
-        if attn_mask is not None and attn_mask.dtype == side.lib.bool:
-            scores = scores.masked_fill(~attn_mask, -math.inf)
-        elif attn_mask is not None:
-            scores = scores + attn_mask
-        weights = _drop(side, side.lib.nn.functional.softmax(scores, -1), dropout_p, True)
-        return side.lib.matmul(weights, value).moveaxis(1, side.AXIS_OF_HEADS)
-
-    return attention
+    named = dict(zip(side.REST_OF_ATTENTION, rest, strict=False)) | options
+    if dropout_p == 0.0 or not named.get("training", True):
+        return own(query, key, value, attn_mask, dropout_p, is_causal, *rest, **options)
+    query, key, value = (x.moveaxis(side.AXIS_OF_HEADS, 1) for x in (query, key, value))
+    if named.get("enable_gqa", side.HEADS_MAY_SHARE_KEYS):
+        key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+    scale = named.get("scale") or 1.0 / math.sqrt(query.shape[-1])
+    scores = side.lib.matmul(query, key.moveaxis(-1, -2)) * scale  # (B, H, T, S)
+    if is_causal:
+        seen = side.lib.tril(side.lib.ones(list(scores.shape[-2:])))
+        scores = scores.masked_fill(seen == 0, -math.inf)
+    if attn_mask is not None and attn_mask.dtype == side.lib.bool:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = _drop(side, side.lib.nn.functional.softmax(scores, -1), dropout_p, True)
+    return side.lib.matmul(weights, value).moveaxis(1, side.AXIS_OF_HEADS)
 
 
-def _checkpoint(plain, function, *inputs, **options):
+def _checkpoint(own, function, *inputs, **options):
     """Gradient checkpointing whose recomputation repeats the first run's names and draws."""
     session = current()
     snapshots = []
@@ -146,7 +146,7 @@ def _checkpoint(plain, function, *inputs, **options):
         with session.repeat(snapshots[0]):
             return function(*values, **named)
 
-    return plain(run, *inputs, **options)
+    return own(run, *inputs, **options)
 
 
 def _site():

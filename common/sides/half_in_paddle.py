@@ -9,16 +9,16 @@ float64 for float32.
 
 import ctypes
 import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
-from types import ModuleType
+from functools import partial
 
 import numpy as np
 import paddle
 
 from common.sides.session import current
 from common.system.half import HALF, rounded
+from common.system.intercept import Intercept
 from common.system.tree import tree_leaves, tree_map
 
 _HALF = (paddle.bfloat16, paddle.float16)
@@ -66,7 +66,7 @@ def mixed(dtype, device):
 
 
 class Emulation:
-    """Operators in half precision, emulated while `on` is open.
+    """Operators in half precision, emulated inside `with emulation.on()`.
 
     note      is told each call: the operator's name, and the types of its tensors
     computes  False where there are kernels, as on a GPU: then calls are told, and left as they are
@@ -79,78 +79,53 @@ class Emulation:
     ):
         self._note = note
         self._computes = computes
-        self._busy = False
         operators = paddle._C_ops
         self._cast = operators.cast
-        self._places = [
-            (operators, name)
+        self._mixed = None  # half precision, operators that are lowered and that are not
+        handles = {
+            f"_C_ops.{name}": partial(self._answer, name)
             for name in dir(operators)
             if not name.startswith("_")
             and callable(getattr(operators, name))
             and not inspect.isclass(getattr(operators, name))
-        ]
+        }
         methods = (f"__{name}__" for name in _METHODS.split())
-        self._places += [(paddle.Tensor, name) for name in methods if hasattr(paddle.Tensor, name)]
-        self._on = False
-        self._mixed = None  # half precision, operators that are lowered and that are not
-
-    @contextmanager
-    def on(self) -> Iterator[None]:
-        """Emulate inside."""
-        before = [(owner, name, getattr(owner, name)) for owner, name in self._places]
-        instead = {id(own): self._instead(name, own) for _, name, own in before}
-        before += _imported(instead)
-        amp = paddle.amp.auto_cast, paddle.amp.autocast
-        flat = paddle._legacy_C_ops.coalesce_tensor  # an LSTM's weights in one piece, for GPUs
-        try:
-            self._on = True
-            if self._computes:
-                paddle.amp.auto_cast = paddle.amp.autocast = self._auto_cast
-            paddle._legacy_C_ops.coalesce_tensor = lambda *given: (
-                given[0][0].dtype in _HALF or flat(*given)
+        handles |= {f"Tensor.{name}": partial(self._answer, name) for name in methods}
+        handles["_legacy_C_ops.coalesce_tensor"] = _coalesce
+        if computes:
+            of_amp = ("amp.auto_cast", "amp.autocast")
+            handles |= dict.fromkeys(
+                of_amp, lambda own, given, more: self._auto_cast(*given, **more)
             )
-            for owner, name, own in before:
-                setattr(owner, name, instead[id(own)])
-            yield
-        finally:
-            self._on = False
-            paddle._legacy_C_ops.coalesce_tensor = flat
-            paddle.amp.auto_cast, paddle.amp.autocast = amp
-            for owner, name, own in before:
-                setattr(owner, name, own)
+        # Modules have operators by name, such as paddle.tensor.linalg's `matmul`.
+        self._way = Intercept(paddle, handles, held_by=("",))
 
-    def _instead(self, name: str, own: Callable) -> Callable:
+    def on(self) -> Intercept:
+        """A context; inside, operators are emulated."""
+        return self._way
+
+    def _answer(self, name: str, own: Callable, arguments, options):
         plain = name.strip("_")
         in_place = name.endswith("_") and not name.endswith("__")
-
-        def instead(*arguments, **options):
-            if self._busy or not self._on:  # a model's file may have kept this function
-                return own(*arguments, **options)
-            if self._mixed and not in_place and plain not in _EXACT:
-                arguments, options = self._lowered(plain, arguments, options)
-            given = [list(arguments), options]
-            tensors = [value for _, value in tree_leaves(given, paddle.is_tensor)]
-            floats = [value.dtype for value in tensors if value.is_floating_point()]
-            if floats:
-                self._note(plain, [str(kind).replace("paddle.", "") for kind in floats])
-            if not self._computes:
-                return own(*arguments, **options)
-            asked = [value for _, value in tree_leaves(given, _is_type)]
-            made = next((_ASKED[kind] for kind in asked if kind in _ASKED), None)
-            if plain in _EXACT or not made and not any(kind in _HALF for kind in floats):
-                return own(*arguments, **options)
-            self._busy = True
-            try:
-                if in_place:
-                    return self._in_place(own, arguments, options)
-                if made is None and asked:  # it says which type its result has
-                    return own(*self._wide(list(arguments)), **self._wide(options))
-                return self._computed(plain, own, arguments, options, made, floats)
-            finally:
-                self._busy = False
-
-        instead.__name__ = name
-        return instead
+        if self._mixed and not in_place and plain not in _EXACT:
+            arguments, options = self._lowered(plain, arguments, options)
+        given = [list(arguments), options]
+        tensors = [value for _, value in tree_leaves(given, paddle.is_tensor)]
+        floats = [value.dtype for value in tensors if value.is_floating_point()]
+        if floats:
+            self._note(plain, [str(kind).replace("paddle.", "") for kind in floats])
+        if not self._computes:
+            return own(*arguments, **options)
+        asked = [value for _, value in tree_leaves(given, _is_type)]
+        made = next((_ASKED[kind] for kind in asked if kind in _ASKED), None)
+        if plain in _EXACT or not made and not any(kind in _HALF for kind in floats):
+            return own(*arguments, **options)
+        with self._way.off():
+            if in_place:
+                return self._in_place(own, arguments, options)
+            if made is None and asked:  # it says which type its result has
+                return own(*self._wide(list(arguments)), **self._wide(options))
+            return self._computed(plain, own, arguments, options, made, floats)
 
     @contextmanager
     def _auto_cast(
@@ -247,15 +222,9 @@ class Emulation:
         return first
 
 
-def _imported(operators: Mapping[int, object]) -> list[tuple[ModuleType, str, Callable]]:
-    """Where modules have these operators by name, such as paddle.tensor.linalg's `matmul`."""
-    return [
-        (module, name, value)
-        for module in list(sys.modules.values())
-        if isinstance(module, ModuleType) and module is not paddle._C_ops
-        for name, value in list(vars(module).items())
-        if id(value) in operators
-    ]
+def _coalesce(own, arguments, options):
+    """What keeps an LSTM's weights in one piece, for GPUs."""
+    return arguments[0][0].dtype in _HALF or own(*arguments, **options)
 
 
 def _unlike(name: str, types: list) -> TypeError:

@@ -1,4 +1,6 @@
-"""A model's own casts to float32, lifted; lift_patch.py puts this behind a framework.
+"""A model's own casts to float32, lifted.
+
+    patch(side, narrow)   once in a process, before a model's file is imported
 
 Many models compute a part in float32 whatever they run in: a norm, a softmax, rotary tables.  In
 the float64 run such a part would have float32's noise, and nothing behind it could be compared
@@ -6,16 +8,21 @@ better than in float32.  While `lifting`, a cast to a narrower float is one to f
 a tensor that would be made in a narrower float is made in float64; a float32 run stays as it is.
 Complex numbers likewise.  Integers, booleans and the reinterpretation of bits are left alone.
 
+All that can make a narrow float is replaced: what is asked for a dtype, what is called after one,
+what takes the dtype of NumPy's data (narrow_in_torch.py, narrow_in_paddle.py).  The rest of the
+framework keeps its own functions, and its speed.
+
 What NumPy computes in float32 is float32: only the tensor made of it is wide.
 """
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from common.sides.places import line_of_model, of_framework_file
+from common.system.intercept import Handle, Intercept
 
 
 @dataclass
@@ -23,14 +30,16 @@ class Lift:
     """Whether this process lifts, and what it has lifted.
 
     counts   file:line of the model -> what stands there ("float64 to float32") -> calls
-    caches   what `functools.lru_cache` made since `watch_caches`: a table in it has a precision
-    swapped  (owner, name, instead) of the methods that are replaced while lifting, not for good
+    caches   what `functools.lru_cache` made since `patch`: a table in it has a precision
+    always   stands before a framework's functions, and is on while lifting
+    swapped  is put there while lifting, not for good: what is called too often to ask each time
     """
 
     on: bool = False
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     caches: weakref.WeakSet = field(default_factory=weakref.WeakSet)
-    swapped: list[tuple[object, str, Callable]] = field(default_factory=list)
+    always: list[Intercept] = field(default_factory=list)
+    swapped: list[Intercept] = field(default_factory=list)
 
     def count(self, what: str) -> None:
         """Add a call to the innermost line of the model; the workbench's own are not counted."""
@@ -46,21 +55,25 @@ _lift = Lift()
 @contextmanager
 def lifting(wanted: bool) -> Iterator[dict[str, dict[str, int]]]:
     """Lift inside, if `wanted`; gives the counts, which fill up."""
-    saved = _lift.on, _lift.counts
-    _lift.on, _lift.counts = wanted, {}
-    originals = [(owner, name, getattr(owner, name)) for owner, name, _ in _lift.swapped]
+    saved, _lift.counts = (_lift.on, _lift.counts), {}
     try:
-        if wanted != saved[0]:
-            _forget_tables()
-        for owner, name, instead in _lift.swapped if wanted else ():
-            setattr(owner, name, instead)
+        _switch(wanted)
         yield _lift.counts
     finally:
-        if wanted != saved[0]:
-            _forget_tables()
-        for owner, name, original in originals if wanted else ():
-            setattr(owner, name, original)
-        _lift.on, _lift.counts = saved
+        _switch(saved[0])
+        _lift.counts = saved[1]
+
+
+def _switch(on: bool) -> None:
+    if on == _lift.on:
+        return
+    for made in list(_lift.caches):  # a table made in one precision is of no use in another
+        made.cache_clear()
+    _lift.on = on
+    for way in _lift.always:
+        way.on = on
+    for way in _lift.swapped:
+        way.put() if on else way.take_away()
 
 
 def wanted() -> bool:
@@ -73,13 +86,29 @@ def note(what: str) -> None:
     _lift.count(what)
 
 
-def _forget_tables() -> None:
-    """Empty the models' caches: a table that was made in one precision is of no use in another."""
-    for made in list(_lift.caches):
-        made.cache_clear()
+@functools.cache
+def patch(side, narrow) -> None:
+    """Stand before all that can make a narrow float; it does nothing until it is wanted.
+
+    narrow   the module of its names: narrow_in_torch.py's or narrow_in_paddle.py's
+    """
+    _watch_caches()
+    spelling = Spelling(side, narrow.spellings())
+    handles: dict[str, Handle] = {}
+    for names, handle in (
+        (narrow.ASKED, spelling.asked_for),
+        (narrow.FROM_DATA, spelling.from_data),
+    ):
+        handles |= {f"{owner}{name}": handle for owner in ("", "Tensor.") for name in names}
+    for name, dtype in narrow.CALLED.items():
+        handles[f"Tensor.{name}"] = functools.partial(spelling.by_name, dtype)
+    more, swapped = narrow.own_ways(spelling)
+    _lift.always.append(Intercept(side.lib, handles | more, on=False))
+    _lift.always[-1].put()
+    _lift.swapped.append(Intercept(side.lib, swapped))
 
 
-def watch_caches() -> None:
+def _watch_caches() -> None:
     """Know what `functools.lru_cache` and `functools.cache` make from now on."""
     own = functools.lru_cache
     if hasattr(own, "watched"):
@@ -101,103 +130,74 @@ def watch_caches() -> None:
     functools.cache = functools.wraps(functools.cache)(lambda function: lru_cache(None)(function))
 
 
-@dataclass(frozen=True)
 class Spelling:
-    """How a framework writes dtypes, and the functions to put in the place of its own.
+    """How a framework writes dtypes, and what handles its functions while lifting.
 
-    wide       narrow dtype, in every spelling that the framework takes -> the wide one
-    is_tensor  whether a value is one of its tensors
-    widen      a tensor of integers or narrow floats -> the same values as wide floats
-    leaf       the same of a tensor that nothing has been computed from
+    wide   narrow dtype, in every spelling that the framework takes -> the wide one
     """
 
-    wide: Mapping[object, object]
-    is_tensor: Callable[[object], bool]
-    widen: Callable[[object], object]
-    leaf: Callable[[object], object]
+    def __init__(self, side, wide: Mapping[object, object]):
+        self.side, self.wide = side, wide
+        self.kinds = frozenset(map(type, wide))
 
-    def __post_init__(self):
-        object.__setattr__(self, "kinds", frozenset(map(type, self.wide)))
+    def asked_for(self, own: Callable, arguments, options):
+        """A narrow dtype that it is asked for becomes a wide one."""
+        for value in (*arguments, *options.values()):
+            if type(value) in self.kinds and value in self.wide:
+                _lift.count(self._told(value, arguments))
+                arguments = [self._wide(value) for value in arguments]
+                options = {name: self._wide(value) for name, value in options.items()}
+                break
+        return own(*arguments, **options)
 
-    def asked_for(self, own: Callable) -> Callable:
-        """`own`, in which a narrow dtype that it is asked for becomes a wide one."""
-        kinds, wide = self.kinds, self.wide
-
-        @functools.wraps(own)
-        def instead(*arguments, **options):
-            if not _lift.on:
-                return own(*arguments, **options)
-            for value in (*arguments, *options.values()):
-                if type(value) in kinds and value in wide:
-                    _lift.count(self._told(value, arguments))
-                    arguments = [self._wide(value) for value in arguments]
-                    options = {name: self._wide(value) for name, value in options.items()}
-                    break
-            return own(*arguments, **options)
-
-        return instead
-
-    def from_data(self, own: Callable) -> Callable:
+    def from_data(self, own: Callable, arguments, options):
         """The same, where the data may have a narrow dtype of their own, such as NumPy's."""
-        asked_for = self.asked_for(own)
-
-        @functools.wraps(own)
-        def instead(*arguments, **options):
-            made = asked_for(*arguments, **options)
-            if _lift.on and self.is_tensor(made) and made.dtype in self.wide:
-                _lift.count(f"made in {_name(made.dtype)}")
-                return self.leaf(made)
+        made = self.asked_for(own, arguments, options)
+        if not self._is_narrow(made):
             return made
+        _lift.count(f"made in {_name(made.dtype)}")
+        leaf = self._widened(made.detach())
+        self.side.want_gradient(leaf, self.side.wants_gradient(made))
+        return leaf
 
-        return instead
+    def result(self, own: Callable, arguments, options):
+        """What it makes is narrow whatever it gets: it is widened."""
+        made = own(*arguments, **options)
+        if not self._is_narrow(made):
+            return made
+        _lift.count(self._told(made.dtype, arguments))
+        return self._widened(made)
 
-    def result(self, own: Callable, again: Callable | None = None) -> Callable:
-        """`own`, whose result is narrow whatever it gets: it is widened, or made `again`."""
+    def of_integers(self, own: Callable, arguments, options):
+        """What makes narrow floats of integers: it gets wide floats instead of them."""
+        made = own(*arguments, **options)
+        if not self._is_narrow(made):
+            return made
+        _lift.count(self._told(made.dtype, arguments))
+        options = {name: self._widened(value) for name, value in options.items()}
+        return own(*map(self._widened, arguments), **options)
 
-        @functools.wraps(own)
-        def instead(*arguments, **options):
-            made = own(*arguments, **options)
-            if not _lift.on or not self.is_tensor(made) or made.dtype not in self.wide:
-                return made
-            _lift.count(self._told(made.dtype, arguments))
-            return self.widen(made) if again is None else again(*arguments, **options)
+    def by_name(self, narrow: object, own: Callable, arguments, options):
+        """A method whose name says the narrow dtype that it casts to, like `float`."""
+        _lift.count(self._told(narrow, arguments))
+        return self.side.cast(arguments[0], self.wide[narrow])
 
-        return instead
-
-    def by_name(self, narrow: object, cast: Callable) -> Callable[[Callable], Callable]:
-        """The same of a method whose name says the narrow dtype that it casts to, like `float`."""
-
-        def replace(own: Callable) -> Callable:
-            @functools.wraps(own)
-            def instead(value, *arguments, **options):
-                if not _lift.on:
-                    return own(value, *arguments, **options)
-                _lift.count(self._told(narrow, [value]))
-                return cast(value, self.wide[narrow])
-
-            return instead
-
-        return replace
-
-    def of_integers(self, own: Callable) -> Callable:
-        """`own`, which makes narrow floats of integers: it gets wide floats instead of them."""
-
-        def again(*arguments, **options):
-            arguments = [self._widened(value) for value in arguments]
-            return own(*arguments, **{name: self._widened(v) for name, v in options.items()})
-
-        return self.result(own, again)
+    def _is_narrow(self, value: object) -> bool:
+        return self.side.is_tensor(value) and value.dtype in self.wide
 
     def _wide(self, value: object) -> object:
         return self.wide.get(value, value) if type(value) in self.kinds else value
 
     def _widened(self, value: object) -> object:
-        return self.widen(value) if self.is_tensor(value) else value
+        """A tensor of integers or narrow floats as wide floats; else the value."""
+        if not self.side.is_tensor(value):
+            return value
+        return self.side.cast(value, self.wide.get(value.dtype, self.side.lib.float64))
 
     def _told(self, narrow: object, arguments: Sequence[object]) -> str:
         """What a call would have made, in words for the sidecar."""
         first = arguments[0] if arguments else None
-        if self.is_tensor(first):
+        if self.side.is_tensor(first):
             return f"{_name(first.dtype)} to {_name(narrow)}"
         return f"made in {_name(narrow)}"
 
@@ -205,22 +205,3 @@ class Spelling:
 def _name(dtype: object) -> str:
     """A dtype's plain name: float32."""
     return getattr(dtype, "__name__", str(dtype)).rpartition(".")[2]
-
-
-def install(replacements: Iterable[tuple[object, str, Callable[[Callable], Callable]]]) -> None:
-    """Put (owner, name, what makes the replacement of the owner's own) in their places."""
-    made: dict[int, Callable] = {}
-    for owner, name, replace in replacements:
-        own = getattr(owner, name, None)
-        if own is not None:
-            # One function under two names stays one, for what recognises it.
-            made.setdefault(id(own), replace(own))
-            setattr(owner, name, made[id(own)])
-
-
-def install_while_lifting(replacements: Iterable[tuple[object, str, Callable]]) -> None:
-    """The same, but only while lifting: what is called too often to ask each time."""
-    for owner, name, replace in replacements:
-        own = getattr(owner, name, None)
-        if own is not None:
-            _lift.swapped.append((owner, name, replace(own)))

@@ -9,6 +9,7 @@ import numpy as np
 import paddle
 
 from common.sides import lift
+from common.system.intercept import Handle
 from common.transplant.exact import lp_pool
 
 # Paddle's functions end in those of _C_ops, by whatever name a model has imported them.
@@ -62,21 +63,17 @@ def spellings() -> dict[object, object]:
     return found
 
 
-def patch_own_ways(spelling: lift.Spelling) -> None:
-    """Put the lift behind the floats that are made of integers."""
-    operators = paddle._C_ops
-    lift.install([(operators, name, spelling.of_integers) for name in _OF_INTEGERS])
-    lift.install([(operators, name, spelling.result) for name in _OF_ANYTHING])
-    methods = [(paddle.Tensor, f"__{name}__", spelling.of_integers) for name in _ARITHMETIC]
-    lift.install_while_lifting([*methods, (operators, "lp_pool2d", _lp_pool)])
+def own_ways(spelling: lift.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
+    """What handles the floats that are made of integers: always, and put there while lifting."""
+    always = {f"_C_ops.{name}": spelling.of_integers for name in _OF_INTEGERS}
+    always |= {f"_C_ops.{name}": spelling.result for name in _OF_ANYTHING}
+    swapped = {f"Tensor.__{name}__": spelling.of_integers for name in _ARITHMETIC}
+    return always, {**swapped, "_C_ops.lp_pool2d": _lp_pool}
 
 
-def _lp_pool(own):
+def _lp_pool(own, arguments, options):
     """By powers in float64: Paddle's own result, of 1d too, holds float32 values."""
-
-    def instead(x, kernel, stride, padding, ceil_mode, *more):
-        lift.note("lp_pool in float32")
-        kept = own(x, kernel, stride, padding, ceil_mode, *more)
-        return lp_pool(kept, x, kernel, stride, padding, ceil_mode, more[1], more[-1])
-
-    return instead
+    lift.note("lp_pool in float32")
+    x, kernel, stride, padding, ceil_mode, *more = arguments
+    kept = own(*arguments, **options)
+    return lp_pool(kept, x, kernel, stride, padding, ceil_mode, more[1], more[-1])

@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional as F
 
 from common.sides import lift
+from common.system.intercept import Handle, Intercept, as_handle, stand_in
 
 # Of torch and of its tensors: all whose schema has a dtype, but for those that read the same bits
 # as another type (view), make integers alone, or quantize.
@@ -78,49 +79,42 @@ def spellings() -> dict[object, object]:
     return found
 
 
-def patch_own_ways(spelling: lift.Spelling) -> None:
-    """Put the lift behind tensor types, scripted functions and operators with float32 constants."""
+def own_ways(spelling: lift.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
+    """What handles operators with float32 constants, always (nothing) and put there while lifting.
+
+    Tensor types and scripted functions have something in their place from now on.
+    """
     for owner in (torch, torch.cuda):
         for name in _TYPES:
             if hasattr(owner, name):
-                setattr(owner, name, _Type(getattr(owner, name), owner.DoubleTensor))
-    takes_types = [(torch.Tensor, "type"), (torch, "set_default_tensor_type")]
-    lift.install([(owner, name, _with_own_types) for owner, name in takes_types])
-    lift.install([(torch.jit, "script", _script)])
-    exact = [(F, "hardsigmoid", _hardsigmoid), (F, "celu", _celu)]
-    exact += [(owner, "digamma", _digamma) for owner in (torch, torch.special, torch.Tensor)]
-    lift.install_while_lifting(exact)
+                stand_in(owner, name, _Type(getattr(owner, name), owner.DoubleTensor))
+    for_good = dict.fromkeys(("Tensor.type", "set_default_tensor_type"), _with_own_types)
+    Intercept(torch, {**for_good, "jit.script": _script}).put()
+    swapped = {"nn.functional.hardsigmoid": _hardsigmoid, "nn.functional.celu": _celu}
+    paths = ("digamma", "special.digamma", "Tensor.digamma")
+    return {}, {**swapped, **dict.fromkeys(paths, _digamma)}
 
 
-def _hardsigmoid(own):
+@as_handle
+def _hardsigmoid(own, input, inplace=False):
     """Without the float32 1/6 of torch's own gradient."""
-
-    @functools.wraps(own)
-    def instead(input, inplace=False):
-        if inplace or input.dtype != torch.float64:
-            return own(input, inplace)
-        return F.hardtanh(input + 3.0, 0.0, 6.0) / 6.0
-
-    return instead
+    if inplace or input.dtype != torch.float64:
+        return own(input, inplace)
+    return F.hardtanh(input + 3.0, 0.0, 6.0) / 6.0
 
 
-def _celu(own):
+@as_handle
+def _celu(own, input, alpha=1.0, inplace=False):
     """Without the float32 alpha of torch's own gradient."""
-
-    @functools.wraps(own)
-    def instead(input, alpha=1.0, inplace=False):
-        if inplace or input.dtype != torch.float64:
-            return own(input, alpha, inplace)
-        below = torch.where(input > 0.0, torch.zeros_like(input), input)
-        return torch.where(input > 0.0, input, alpha * torch.expm1(below / alpha))
-
-    return instead
+    if inplace or input.dtype != torch.float64:
+        return own(input, alpha, inplace)
+    below = torch.where(input > 0.0, torch.zeros_like(input), input)
+    return torch.where(input > 0.0, input, alpha * torch.expm1(below / alpha))
 
 
-def _digamma(own):
-    return lambda input, **out: (
-        own(input, **out) if out or input.dtype != torch.float64 else _Digamma.apply(input)
-    )
+@as_handle
+def _digamma(own, input, **out):
+    return own(input, **out) if out or input.dtype != torch.float64 else _Digamma.apply(input)
 
 
 class _Digamma(torch.autograd.Function):
@@ -136,38 +130,29 @@ class _Digamma(torch.autograd.Function):
         return gradient * torch.special.zeta(2, *context.saved_tensors)
 
 
-def _with_own_types(own):
-    """`own`, which knows nothing of _Type."""
+def _with_own_types(own, arguments, options):
+    """It knows nothing of _Type."""
+    arguments = [v.now if isinstance(v, _Type) else v for v in arguments]
+    return own(*arguments, **{k: v.now if isinstance(v, _Type) else v for k, v in options.items()})
 
-    @functools.wraps(own)
-    def instead(*arguments, **options):
-        arguments = [v.now if isinstance(v, _Type) else v for v in arguments]
-        options = {k: v.now if isinstance(v, _Type) else v for k, v in options.items()}
-        return own(*arguments, **options)
 
+def _script(own, arguments, options):
+    """Scripted functions run as plain Python while lifting: no cast can be seen in them otherwise.
+
+    What they compute is the same.
+    """
+    _known_to_scripts()
+    made = own(*arguments, **options)
+    if len(arguments) != 1 or options or not isinstance(made, torch.jit.ScriptFunction):
+        return made
+
+    @functools.wraps(arguments[0])
+    def instead(*inputs, **named):
+        return (arguments[0] if lift.wanted() else made)(*inputs, **named)
+
+    # Another function that is scripted may call this one.
+    torch.jit._state._set_jit_function_cache(instead, made)
     return instead
-
-
-def _script(own):
-    """`own`, whose scripted functions run as plain Python while lifting: no cast can be seen in
-    them otherwise.  What they compute is the same."""
-
-    @functools.wraps(own)
-    def script(function, *arguments, **options):
-        _known_to_scripts()
-        made = own(function, *arguments, **options)
-        if arguments or options or not isinstance(made, torch.jit.ScriptFunction):
-            return made
-
-        @functools.wraps(function)
-        def instead(*inputs, **named):
-            return (function if lift.wanted() else made)(*inputs, **named)
-
-        # Another function that is scripted may call this one.
-        torch.jit._state._set_jit_function_cache(instead, made)
-        return instead
-
-    return script
 
 
 @functools.cache

@@ -6,14 +6,16 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, wraps
+from functools import cache
 
 from common.system.checkout import ROOT
+from common.system.intercept import Intercept
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
 _STEPS = tuple(f"{path.as_posix()}/" for path in ROOT.glob("step[1-5]_*"))
-_EXACT = f"{_COMMON}transplant/exact.py"  # it stands before Paddle's own functions
+# They stand before Paddle's own functions.
+_EXACT = tuple(f"{_COMMON}transplant/{name}.py" for name in ("exact", "formulas"))
 
 _MADE_AT = "_made_at"
 
@@ -26,7 +28,7 @@ _PACKAGES = re.compile(r".*/(site|dist)-packages/")
 def of_framework_file(filename: str) -> bool:
     """True for the frameworks' own files, unlike those of models that are installed."""
     path = filename.replace("\\", "/")
-    return path == _EXACT or bool(_FRAMEWORK_FILE.search(path))
+    return path in _EXACT or bool(_FRAMEWORK_FILE.search(path))
 
 
 def short_place(place: str, root: str) -> str:
@@ -71,18 +73,13 @@ def noting_makers(module: type) -> Iterator[None]:
 
     module  the framework's class of them all
     """
-    own = module.__init__
 
-    @wraps(own)
-    def made(self, *arguments, **named):
-        own(self, *arguments, **named)
-        vars(self)[_MADE_AT] = line_of_model()
+    def made(own, arguments, options):
+        own(*arguments, **options)
+        vars(arguments[0])[_MADE_AT] = line_of_model()
 
-    module.__init__ = made
-    try:
+    with Intercept(module, {"__init__": made}):
         yield
-    finally:
-        module.__init__ = own
 
 
 def made_at(module: object) -> str:

@@ -13,11 +13,11 @@ log_softmax   takes twenty times as long as torch's, four times as long as its f
 
 import numpy as np
 import paddle
-from paddle import nn
 from paddle.autograd import PyLayer
 from paddle.nn import functional as F
 
 from common.sides.session import current
+from common.system.intercept import Intercept, as_handle
 
 _VIEWS = paddle.get_flags("FLAGS_use_stride_kernel")
 
@@ -25,9 +25,7 @@ _VIEWS = paddle.get_flags("FLAGS_use_stride_kernel")
 def make_quick(wanted: bool) -> None:
     """From now on, compute the quick way, or Paddle's own."""
     paddle.set_flags({flag: on and not wanted for flag, on in _VIEWS.items()})
-    for (holder, name), (own, quick) in _WAYS.items():
-        if getattr(holder, name) in (own, quick):  # nobody else's
-            setattr(holder, name, quick if wanted else own)
+    _WAY.put() if wanted else _WAY.take_away()
 
 
 def _may_differ(*inputs) -> bool:
@@ -54,10 +52,10 @@ class _AddBias(PyLayer):
         return gradient, _sum_of_rows(gradient.reshape([-1, gradient.shape[-1]]))
 
 
-def _linear(x, weight, bias=None, name=None):
+def _linear(own, x, weight, bias=None, name=None):
     """`F.linear`: x (..., D), weight (D, C), bias (C) -> (..., C)."""
     if not _may_differ(weight, bias):
-        return _OWN_LINEAR(x, weight, bias, name)
+        return own(x, weight, bias, name)
     return _AddBias.apply(paddle.matmul(x, weight), bias)
 
 
@@ -89,25 +87,26 @@ class _Normalize(PyLayer):
         return of_x.reshape(gradient.shape), of_weight, of_bias
 
 
-def _layer_norm(layer, x):
+def _layer_norm(own, layer, x):
     """`nn.LayerNorm.forward`."""
     if len(layer._normalized_shape) > 1 or not _may_differ(x, layer.weight, layer.bias):
-        return _OWN_LAYER_NORM(layer, x)
+        return own(layer, x)
     return _Normalize.apply(x, layer.weight, layer.bias, layer._epsilon)
 
 
-def _log_softmax(x, axis=-1, dtype=None, name=None):
+def _log_softmax(own, x, axis=-1, dtype=None, name=None):
     """`F.log_softmax`: x (..., C, ...) -> the same shape."""
     if dtype is not None or current().probing:
-        return _OWN_LOG_SOFTMAX(x, axis, dtype, name)
+        return own(x, axis, dtype, name)
     moved = x - paddle.amax(x.detach(), axis=axis, keepdim=True)
     return moved - paddle.log(paddle.sum(paddle.exp(moved), axis=axis, keepdim=True))
 
 
-_OWN_LINEAR, _OWN_LAYER_NORM, _OWN_LOG_SOFTMAX = F.linear, nn.LayerNorm.forward, F.log_softmax
-# Where an operator stands -> Paddle's own, and the quick one.
-_WAYS = {
-    (F, "linear"): (_OWN_LINEAR, _linear),
-    (nn.LayerNorm, "forward"): (_OWN_LAYER_NORM, _layer_norm),
-    (F, "log_softmax"): (_OWN_LOG_SOFTMAX, _log_softmax),
-}
+_WAY = Intercept(
+    paddle,
+    {
+        "nn.functional.linear": as_handle(_linear),
+        "nn.LayerNorm.forward": as_handle(_layer_norm),
+        "nn.functional.log_softmax": as_handle(_log_softmax),
+    },
+)

@@ -110,7 +110,7 @@ class Run:
         self.half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
         self.module = load_model_file(pair, side, stored(dtype, request))
         if job.transplant:
-            job.transplant.install()
+            job.transplant.way.put()  # again: a model's file may have replaced some
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
     @cached_property

@@ -43,7 +43,7 @@ from common.logs.result_folder import (
 from common.logs.sidecar import note_unfed, read_sidecar, write_sidecar
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from common.sides import choices, dropouts, lift, lift_patch, random_functions
+from common.sides import choices, dropouts, lift, random_functions
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
 from common.sides.job import Job
@@ -146,21 +146,23 @@ class Twin:
         return 0
 
     def _prepare(self, request: RunRequest) -> None:
-        """Put what all models see in this framework's place: transplants, the tape, the ledger."""
+        """Put before the framework's functions what stands there for all models."""
         wanted = request.transplant if self.side.NAME == "paddle" else None
         if self.transplanted == "":
-            self.transplant = _transplant(wanted) if wanted else None
-            self.transplanted = wanted
-            # What lifts casts comes last: its ways lead to what stands there before it.
-            if self.side.NAME == "paddle":
-                exact = importlib.import_module("common.transplant.exact")
-                self.exact = exact.Exact(_site, lambda: current().probing or current().watching)
-                self.exact.install()
-            dropouts.patch(self.side)
-            random_functions.patch(self.side)
-            choices.patch(self.side)
-            lift_patch.patch(self.side)
-            forbid_compat()
+            self.transplant, self.transplanted = _transplant(wanted), wanted
+            self.exact = _exact(self.side)
+            narrow = importlib.import_module(f"common.sides.narrow_in_{self.side.NAME}")
+            # From the inside out: the last is asked first, and leads to those before it.
+            for put in (
+                self.transplant and self.transplant.way.put,
+                self.exact and self.exact.way.put,
+                partial(dropouts.patch, self.side),
+                partial(random_functions.patch, self.side),
+                partial(choices.patch, self.side),
+                partial(lift.patch, self.side, narrow),
+                forbid_compat,
+            ):
+                put and put()
         elif wanted != self.transplanted:
             raise UserError("this process has other operators transplanted: start a new one")
 
@@ -364,18 +366,26 @@ def _site() -> str:
     return session.prefix + session.rename(session.site_of_draw())
 
 
-def _transplant(text: str):
-    """What torch computes on the Paddle side, in place."""
+def _exact(side):
+    """Paddle's operators that are inexact in float64; None on torch's side."""
+    if side.NAME != "paddle":
+        return None
+    exact = importlib.import_module("common.transplant.exact")
+    return exact.Exact(_site, lambda: current().probing or current().watching)
+
+
+def _transplant(text: str | None):
+    """What torch computes on the Paddle side; None where nothing is asked for."""
+    if not text:
+        return None
     names = operators.chosen(text)
     try:
         patch = importlib.import_module("common.transplant.patch")
-        transplant = patch.Transplant(names, lambda: current().site_of_draw(), lift.wanted)
+        return patch.Transplant(names, lambda: current().site_of_draw(), lift.wanted)
     except ModuleNotFoundError as error:
         raise UserError(
             f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"
         ) from None
-    transplant.install()
-    return transplant
 
 
 def _load_choices(path: Path) -> dict[str, np.ndarray]:

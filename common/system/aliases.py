@@ -1,7 +1,8 @@
 """Further names of arguments: newer Paddle takes torch's, and torch takes NumPy's."""
 
-import functools
 from collections.abc import Callable
+
+from common.system.intercept import Handle
 
 ALIASES = {
     "torch": {"x": "input", "axis": "dim", "keepdims": "keepdim"},
@@ -9,12 +10,11 @@ ALIASES = {
 }
 
 
-def under_its_names(function: Callable, framework: str) -> Callable:
-    """What stands in for a framework's function, with its arguments under the names it knows."""
+def under_its_names(function: Callable, framework: str) -> Handle:
+    """What answers with `function` for a framework's own, arguments under the names it knows."""
     aliases = ALIASES[framework]
 
-    @functools.wraps(function)
-    def called(*arguments, **options):
+    def handle(own: Callable, arguments, options):
         return function(*arguments, **{aliases.get(k, k): v for k, v in options.items()})
 
-    return called
+    return handle

@@ -3,7 +3,7 @@
 Some of Paddle's operators keep a constant in float32 (LayerNorm's epsilon), or clip (cross_entropy
 at -64), in float64 too.  A float64 run then differs from torch's although the port is right.  Where
 that happens, this module computes such an operator from Paddle's own exact primitives, gradient
-included, so that a second run shows whether the difference goes:
+included (formulas.py), so that a second run shows whether the difference goes:
 
     watch   Paddle's own operator runs; how far its result is from the exact one is noted by module
     lift    the exact formula runs instead
@@ -16,17 +16,17 @@ is not used: it then does not mean the same, and the difference stays.  Imported
 twin.
 """
 
-import functools
-import inspect
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import paddle
 
-from common.system.aliases import ALIASES
-from common.transplant.table import Untaken
+from common.system.intercept import Intercept
+from common.transplant import formulas
+from common.transplant.formulas import BY_PATH, batch_norm
+from common.transplant.table import Untaken, by_name
 
 OFF, WATCH, LIFT, UNCLIP = "off", "watch", "lift", "unclip"
 
@@ -38,30 +38,11 @@ _ROUNDED = 2.0**-46
 # Paddle takes no logit for more than this below the largest; only then may its result be far off.
 CLIPPED_FROM = 64.0
 
-FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula, with Paddle's arguments
-PATHS: dict[str, tuple[str, ...]] = {}  # operator -> Paddle's names of it
 _CLIPS = ("softmax", "log_softmax", "cross_entropy")
 _COMPLEX = ("exp", "sigmoid")  # exact of real numbers
-_UNDERFLOW = -708.0  # whose exponential is 3e-308
 # Their values may be exact where their gradients are not, by about this much: p_norm's adds 1e-12
 # to the norm; a group norm's without a weight is another function's.
 _ONLY_GRADIENT = {"avg_pool": 2.0**-24, "p_norm": 1e-12, "group_norm": 0.0324}
-
-
-def _formula(name, *paths):
-    """Enter an operator's formula, for each of Paddle's names (`Tensor.` for methods)."""
-
-    def enter(function):
-        FORMULAS[name] = function
-        PATHS[name] = PATHS.get(name, ()) + paths
-        for path in paths:
-            _BY_PATH[path] = (name, function)
-        return function
-
-    return enter
-
-
-_BY_PATH: dict[str, tuple[str, Callable]] = {}
 
 
 class Exact:
@@ -72,54 +53,31 @@ class Exact:
     """
 
     def __init__(self, site: Callable[[], str] = str, probing: Callable[[], bool] = lambda: True):
-        self.mode = OFF
         self.site, self.probing = site, probing
-        self.found: dict[str, dict[str, float]] = {}  # site -> operator -> how far off it was
-        self._busy = False
-
-    def install(self) -> None:
-        """Put a way to the formulas before Paddle's functions, wherever they are held."""
-        instead = {}
-        for path, (name, function) in _BY_PATH.items():
-            *parts, attribute = path.split(".")
-            holder = functools.reduce(lambda held, part: getattr(held, part, None), parts, paddle)
-            own = getattr(holder, attribute, None)
-            if own is None:
-                continue
-            if id(own) not in instead:
-                instead[id(own)] = (own, self._instead(name, own, function))
-            setattr(holder, attribute, instead[id(own)][1])
-        for name, module in list(sys.modules.items()):
-            if not name.startswith("paddle.nn.") and not name.startswith("paddle.vision."):
-                continue
-            for attribute, value in list(vars(module).items()):
-                own, replaced = instead.get(id(value), (None, None))
-                if own is value and own is not None:
-                    setattr(module, attribute, replaced)
-        _install_batch_norm(self)
+        handles = {
+            path: partial(self._answer, name, formula) for path, (name, formula) in BY_PATH.items()
+        }
+        handles["_C_ops.batch_norm"] = self._batch_norm  # of functions and layers, old ones too
+        self.way = Intercept(paddle, handles, ("paddle.nn.", "paddle.vision."))
+        self.begin(OFF)
 
     def begin(self, mode: str) -> None:
         """What is done from now on; what was noted is forgotten."""
-        self.mode, self.found = mode, {}
+        self._go_on(mode, {})
+
+    def _go_on(self, mode: str, found: dict[str, dict[str, float]]) -> None:
+        self.mode, self.way.on = mode, mode != OFF
+        self.found = found  # site -> operator -> how far off it was
 
     @contextmanager
-    def doing(self, mode: str):
+    def doing(self, mode: str) -> Iterator[dict[str, dict[str, float]]]:
         """Inside, this is done; gives what is noted meanwhile, and puts back what was before."""
         saved = self.mode, self.found
         self.begin(mode)
         try:
             yield self.found
         finally:
-            self.mode, self.found = saved
-
-    @contextmanager
-    def plain(self):
-        """Inside, every operator is Paddle's own."""
-        saved, self._busy = self._busy, True
-        try:
-            yield
-        finally:
-            self._busy = saved
+            self._go_on(*saved)
 
     def note(self, name: str, off: float, clips: bool = False) -> None:
         """Remember how far off an operator was in the module that runs; one that clips, always."""
@@ -127,47 +85,82 @@ class Exact:
             known = self.found.setdefault(self.site(), {})
             known[name] = max(known.get(name, 0.0), off)
 
-    def leaves_alone(self) -> bool:
+    def _leaves_alone(self) -> bool:
         """True where an operator that does not clip is Paddle's own, and nothing is noted."""
-        return self._busy or self.mode in (OFF, UNCLIP) or self.mode == WATCH and not self.probing()
+        return self.mode == UNCLIP or self.mode == WATCH and not self.probing()
 
-    def _with_graph(self) -> bool:
-        """Whether the exact result may get a gradient: not where it is only looked at."""
-        return self.mode != WATCH and paddle.is_grad_enabled()
+    @contextmanager
+    def _plain(self) -> Iterator[None]:
+        """Inside, every operator is Paddle's own; no gradient where results are only looked at."""
+        with_graph = self.mode != WATCH and paddle.is_grad_enabled()
+        with self.way.off(), paddle.set_grad_enabled(with_graph):
+            yield
 
-    def _instead(self, name: str, own: Callable, function: Callable) -> Callable:
-        wide = paddle.complex128 if name in _COMPLEX else paddle.float64
-
-        @functools.wraps(own)
-        def instead(*arguments, **options):
-            if self.mode == OFF or self._busy or not _of_float64(arguments, options, wide):
-                return own(*arguments, **options)
-            return self._answer(name, own, function, arguments, options)
-
-        return instead
-
-    def _answer(self, name, own, function, arguments, options):
+    def _answer(self, name: str, formula: Callable, own: Callable, arguments, options):
         """Paddle's own result or the exact one, as the mode says, once both are compared."""
+        wide = paddle.complex128 if name in _COMPLEX else paddle.float64
+        if not _is_of(wide, arguments, options):
+            return own(*arguments, **options)
         try:
-            named = _named(own, function, arguments, options)
+            named = by_name(own, formula, arguments, options)
             clips = name in _CLIPS and _spread(named) > CLIPPED_FROM
-            if not clips and self.leaves_alone():
+            if not clips and self._leaves_alone():
                 return own(*arguments, **options)
-            with self.plain(), paddle.set_grad_enabled(self._with_graph()):
-                exact = function(**named)
+            with self._plain():
+                exact = formula(**named)
         except (Untaken, TypeError, ValueError, IndexError):
             exact = None
         if exact is None:
             return own(*arguments, **options)
-        with self.plain():
+        with self.way.off():
             kept = own(*arguments, **options)
         off = apart(kept, exact)
         if not off <= _APART and not (clips and off < np.inf):
             return kept
-        if name in _ONLY_GRADIENT:
-            off = max(off, _ONLY_GRADIENT[name])
-        self.note(name, off, clips)
+        self.note(name, max(off, _ONLY_GRADIENT.get(name, 0.0)), clips)
         return kept if self.mode == WATCH else exact
+
+    def _batch_norm(self, own: Callable, arguments, options):
+        """`_C_ops.batch_norm`, by itself: in training it also moves its statistics, in place."""
+        x, mean, variance, weight, bias, testing, momentum, epsilon, layout, kept_ones, trained = (
+            arguments
+        )
+        if self._leaves_alone() or x.dtype != paddle.float64:
+            return own(*arguments)
+        held = mean, variance
+        training = not (kept_ones or testing and not trained)
+        before = [statistic.clone() for statistic in held] if training else held
+        kept, *others = own(*arguments)
+        with self._plain():
+            exact, *taken = batch_norm(x, *before, weight, bias, training, epsilon, layout)
+        off = apart(kept, exact)
+        moved = []
+        if training:
+            with paddle.no_grad():
+                moved = [
+                    momentum * old + (1.0 - momentum) * new.detach()
+                    for old, new in zip(before, taken, strict=True)
+                ]
+            # A mean may be nothing beside the values that it is the mean of.
+            spread = float(paddle.sqrt(taken[1].max())) if taken[1].size else 0.0
+            off = max(off, *(apart(*pair, spread) for pair in zip(held, moved, strict=True)))
+        if not off <= _APART:
+            return kept, *others
+        self.note("batch_norm", off)
+        if self.mode != LIFT:
+            return kept, *others
+        for statistic, new in zip(held, moved, strict=False):
+            paddle.assign(new, output=statistic)
+        return exact, *others
+
+
+def lp_pool(kept, *arguments):
+    """The exact result (formulas.lp_pool's arguments), or what is kept where it is another's."""
+    try:
+        exact = formulas.lp_pool(*arguments)
+    except Untaken:
+        return kept
+    return exact if apart(kept, exact) <= _APART else kept
 
 
 def apart(own, exact, least: float = 0.0) -> float:
@@ -182,526 +175,15 @@ def apart(own, exact, least: float = 0.0) -> float:
     return off / size if size else (np.inf if off else 0.0)
 
 
-def _of_float64(arguments, options, wide=paddle.float64) -> bool:
-    """True where the first tensor holds float64, or complex128 where that is what is `wide`."""
+def _is_of(wide, arguments, options) -> bool:
+    """True where the first tensor holds this."""
     for value in (*arguments, *options.values()):
         if isinstance(value, paddle.Tensor):
             return value.dtype == wide
     return False
 
 
-def _named(own, function, arguments, options) -> dict:
-    """The arguments by the names of Paddle's function, defaults filled in.
-
-    Where that is written in C, or names them otherwise, those of the formula are taken.
-    """
-    for known in (own, function):
-        try:
-            signature = inspect.signature(known)
-        except ValueError:
-            continue
-        try:
-            bound = signature.bind(*arguments, **options)
-        except TypeError:
-            try:
-                aliases = ((ALIASES["paddle"].get(k, k), v) for k, v in options.items())
-                bound = signature.bind(*arguments, **dict(aliases))
-            except TypeError:
-                continue
-        bound.apply_defaults()
-        named = dict(bound.arguments)
-        if named.pop("out", None) is not None:
-            raise Untaken("a result's place")
-        named.pop("name", None)
-        if named.keys() <= inspect.signature(function).parameters.keys():
-            return named
-    raise Untaken("arguments of another kind")
-
-
 def _spread(named) -> float:
     """How far apart the logits lie along the axis of a softmax."""
     values = named.get("x", named.get("input", named.get("logits"))).detach().numpy()
     return float(np.ptp(values, axis=named.get("axis", -1)).max(initial=0.0))
-
-
-def _in_float32(*numbers) -> bool:
-    """True for numbers that float32 holds as they are: nothing is lost by keeping them there."""
-    return all(float(np.float32(number)) == float(number) for number in numbers)
-
-
-# ---- normalisation -------------------------------------------------------------------------------
-
-
-def _normalised(x, axes, epsilon):
-    """(x - mean) / sqrt(variance + epsilon), with the mean and the biased variance."""
-    mean = x.mean(axis=axes, keepdim=True)
-    variance = ((x - mean) ** 2).mean(axis=axes, keepdim=True)
-    return (x - mean) / paddle.sqrt(variance + epsilon), mean, variance
-
-
-def _affine(x, weight, bias, shape):
-    x = x if weight is None else x * weight.reshape(shape)
-    return x if bias is None else x + bias.reshape(shape)
-
-
-@_formula("layer_norm", "nn.functional.layer_norm")
-def _layer_norm(x, normalized_shape, weight, bias, epsilon):
-    shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-    axes = list(range(x.ndim - len(shape), x.ndim))
-    return _affine(_normalised(x, axes, epsilon)[0], weight, bias, shape)
-
-
-@_formula("instance_norm", "nn.functional.instance_norm")
-def _instance_norm(
-    x, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, data_format
-):
-    if data_format[-1] == "C" and x.ndim > 2 or not use_input_stats:
-        raise Untaken("another layout, or statistics that are kept")
-    shape = [1, -1] + [1] * (x.ndim - 2)
-    return _affine(_normalised(x, list(range(2, x.ndim)), eps)[0], weight, bias, shape)
-
-
-@_formula("group_norm", "nn.functional.group_norm")
-def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
-    last = data_format[-1] == "C" and x.ndim > 2
-    if last or weight is not None or not isinstance(epsilon, float):
-        raise Untaken("another layout or another order of arguments; with a weight it is exact")
-    normal = _normalised(x.reshape([x.shape[0], num_groups, -1]), [2], epsilon)[0]
-    return _affine(normal.reshape(x.shape), None, bias, [1, -1] + [1] * (x.ndim - 2))
-
-
-def _batch_norm(x, mean, variance, weight, bias, training, epsilon, data_format):
-    """The result of a batch norm, and the mean and the biased variance that it took."""
-    last = data_format[-1] == "C" and x.ndim > 2
-    axes = [i for i in range(x.ndim) if i != (x.ndim - 1 if last else min(1, x.ndim - 1))]
-    shape = [-1 if i not in axes else 1 for i in range(x.ndim)]
-    if training:
-        normal, mean, variance = _normalised(x, axes, epsilon)
-    else:
-        normal = (x - mean.reshape(shape)) / paddle.sqrt(variance.reshape(shape) + epsilon)
-    return _affine(normal, weight, bias, shape), mean.reshape([-1]), variance.reshape([-1])
-
-
-def _install_batch_norm(exact: Exact) -> None:
-    """Batch norm by itself: in training it also moves its running statistics, in place."""
-    own = paddle.nn.functional.batch_norm
-    own_forward = paddle.nn.BatchNorm.forward  # which does not call the function
-
-    def answer(run, x, means, variances, weight, bias, training, momentum, epsilon, layout):
-        """`run` computes Paddle's own result, and moves the statistics."""
-        before = [kept.clone() for kept in (means, variances)] if training else (means, variances)
-        kept = run()
-        with exact.plain(), paddle.set_grad_enabled(exact._with_graph()):
-            result, mean, variance = _batch_norm(
-                x, *before, weight, bias, training, epsilon, layout
-            )
-        off = apart(kept, result)
-        moved = []
-        if training:
-            with paddle.no_grad():
-                moved = [
-                    (held, momentum * old + (1.0 - momentum) * new.detach())
-                    for held, old, new in zip(
-                        (means, variances), before, (mean, variance), strict=True
-                    )
-                ]
-            # A mean may be nothing beside the values that it is the mean of.
-            spread = float(paddle.sqrt(variance.max())) if variance.size else 0.0
-            off = max(off, *(apart(held, new, spread) for held, new in moved))
-        if not off <= _APART:
-            return kept
-        exact.note("batch_norm", off)
-        if exact.mode != LIFT:
-            return kept
-        for held, new in moved:
-            paddle.assign(new, output=held)
-        return result
-
-    @functools.wraps(own)
-    def function(*arguments, **options):
-        if exact.leaves_alone() or not _of_float64(arguments, options):
-            return own(*arguments, **options)
-        n = inspect.signature(own).bind(*arguments, **options)
-        n.apply_defaults()
-        n = n.arguments
-        training = n["training"] if n["use_global_stats"] is None else not n["use_global_stats"]
-        return answer(
-            lambda: own(*arguments, **options), n["x"], n["running_mean"], n["running_var"],
-            n["weight"], n["bias"], training, n["momentum"], n["epsilon"], n["data_format"],
-        )  # fmt: skip
-
-    @functools.wraps(own_forward)
-    def forward(layer, input):
-        plain = exact.leaves_alone() or input.dtype != paddle.float64
-        if plain or layer._trainable_statistics:
-            return own_forward(layer, input)
-        training = layer.training and not layer._use_global_stats
-        activation, layer._act = layer._act, None  # the layer may have one of its own
-        try:
-            result = answer(
-                lambda: own_forward(layer, input), input, layer._mean, layer._variance,
-                layer.weight, layer.bias, training, layer._momentum, layer._epsilon,
-                layer._data_layout,
-            )  # fmt: skip
-        finally:
-            layer._act = activation
-        if activation is None:
-            return result
-        return paddle.base.dygraph_utils._append_activation_in_dygraph(result, act=activation)
-
-    paddle.nn.BatchNorm.forward = forward
-    for name, module in list(sys.modules.items()):
-        if name.startswith("paddle.nn.") and vars(module).get("batch_norm") is own:
-            module.batch_norm = function
-    paddle.nn.functional.batch_norm = function
-
-
-FORMULAS["batch_norm"] = _batch_norm
-
-
-def _p_norm(x, p, axis, keepdim):
-    if p != 2:
-        return _pow((paddle.abs(x) ** _tensor(p)).sum(axis=axis, keepdim=keepdim), 1.0 / p)
-    square = (x * x).sum(axis=axis, keepdim=keepdim)
-    some = square > 0.0  # of a vector of zeros the gradient is 0, as torch has it
-    root = paddle.sqrt(paddle.where(some, square, paddle.ones_like(square)))
-    return paddle.where(some, root, paddle.zeros_like(root))
-
-
-@_formula("p_norm", "norm", "linalg.norm", "Tensor.norm")
-def _norm(x, p, axis, keepdim, dtype=None):
-    p = 2 if p is None or p == "fro" else p
-    if dtype is not None or not isinstance(p, int | float) or p != 2 and _in_float32(p):
-        raise Untaken("a norm that Paddle computes exactly")
-    return _p_norm(x, p, axis, keepdim)
-
-
-@_formula("p_norm", "dist", "Tensor.dist")
-def _dist(x, y, p=2):
-    return _norm(x - y, p, None, False)
-
-
-@_formula("p_norm", "nn.functional.normalize")
-def _normalize(x, p, axis, epsilon):
-    if p != 2 and _in_float32(p):
-        raise Untaken("exact")
-    return x / paddle.maximum(_p_norm(x, p, axis, True), _tensor(epsilon))
-
-
-# ---- one element at a time -----------------------------------------------------------------------
-
-
-def _tensor(number):
-    return paddle.to_tensor(float(number), dtype="float64")
-
-
-def _below(x):
-    """x where it is at most 0, else 0: no exponential overflows, and no gradient is lost."""
-    return paddle.where(x > 0.0, paddle.zeros_like(x), x)
-
-
-@_formula("pow", "pow", "Tensor.pow", "Tensor.__pow__")
-def _pow(x, y):
-    if isinstance(y, paddle.Tensor) or _in_float32(y):
-        raise Untaken("an exponent that is exact")
-    return paddle.pow(x, _tensor(y))
-
-
-@_formula("label_smooth", "nn.functional.label_smooth")
-def _label_smooth(label, prior_dist, epsilon):
-    spread = epsilon / label.shape[-1] if prior_dist is None else epsilon * prior_dist
-    return (1.0 - epsilon) * label + spread
-
-
-@_formula("selu", "nn.functional.selu")
-def _selu(x, scale, alpha):
-    return scale * paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
-
-
-@_formula("elu", "nn.functional.elu")
-def _elu(x, alpha):
-    return paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
-
-
-@_formula("celu", "nn.functional.celu")
-def _celu(x, alpha):
-    return paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x) / alpha))
-
-
-@_formula("rrelu", "nn.functional.rrelu")
-def _rrelu(x, lower, upper, training):
-    if training:
-        raise Untaken("slopes that are drawn")
-    return paddle.where(x >= 0.0, x, x * (0.5 * (lower + upper)))
-
-
-@_formula("hardsigmoid", "nn.functional.hardsigmoid")
-def _hardsigmoid(x, slope, offset):
-    y = slope * x + offset
-    if slope == 0.1666667:  # Paddle's word for 1/6
-        y = x / 6.0 + offset
-    y = paddle.where(y > 0.0, y, paddle.zeros_like(y))
-    return paddle.where(y < 1.0, y, paddle.ones_like(y))
-
-
-@_formula("hardtanh", "nn.functional.hardtanh")
-def _hardtanh(x, min, max):
-    x = paddle.where(x > min, x, paddle.full_like(x, min))
-    return paddle.where(x < max, x, paddle.full_like(x, max))
-
-
-@_formula("softshrink", "nn.functional.softshrink")
-def _softshrink(x, threshold):
-    beyond = paddle.where(x > threshold, x - threshold, x + threshold)
-    return paddle.where(paddle.abs(x) > threshold, beyond, paddle.zeros_like(x))
-
-
-@_formula("thresholded_relu", "nn.functional.thresholded_relu")
-def _thresholded_relu(x, threshold, value):
-    return paddle.where(x > threshold, x, paddle.full_like(x, value))
-
-
-@_formula("exp", "exp", "Tensor.exp")
-def _complex_exp(x):
-    size, angle = paddle.exp(paddle.real(x)), paddle.imag(x)
-    return paddle.complex(size * paddle.cos(angle), size * paddle.sin(angle))
-
-
-@_formula("sigmoid", "sigmoid", "Tensor.sigmoid", "nn.functional.sigmoid")
-def _complex_sigmoid(x):
-    return 0.5 + 0.5 * paddle.tanh(0.5 * x)
-
-
-@_formula("stanh", "stanh")
-def _stanh(x, scale_a, scale_b):
-    return scale_b * paddle.tanh(scale_a * x)
-
-
-@_formula("addmm", "addmm", "Tensor.addmm", "baddbmm", "Tensor.baddbmm")
-def _addmm(input, x, y, beta, alpha):
-    return beta * input + alpha * paddle.matmul(x, y)
-
-
-# ---- softmax and losses --------------------------------------------------------------------------
-
-
-def _exp(x):
-    """Of numbers that are 0 or less: 0 where it is less than the smallest normal float64.
-
-    Paddle's is 6e-309 of any number below, such as a masked score: the gradient there is then
-    1e-316 in place of 0, and what is computed of such numbers takes a hundred times as long.
-    """
-    return paddle.where(x < _UNDERFLOW, paddle.zeros([], x.dtype), paddle.exp(x))
-
-
-@_formula("log_softmax", "nn.functional.log_softmax")
-def _log_softmax(x, axis, dtype=None):
-    if dtype is not None:
-        raise Untaken("another dtype")
-    x = x - x.detach().max(axis=axis, keepdim=True)
-    return x - paddle.log(_exp(x).sum(axis=axis, keepdim=True))
-
-
-@_formula("softmax", "nn.functional.softmax")
-def _softmax(x, axis, dtype=None):
-    if dtype is not None:
-        raise Untaken("another dtype")
-    x = _exp(x - x.detach().max(axis=axis, keepdim=True))
-    return x / x.sum(axis=axis, keepdim=True)
-
-
-@_formula("cross_entropy", "nn.functional.cross_entropy")
-def _cross_entropy(
-    input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
-):
-    classes = input.shape[axis]
-    if not use_softmax or (weight is not None and (soft_label or label_smoothing)):
-        raise Untaken("probabilities, or weights of soft labels")
-    scores = _log_softmax(input, axis)
-    shares, kept = label, None
-    if not soft_label:
-        labels = label.squeeze(axis) if label.ndim == input.ndim else label
-        kept = (labels != ignore_index).unsqueeze(axis)  # (..., 1, ...)
-        index = paddle.where(
-            kept, labels.unsqueeze(axis).astype("int64"), paddle.zeros([], "int64")
-        )
-        every = paddle.arange(classes, dtype="int64")
-        shares = (index.squeeze(axis).unsqueeze(-1) == every).astype("float64")  # (..., classes)
-        shares = paddle.moveaxis(shares, -1, axis)
-    if label_smoothing > 0.0:
-        shares = (1.0 - label_smoothing) * shares + label_smoothing / classes
-    mass = paddle.ones_like(scores.sum(axis=axis, keepdim=True))
-    if kept is not None:
-        mass = kept.astype("float64")
-        if weight is not None:
-            mass = mass * weight[index.flatten()].reshape(index.shape)
-    losses = -(shares * scores).sum(axis=axis, keepdim=True) * mass
-    if reduction == "none":
-        return losses if soft_label or label.ndim == input.ndim else losses.squeeze(axis)
-    return losses.sum() if reduction == "sum" else losses.sum() / mass.sum()
-
-
-@_formula("smooth_l1_loss", "nn.functional.smooth_l1_loss")
-def _smooth_l1_loss(input, label, reduction, delta, is_huber):
-    if _in_float32(delta):
-        raise Untaken("exact")
-    off = input - label
-    size = paddle.abs(off)
-    losses = paddle.where(size < delta, 0.5 * off * off, delta * (size - 0.5 * delta))
-    losses = losses if is_huber else losses / delta
-    return losses if reduction == "none" else getattr(losses, reduction)()
-
-
-# ---- what is a product with a matrix along each axis of an image ---------------------------------
-
-
-def _along_axes(x, matrices, data_format):
-    """x with a matrix (out, in) along each of its spatial axes."""
-    first = 1 if data_format[-1] == "C" else 2
-    for axis, matrix in enumerate(matrices, first):
-        product = paddle.matmul(paddle.moveaxis(x, axis, -1), paddle.to_tensor(matrix.T.copy()))
-        x = paddle.moveaxis(product, -1, axis)
-    return x
-
-
-def _sizes(value, count):
-    values = [value] if isinstance(value, int) else [int(v) for v in value]
-    return values * count if len(values) == 1 else values
-
-
-def _spatial(x, data_format):
-    return list(x.shape[1:-1] if data_format[-1] == "C" else x.shape[2:])
-
-
-def _windows(size, kernel, stride, padding, ceil_mode, exclusive):
-    """The matrix (out, size) of means over windows; padding may count as zeros."""
-    left = size + 2 * padding - kernel
-    count = (-(-left // stride) if ceil_mode else left // stride) + 1
-    if ceil_mode and (count - 1) * stride >= size + padding:
-        count -= 1
-    matrix = np.zeros((count, size))
-    for i in range(count):
-        start = i * stride - padding
-        inside = range(max(start, 0), min(start + kernel, size))
-        counted = len(inside) if exclusive else min(start + kernel, size + padding) - start
-        matrix[i, inside.start : inside.stop] = 1.0 / counted
-    return matrix
-
-
-def _enter_pooling(n):
-    nc = ("NCL", "NCHW", "NCDHW")[n - 1]
-
-    @_formula("avg_pool", f"nn.functional.avg_pool{n}d")
-    def avg_pool(
-        x, kernel_size, stride, padding, ceil_mode, exclusive, divisor_override=None, data_format=nc
-    ):
-        if divisor_override is not None or isinstance(padding, str):
-            raise Untaken("a divisor, or a padding by name")
-        padding = _sizes(padding, n)
-        if len(padding) != n:
-            raise Untaken("a padding for each end")
-        kernel = _sizes(kernel_size, n)
-        stride = kernel if stride is None else _sizes(stride, n)
-        sizes = zip(_spatial(x, data_format), kernel, stride, padding, strict=True)
-        return _along_axes(x, [_windows(*s, ceil_mode, exclusive) for s in sizes], data_format)
-
-    @_formula("avg_pool", f"nn.functional.adaptive_avg_pool{n}d")
-    def adaptive(x, output_size, data_format=nc):
-        spatial = _spatial(x, data_format)
-        wanted = [output_size] * n if isinstance(output_size, int) else list(output_size)
-        matrices = []
-        for size, count in zip(spatial, wanted, strict=True):
-            count = size if count is None else int(count)
-            matrix = np.zeros((count, size))
-            for i in range(count):
-                start, end = i * size // count, -(-(i + 1) * size // count)
-                matrix[i, start:end] = 1.0 / (end - start)
-            matrices.append(matrix)
-        return _along_axes(x, matrices, data_format)
-
-
-for _n in (1, 2, 3):
-    _enter_pooling(_n)
-
-
-def lp_pool(kept, x, kernel, stride, padding, ceil_mode, layout, power):
-    """The exact result, or what is kept where that means something else."""
-    if x.dtype != paddle.float64 or len(padding) != 2:
-        return kept
-    sizes = zip(_spatial(x, layout), kernel, stride, padding, strict=True)
-    sums = [np.sign(_windows(*size, ceil_mode, False)) for size in sizes]
-    powers = _along_axes(paddle.pow(x, _tensor(power)), sums, layout)
-    exact = paddle.pow(powers, _tensor(1.0 / power))
-    return exact if apart(kept, exact) <= _APART else kept
-
-
-_CUBIC = -0.75  # of Keys 1981, as torch and Paddle have it
-
-
-def _places(size, count, scale, align_corners, half_pixel):
-    """Where each of the new values lies among the old ones."""
-    new = np.arange(count, dtype=np.float64)
-    if align_corners:
-        return new * ((size - 1) / (count - 1) if count > 1 else 0.0)
-    ratio = 1.0 / scale if scale else size / count
-    return (new + 0.5) * ratio - 0.5 if half_pixel else new * ratio
-
-
-def _weights(places, size, cubic):
-    """The matrix (out, size) of linear or cubic interpolation at these places."""
-    matrix = np.zeros((len(places), size))
-    for row, place in zip(matrix, places, strict=True):
-        place = place if cubic else min(max(place, 0.0), size - 1.0)
-        below = int(np.floor(place))
-        for i in range(below - 1, below + 3) if cubic else (below, below + 1):
-            off = abs(place - i)
-            if not cubic:
-                weight = 1.0 - off
-            elif off <= 1.0:
-                weight = ((_CUBIC + 2.0) * off - (_CUBIC + 3.0)) * off * off + 1.0
-            else:
-                weight = ((_CUBIC * off - 5.0 * _CUBIC) * off + 8.0 * _CUBIC) * off - 4.0 * _CUBIC
-            row[min(max(i, 0), size - 1)] += weight
-    return matrix
-
-
-@_formula("interpolate", "nn.functional.interpolate", "nn.functional.upsample")
-def _interpolate(
-    x,
-    size,
-    scale_factor,
-    mode,
-    align_corners,
-    align_mode,
-    data_format,
-    recompute_scale_factor=None,
-    antialias=False,
-):
-    mode = mode.lower()
-    if mode not in ("linear", "bilinear", "trilinear", "bicubic") or antialias:
-        raise Untaken("exact, or not among these")
-    data_format = data_format or "NCHW"
-    spatial = _spatial(x, data_format)
-    scales: list = [None] * len(spatial)
-    if size is not None:
-        counts = [int(n) for n in (size if isinstance(size, list | tuple) else _listed(size))]
-        counts = counts * len(spatial) if len(counts) == 1 else counts
-    else:
-        given = scale_factor if isinstance(scale_factor, list | tuple) else _listed(scale_factor)
-        scales = [float(s) for s in given]
-        scales = scales * len(spatial) if len(scales) == 1 else scales
-        counts = [int(n * s) for n, s in zip(spatial, scales, strict=True)]
-        if recompute_scale_factor:
-            scales = [None] * len(spatial)
-    cubic = mode == "bicubic"
-    half_pixel = cubic or align_mode == 0
-    matrices = [
-        _weights(_places(n, count, scale, align_corners, half_pixel), n, cubic)
-        for n, count, scale in zip(spatial, counts, scales, strict=True)
-    ]
-    return _along_axes(x, matrices, data_format)
-
-
-def _listed(value):
-    """A number or a tensor of them as a list."""
-    return value.numpy().reshape(-1).tolist() if isinstance(value, paddle.Tensor) else [value]

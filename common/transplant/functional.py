@@ -1,13 +1,6 @@
 """Functions of paddle.nn.functional, computed by torch (table.py says how)."""
 
-from common.transplant.table import (
-    F,
-    Untaken,
-    channels_first,
-    operator,
-    same_name,
-    sizes,
-)
+from common.transplant.table import F, Untaken, channels_first, operator, same_name, sizes
 
 # ---- layers: attention, linear, convolutions, embedding ------------------------------------------
 
@@ -31,42 +24,8 @@ def _linear(x, weight, bias=None):
     return F.linear(x, weight.t().contiguous(), bias)
 
 
-def _enter_convolution(n):
-    """conv over n axes."""
-
-    @operator("conv", f"nn.functional.conv{n}d")
-    def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCHW"):
-        return _conv(x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-for _n in (1, 2, 3):
-    _enter_convolution(_n)
-
-
-@operator("conv", "nn.functional.conv._conv_nd")  # what nn.Conv2D and Conv3D call
-def _conv_nd(
-    x,
-    weight,
-    bias=None,
-    stride=1,
-    padding=0,
-    padding_algorithm=None,
-    dilation=1,
-    groups=1,
-    data_format="NCHW",
-    channel_dim=1,
-    op_type="conv2d",
-    use_cudnn=True,
-    use_mkldnn=False,
-    name=None,
-):
-    if padding_algorithm not in (None, "EXPLICIT"):
-        raise Untaken(f"padding {padding_algorithm}")
-    return _conv(x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-def _conv(x, weight, bias, stride, padding, dilation, groups, data_format):
-    channels_first(data_format)
+@operator("conv", *(f"nn.functional.conv{n}d" for n in (1, 2, 3)))
+def _conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     padding = padding.lower() if isinstance(padding, str) else sizes(padding)
     if not isinstance(padding, str | int) and len(padding) not in (1, x.ndim - 2):
         raise Untaken("a padding for each end")
@@ -74,9 +33,19 @@ def _conv(x, weight, bias, stride, padding, dilation, groups, data_format):
     return function(x, weight, bias, sizes(stride), padding, sizes(dilation), groups)
 
 
+@operator("conv", "nn.functional.conv._conv_nd")  # what nn.Conv2D and Conv3D call
+def _conv_nd(
+    x, weight, bias, stride, padding, padding_algorithm, dilation, groups, data_format, **of_kernels
+):
+    channels_first(data_format)
+    if padding_algorithm not in (None, "EXPLICIT"):
+        raise Untaken(f"padding {padding_algorithm}")
+    return _conv(x, weight, bias, stride, padding, dilation, groups)
+
+
 @operator("embedding", "nn.functional.embedding")
-def _embedding(x, weight, padding_idx=None, sparse=False):
-    if sparse or (padding_idx is not None and padding_idx >= 0):
+def _embedding(x, weight, padding_idx=None):
+    if padding_idx is not None and padding_idx >= 0:
         raise Untaken("a padding row, which is zeros in Paddle alone")
     return F.embedding(x, weight)
 
@@ -93,77 +62,46 @@ def _layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
 
 @operator("batch_norm", "nn.functional.batch_norm")
 def _batch_norm(
-    x,
-    running_mean,
-    running_var,
-    weight=None,
-    bias=None,
-    training=False,
-    momentum=0.9,
-    epsilon=1e-5,
-    data_format="NCHW",
-    use_global_stats=None,
+    x, running_mean, running_var, weight, bias, training, momentum, epsilon, use_global_stats
 ):
-    channels_first(data_format)
     if training and not use_global_stats:
         raise Untaken("train mode, where Paddle keeps its own running statistics")
     return F.batch_norm(x, running_mean, running_var, weight, bias, False, 0.0, epsilon)
 
 
 @operator("group_norm", "nn.functional.group_norm")
-def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
-    channels_first(data_format)
+def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None):
     return F.group_norm(x, num_groups, weight, bias, epsilon)
 
 
 @operator("instance_norm", "nn.functional.instance_norm")
-def _instance_norm(
-    x,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.9,
-    eps=1e-5,
-    data_format="NCHW",
-):
+def _instance_norm(x, weight, bias, eps, data_format, **of_statistics):
     channels_first(data_format)
     return F.instance_norm(x, None, None, weight, bias, True, 0.0, eps)
 
 
-@operator("normalize", "nn.functional.normalize")
-def _normalize(x, p=2, axis=1, epsilon=1e-12):
-    return F.normalize(x, p, axis, epsilon)
+operator("normalize", "nn.functional.normalize")(
+    lambda x, p=2, axis=1, epsilon=1e-12: F.normalize(x, p, axis, epsilon)
+)
 
 
 # ---- softmax and losses --------------------------------------------------------------------------
 
 
-@operator("softmax", "nn.functional.softmax")
-def _softmax(x, axis=-1, dtype=None):
-    return F.softmax(x, axis, dtype=dtype)
-
-
-@operator("log_softmax", "nn.functional.log_softmax")
-def _log_softmax(x, axis=-1, dtype=None):
-    return F.log_softmax(x, axis, dtype=dtype)
+operator("softmax", "nn.functional.softmax")(
+    lambda x, axis=-1, dtype=None: F.softmax(x, axis, dtype=dtype)
+)
+operator("log_softmax", "nn.functional.log_softmax")(
+    lambda x, axis=-1, dtype=None: F.log_softmax(x, axis, dtype=dtype)
+)
 
 
 @operator("cross_entropy", "nn.functional.cross_entropy")
 def _cross_entropy(
-    input,
-    label,
-    weight=None,
-    ignore_index=-100,
-    reduction="mean",
-    soft_label=False,
-    axis=-1,
-    use_softmax=True,
-    label_smoothing=0.0,
+    input, label, weight=None, ignore_index=-100, reduction="mean", axis=-1, label_smoothing=0.0
 ):
-    if soft_label or not use_softmax or axis not in (-1, input.ndim - 1):
-        raise Untaken("soft labels, no softmax or another axis")
+    if axis not in (-1, input.ndim - 1):
+        raise Untaken("another axis")
     labels = label.squeeze(-1) if label.ndim == input.ndim else label
     rows = input.reshape(-1, input.shape[-1])
     found = F.cross_entropy(
@@ -177,37 +115,31 @@ def _cross_entropy(
     return found.reshape(label.shape) if reduction == "none" else found
 
 
-@operator("cross_entropy", "nn.functional.nll_loss")
-def _nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean"):
-    return F.nll_loss(input, label, weight, ignore_index=ignore_index, reduction=reduction)
-
-
-@operator("mse_loss", "nn.functional.mse_loss")
-def _mse_loss(input, label, reduction="mean"):
-    return F.mse_loss(input, label, reduction=reduction)
+operator("cross_entropy", "nn.functional.nll_loss")(
+    lambda input, label, weight=None, ignore_index=-100, reduction="mean": F.nll_loss(
+        input, label, weight, ignore_index=ignore_index, reduction=reduction
+    )
+)
+operator("mse_loss", "nn.functional.mse_loss")(
+    lambda input, label, reduction="mean": F.mse_loss(input, label, reduction=reduction)
+)
 
 
 # ---- activations ---------------------------------------------------------------------------------
 
 
-@operator("gelu", "nn.functional.gelu")
-def _gelu(x, approximate=False):
-    return F.gelu(x, approximate="tanh" if approximate in (True, "tanh") else "none")
-
-
-@operator("softplus", "nn.functional.softplus")
-def _softplus(x, beta=1, threshold=20):
-    return F.softplus(x, beta, threshold)
-
-
-@operator("leaky_relu", "nn.functional.leaky_relu")
-def _leaky_relu(x, negative_slope=0.01):
-    return F.leaky_relu(x, negative_slope)
-
-
-@operator("elu", "nn.functional.elu")
-def _elu(x, alpha=1.0):
-    return F.elu(x, alpha)
+operator("gelu", "nn.functional.gelu")(
+    lambda x, approximate=False: F.gelu(
+        x, approximate="tanh" if approximate in (True, "tanh") else "none"
+    )
+)
+operator("softplus", "nn.functional.softplus")(
+    lambda x, beta=1, threshold=20: F.softplus(x, beta, threshold)
+)
+operator("leaky_relu", "nn.functional.leaky_relu")(
+    lambda x, negative_slope=0.01: F.leaky_relu(x, negative_slope)
+)
+operator("elu", "nn.functional.elu")(lambda x, alpha=1.0: F.elu(x, alpha))
 
 
 for _name in ("relu", "silu", "selu", "mish", "relu6", "softsign", "tanhshrink"):
@@ -223,9 +155,9 @@ def _enter_pooling(n):
     """max_pool, avg_pool and the adaptive avg_pool over n axes."""
 
     @operator("max_pool", f"nn.functional.max_pool{n}d")
-    def max_pool(x, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False):
-        if return_mask or isinstance(padding, str):
-            raise Untaken("a mask or a padding by name")
+    def max_pool(x, kernel_size, stride=None, padding=0, ceil_mode=False):
+        if isinstance(padding, str):
+            raise Untaken("a padding by name")
         size, stride = sizes(kernel_size), None if stride is None else sizes(stride)
         own = getattr(F, f"max_pool{n}d")
         return own(x, size, stride, sizes(padding), ceil_mode=ceil_mode)

@@ -8,22 +8,20 @@ transplant.  The two logs are then not independent, and the sidecar says so.
 Imported only by a Paddle twin that transplants, since it imports torch.
 """
 
-import inspect
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import numpy as np
 import paddle
 import torch
 from paddle.utils import dlpack
 
-from common.system.aliases import ALIASES
+from common.system.intercept import Intercept
 from common.system.tree import tree_leaves, tree_map
 from common.transplant.operators import TABLE
-from common.transplant.table import Untaken, channels_first
+from common.transplant.table import Untaken, by_name
 
 
 @dataclass
@@ -54,23 +52,15 @@ class Transplant:
         self.running, self.lifted = running, lifted
         self.compare = True  # run Paddle's own beside it
         self.tally: dict[str, Tally] = {}
-        self._busy = False  # inside an operator, whose inner calls are not transplanted
+        handles = {
+            path: partial(self._answer, name, function)
+            for name in self.names
+            for path, function in TABLE[name].items()
+        }
+        # Some of Paddle's layers have imported a function by its name.
+        self.way = Intercept(paddle, handles, ("paddle.nn.layer.",))
         if os.environ.get("OMP_NUM_THREADS", "").isdecimal():
             torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))  # as in the torch twin
-
-    def install(self) -> None:
-        """Put torch behind Paddle's functions; again where a model's file has replaced some."""
-        for name in self.names:
-            for path, function in TABLE[name].items():
-                *parts, attribute = path.split(".")
-                holder = paddle
-                for part in parts:
-                    holder = getattr(holder, part, None)
-                own = getattr(holder, attribute, None)
-                if own is not None and getattr(own, "__module__", None) not in _IN_PLACE:
-                    instead = self._instead(name, own, function)
-                    setattr(holder, attribute, instead)
-                    _replace_in_layers(own, instead)
 
     def take_counts(self) -> dict[str, dict]:
         """Operator -> its tally since the last call of this; for the sidecar."""
@@ -78,36 +68,20 @@ class Transplant:
         self.tally.clear()
         return counts
 
-    @contextmanager
-    def busy(self) -> Iterator[None]:
-        """Inside, every operator is Paddle's own."""
-        saved, self._busy = self._busy, True
-        try:
-            yield
-        finally:
-            self._busy = saved
-
-    def _instead(self, name: str, own: Callable, function: Callable) -> Callable:
-        parameters = inspect.signature(function).parameters
-
-        def instead(*arguments, **options):
-            if self._busy:
-                return own(*arguments, **options)
-            passed = [list(arguments), options]
-            tensors = [value for _, value in tree_leaves(passed, paddle.is_tensor)]
-            if not any(value.is_floating_point() for value in tensors):
-                return own(*arguments, **options)
-            tally = self.tally.setdefault(name, Tally())
-            try:
-                call = _Call(self, own, function, parameters, passed, tensors, tally)
-                with self.busy():
-                    return call.run()
-            except (Untaken, TypeError, ValueError, RuntimeError, IndexError) as error:
-                reason = f"{type(error).__name__}: {error}".splitlines()[0][:100]
-                tally.untaken[reason] = tally.untaken.get(reason, 0) + 1
+    def _answer(self, name: str, function: Callable, own: Callable, arguments, options):
+        passed = [list(arguments), options]
+        tensors = [value for _, value in tree_leaves(passed, paddle.is_tensor)]
+        if not any(value.is_floating_point() for value in tensors):
             return own(*arguments, **options)
-
-        return instead
+        tally = self.tally.setdefault(name, Tally())
+        try:
+            call = _Call(self, own, function, passed, tensors, tally)
+            with self.way.off():
+                return call.run()
+        except (Untaken, TypeError, ValueError, RuntimeError, IndexError) as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0][:100]
+            tally.untaken[reason] = tally.untaken.get(reason, 0) + 1
+        return own(*arguments, **options)
 
 
 class _Call:
@@ -117,11 +91,11 @@ class _Call:
     tensors  Paddle's tensors among them, in order
     """
 
-    def __init__(self, transplant, own, function, parameters, passed, tensors, tally: Tally):
+    def __init__(self, transplant, own, function, passed, tensors, tally: Tally):
         if any(0 in value.shape for value in tensors):
             raise Untaken("a tensor without elements")
         self.transplant = transplant
-        self.own, self.function, self.parameters = own, function, parameters
+        self.own, self.function = own, function
         self.passed, self.tensors, self.tally = passed, tensors, tally
         with_graph = paddle.is_grad_enabled()
         self.wanted = [
@@ -187,7 +161,7 @@ class _Call:
         tensors = [value.detach() for value in self.tensors]
         for value, wanted in zip(tensors, self.wanted, strict=True):
             value.stop_gradient = not wanted
-        with paddle.enable_grad(), self.transplant.busy():
+        with paddle.enable_grad(), self.transplant.way.off():
             outputs = self.by_paddle(tensors)
         pairs = [
             (output, gradient)
@@ -215,34 +189,12 @@ class _Call:
 
     def _by_torch(self, arguments, options):
         """The result of torch's function; raises Untaken for arguments that it does not take."""
-        if any(p.kind is p.VAR_POSITIONAL for p in self.parameters.values()):
-            return self.function(*arguments, **options)
-        while len(arguments) > len(self.parameters) and arguments[-1] is None:
-            arguments = arguments[:-1]  # Paddle's own layers pass their `name` by position
-        if len(arguments) > len(self.parameters):
-            raise Untaken("more arguments by place than torch's way takes")
-        named = dict(zip(self.parameters, arguments, strict=False))
-        for name, value in options.items():
-            known = name if name in self.parameters else _ALIASES.get(name, name)
-            if known in self.parameters and known not in named:
-                named[known] = value
-            elif known == "data_format":
-                channels_first(value)
-            elif value is not None and value != self._default(name):
-                raise Untaken(f"argument {name}")
+        named = by_name(self.own, self.function, arguments, options)
         if named.get("dtype") is not None:
             named["dtype"] = getattr(torch, str(named["dtype"]).replace("paddle.", ""))
             if self.transplant.lifted() and named["dtype"] in _NARROW:
                 named["dtype"] = torch.float64
         return self.function(**named)
-
-    def _default(self, name: str):
-        """The default of an argument of Paddle's own function."""
-        try:
-            parameter = inspect.signature(self.own).parameters.get(name)
-        except (TypeError, ValueError):  # written in C
-            return None
-        return None if parameter is None else parameter.default
 
 
 class _Transplanted(paddle.autograd.PyLayer):
@@ -264,19 +216,7 @@ class _Transplanted(paddle.autograd.PyLayer):
         return tuple(gradients)
 
 
-def _replace_in_layers(own: Callable, instead: Callable) -> None:
-    """Replace it in Paddle's layers too, some of which have imported the function by its name."""
-    layers = [m for name, m in sys.modules.items() if name.startswith("paddle.nn.layer.")]
-    for module in layers:
-        for attribute, value in list(vars(module).items()):
-            if value is own:
-                setattr(module, attribute, instead)
-
-
-# Modules whose functions call the transplanted ones already: this one, the ledger's, the tape's.
-_IN_PLACE = (__name__, "common.sides.choices", "common.sides.dropouts")
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
-_ALIASES = ALIASES["paddle"]
 
 
 def _to_torch(value) -> torch.Tensor:

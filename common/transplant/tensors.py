@@ -13,42 +13,30 @@ def _matmul(x, y, transpose_x=False, transpose_y=False):
     return torch.matmul(x, y.mT if transpose_y and y.ndim > 1 else y)
 
 
-@operator("matmul", "bmm", "Tensor.bmm", "mm", "Tensor.mm")
-def _bmm(x, y):
-    return torch.matmul(x, y)
-
-
-@operator("matmul", "dot", "Tensor.dot")
-def _dot(x, y):
-    return (x * y).sum(-1)
-
-
-@operator("einsum", "einsum")
-def _einsum(equation, *operands):
-    return torch.einsum(equation, *operands)
+operator("matmul", "bmm", "Tensor.bmm", "mm", "Tensor.mm")(lambda x, y: torch.matmul(x, y))
+operator("matmul", "dot", "Tensor.dot")(lambda x, y: (x * y).sum(-1))
+operator("einsum", "einsum")(lambda equation, operands: torch.einsum(equation, *operands))
 
 
 # ---- sums over an axis ---------------------------------------------------------------------------
 
 
-@operator("sum", "sum", "Tensor.sum")
-def _sum(x, axis=None, dtype=None, keepdim=False):
-    return torch.sum(x, axes(axis), keepdim, dtype=dtype)
-
-
-@operator("mean", "mean", "Tensor.mean")
-def _mean(x, axis=None, keepdim=False):
-    return torch.mean(x, axes(axis), keepdim)
-
-
-@operator("var", "var", "Tensor.var")
-def _var(x, axis=None, unbiased=True, keepdim=False):
-    return torch.var(x, axes(axis), unbiased=unbiased, keepdim=keepdim)
-
-
-@operator("var", "std", "Tensor.std")
-def _std(x, axis=None, unbiased=True, keepdim=False):
-    return torch.std(x, axes(axis), unbiased=unbiased, keepdim=keepdim)
+operator("sum", "sum", "Tensor.sum")(
+    lambda x, axis=None, dtype=None, keepdim=False: torch.sum(x, axes(axis), keepdim, dtype=dtype)
+)
+operator("mean", "mean", "Tensor.mean")(
+    lambda x, axis=None, keepdim=False: torch.mean(x, axes(axis), keepdim)
+)
+operator("var", "var", "Tensor.var")(
+    lambda x, axis=None, unbiased=True, keepdim=False: torch.var(
+        x, axes(axis), unbiased=unbiased, keepdim=keepdim
+    )
+)
+operator("var", "std", "Tensor.std")(
+    lambda x, axis=None, unbiased=True, keepdim=False: torch.std(
+        x, axes(axis), unbiased=unbiased, keepdim=keepdim
+    )
+)
 
 
 @operator("norm", "norm", "Tensor.norm", "linalg.norm")
@@ -58,19 +46,17 @@ def _norm(x, p=None, axis=None, keepdim=False):
     return torch.linalg.vector_norm(x, p if isinstance(p, int | float) else 2, axes(axis), keepdim)
 
 
-@operator("cumsum", "cumsum", "Tensor.cumsum")
-def _cumsum(x, axis=None, dtype=None):
-    return torch.cumsum(x.reshape(-1) if axis is None else x, axis or 0, dtype=dtype)
-
-
-@operator("max", "max", "Tensor.max", "amax", "Tensor.amax")
-def _max(x, axis=None, keepdim=False):
-    return torch.amax(x, _all_axes(x, axis), keepdim)
-
-
-@operator("max", "min", "Tensor.min", "amin", "Tensor.amin")
-def _min(x, axis=None, keepdim=False):
-    return torch.amin(x, _all_axes(x, axis), keepdim)
+operator("cumsum", "cumsum", "Tensor.cumsum")(
+    lambda x, axis=None, dtype=None: torch.cumsum(
+        x.reshape(-1) if axis is None else x, axis or 0, dtype=dtype
+    )
+)
+operator("max", "max", "Tensor.max", "amax", "Tensor.amax")(
+    lambda x, axis=None, keepdim=False: torch.amax(x, _all_axes(x, axis), keepdim)
+)
+operator("max", "min", "Tensor.min", "amin", "Tensor.amin")(
+    lambda x, axis=None, keepdim=False: torch.amin(x, _all_axes(x, axis), keepdim)
+)
 
 
 @operator("logsumexp", "logsumexp", "Tensor.logsumexp")
@@ -114,22 +100,16 @@ for _name, _own, _symbol in (
     operator(_name, f"Tensor.__r{_symbol}__")(_reflected(_own))
 
 
-@operator("maximum", "maximum", "Tensor.maximum")
-def _maximum(x, y):
-    return torch.maximum(x, y)
-
-
-@operator("minimum", "minimum", "Tensor.minimum")
-def _minimum(x, y):
-    return torch.minimum(x, y)
+operator("maximum", "maximum", "Tensor.maximum")(lambda x, y: torch.maximum(x, y))
+operator("minimum", "minimum", "Tensor.minimum")(lambda x, y: torch.minimum(x, y))
 
 
 # ---- moving values, whose gradients are sums -----------------------------------------------------
 
 
-@operator("gather", "gather", "Tensor.gather", "index_select", "Tensor.index_select")
-def _index_select(x, index, axis=0):
-    return torch.index_select(x, axis or 0, index.reshape(-1))
+operator("gather", "gather", "Tensor.gather", "index_select", "Tensor.index_select")(
+    lambda x, index, axis=0: torch.index_select(x, axis or 0, index.reshape(-1))
+)
 
 
 @operator("gather", "take_along_axis", "Tensor.take_along_axis")
@@ -139,19 +119,11 @@ def _take_along_axis(arr, indices, axis, broadcast=True):
     return torch.take_along_dim(arr, indices, axis) if broadcast else arr.gather(axis, indices)
 
 
-@operator("expand", "expand", "Tensor.expand", "broadcast_to", "Tensor.broadcast_to")
-def _expand(x, shape):
-    return x.expand(*(int(n) for n in shape))
-
-
-@operator("tile", "tile", "Tensor.tile")
-def _tile(x, repeat_times):
-    return x.tile(sizes(repeat_times))
-
-
-@operator("clip", "clip", "Tensor.clip")
-def _clip(x, min=None, max=None):
-    return torch.clip(x, min, max)
+operator("expand", "expand", "Tensor.expand", "broadcast_to", "Tensor.broadcast_to")(
+    lambda x, shape: x.expand(*(int(n) for n in shape))
+)
+operator("tile", "tile", "Tensor.tile")(lambda x, repeat_times: x.tile(sizes(repeat_times)))
+operator("clip", "clip", "Tensor.clip")(lambda x, min=None, max=None: torch.clip(x, min, max))
 
 
 @operator("where", "where", "Tensor.where")
@@ -164,14 +136,16 @@ def _where(condition, x=None, y=None):
 # ---- choices -------------------------------------------------------------------------------------
 
 
-@operator("sort", "sort", "Tensor.sort")
-def _sort(x, axis=-1, descending=False, stable=False):
-    return torch.sort(x, dim=axis, descending=descending, stable=stable).values
-
-
-@operator("argsort", "argsort", "Tensor.argsort")
-def _argsort(x, axis=-1, descending=False, stable=False):
-    return torch.argsort(x, dim=axis, descending=descending, stable=stable)
+operator("sort", "sort", "Tensor.sort")(
+    lambda x, axis=-1, descending=False, stable=False: (
+        torch.sort(x, dim=axis, descending=descending, stable=stable).values
+    )
+)
+operator("argsort", "argsort", "Tensor.argsort")(
+    lambda x, axis=-1, descending=False, stable=False: torch.argsort(
+        x, dim=axis, descending=descending, stable=stable
+    )
+)
 
 
 @operator("topk", "topk", "Tensor.topk")

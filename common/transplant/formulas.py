@@ -1,0 +1,413 @@
+"""The exact formulas of Paddle's operators that are inexact in float64 (exact.py uses them).
+
+A formula computes such an operator from Paddle's own exact primitives, gradient included.  It takes
+those of Paddle's arguments that it needs, by Paddle's names, and raises Untaken for what it does
+not stand for.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import paddle
+
+from common.transplant.table import Untaken
+
+FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula
+BY_PATH: dict[str, tuple[str, Callable]] = {}  # Paddle's name -> operator, and what stands for it
+_UNDERFLOW = -708.0  # whose exponential is 3e-308
+
+
+def _formula(name, *paths):
+    """Enter an operator's formula, for each of Paddle's names (`Tensor.` for methods)."""
+
+    def enter(function):
+        FORMULAS[name] = function
+        for path in paths:
+            BY_PATH[path] = (name, function)
+        return function
+
+    return enter
+
+
+def _in_float32(*numbers) -> bool:
+    """True for numbers that float32 holds as they are: nothing is lost by keeping them there."""
+    return all(float(np.float32(number)) == float(number) for number in numbers)
+
+
+# ---- normalisation -------------------------------------------------------------------------------
+
+
+def _normalised(x, axes, epsilon):
+    """(x - mean) / sqrt(variance + epsilon), with the mean and the biased variance."""
+    mean = x.mean(axis=axes, keepdim=True)
+    variance = ((x - mean) ** 2).mean(axis=axes, keepdim=True)
+    return (x - mean) / paddle.sqrt(variance + epsilon), mean, variance
+
+
+def _affine(x, weight, bias, shape):
+    x = x if weight is None else x * weight.reshape(shape)
+    return x if bias is None else x + bias.reshape(shape)
+
+
+@_formula("layer_norm", "nn.functional.layer_norm")
+def _layer_norm(x, normalized_shape, weight, bias, epsilon):
+    shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    axes = list(range(x.ndim - len(shape), x.ndim))
+    return _affine(_normalised(x, axes, epsilon)[0], weight, bias, shape)
+
+
+@_formula("instance_norm", "nn.functional.instance_norm")
+def _instance_norm(
+    x, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, data_format
+):
+    if data_format[-1] == "C" and x.ndim > 2 or not use_input_stats:
+        raise Untaken("another layout, or statistics that are kept")
+    shape = [1, -1] + [1] * (x.ndim - 2)
+    return _affine(_normalised(x, list(range(2, x.ndim)), eps)[0], weight, bias, shape)
+
+
+@_formula("group_norm", "nn.functional.group_norm")
+def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
+    last = data_format[-1] == "C" and x.ndim > 2
+    if last or weight is not None or not isinstance(epsilon, float):
+        raise Untaken("another layout or another order of arguments; with a weight it is exact")
+    normal = _normalised(x.reshape([x.shape[0], num_groups, -1]), [2], epsilon)[0]
+    return _affine(normal.reshape(x.shape), None, bias, [1, -1] + [1] * (x.ndim - 2))
+
+
+def batch_norm(x, mean, variance, weight, bias, training, epsilon, data_format):
+    """The result of a batch norm, and the mean and the biased variance that it took."""
+    last = data_format[-1] == "C" and x.ndim > 2
+    axes = [i for i in range(x.ndim) if i != (x.ndim - 1 if last else min(1, x.ndim - 1))]
+    shape = [-1 if i not in axes else 1 for i in range(x.ndim)]
+    if training:
+        normal, mean, variance = _normalised(x, axes, epsilon)
+    else:
+        normal = (x - mean.reshape(shape)) / paddle.sqrt(variance.reshape(shape) + epsilon)
+    return _affine(normal, weight, bias, shape), mean.reshape([-1]), variance.reshape([-1])
+
+
+FORMULAS["batch_norm"] = batch_norm  # by itself in exact.py: it moves running statistics
+
+
+def _p_norm(x, p, axis, keepdim):
+    if p != 2:
+        return _pow((paddle.abs(x) ** _tensor(p)).sum(axis=axis, keepdim=keepdim), 1.0 / p)
+    square = (x * x).sum(axis=axis, keepdim=keepdim)
+    some = square > 0.0  # of a vector of zeros the gradient is 0, as torch has it
+    root = paddle.sqrt(paddle.where(some, square, paddle.ones_like(square)))
+    return paddle.where(some, root, paddle.zeros_like(root))
+
+
+@_formula("p_norm", "norm", "linalg.norm", "Tensor.norm")
+def _norm(x, p, axis, keepdim):
+    p = 2 if p is None or p == "fro" else p
+    if not isinstance(p, int | float) or p != 2 and _in_float32(p):
+        raise Untaken("a norm that Paddle computes exactly")
+    return _p_norm(x, p, axis, keepdim)
+
+
+@_formula("p_norm", "dist", "Tensor.dist")
+def _dist(x, y, p=2):
+    return _norm(x - y, p, None, False)
+
+
+@_formula("p_norm", "nn.functional.normalize")
+def _normalize(x, p, axis, epsilon):
+    if p != 2 and _in_float32(p):
+        raise Untaken("exact")
+    return x / paddle.maximum(_p_norm(x, p, axis, True), _tensor(epsilon))
+
+
+# ---- one element at a time -----------------------------------------------------------------------
+
+
+def _tensor(number):
+    return paddle.to_tensor(float(number), dtype="float64")
+
+
+def _below(x):
+    """x where it is at most 0, else 0: no exponential overflows, and no gradient is lost."""
+    return paddle.where(x > 0.0, paddle.zeros_like(x), x)
+
+
+@_formula("pow", "pow", "Tensor.pow", "Tensor.__pow__")
+def _pow(x, y):
+    if isinstance(y, paddle.Tensor) or _in_float32(y):
+        raise Untaken("an exponent that is exact")
+    return paddle.pow(x, _tensor(y))
+
+
+@_formula("label_smooth", "nn.functional.label_smooth")
+def _label_smooth(label, prior_dist, epsilon):
+    spread = epsilon / label.shape[-1] if prior_dist is None else epsilon * prior_dist
+    return (1.0 - epsilon) * label + spread
+
+
+_formula("selu", "nn.functional.selu")(
+    lambda x, scale, alpha: scale * paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
+)
+_formula("elu", "nn.functional.elu")(
+    lambda x, alpha: paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
+)
+_formula("celu", "nn.functional.celu")(
+    lambda x, alpha: paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x) / alpha))
+)
+
+
+@_formula("rrelu", "nn.functional.rrelu")
+def _rrelu(x, lower, upper, training):
+    if training:
+        raise Untaken("slopes that are drawn")
+    return paddle.where(x >= 0.0, x, x * (0.5 * (lower + upper)))
+
+
+@_formula("hardsigmoid", "nn.functional.hardsigmoid")
+def _hardsigmoid(x, slope, offset):
+    y = slope * x + offset
+    if slope == 0.1666667:  # Paddle's word for 1/6
+        y = x / 6.0 + offset
+    y = paddle.where(y > 0.0, y, paddle.zeros_like(y))
+    return paddle.where(y < 1.0, y, paddle.ones_like(y))
+
+
+@_formula("hardtanh", "nn.functional.hardtanh")
+def _hardtanh(x, min, max):
+    x = paddle.where(x > min, x, paddle.full_like(x, min))
+    return paddle.where(x < max, x, paddle.full_like(x, max))
+
+
+@_formula("softshrink", "nn.functional.softshrink")
+def _softshrink(x, threshold):
+    beyond = paddle.where(x > threshold, x - threshold, x + threshold)
+    return paddle.where(paddle.abs(x) > threshold, beyond, paddle.zeros_like(x))
+
+
+_formula("thresholded_relu", "nn.functional.thresholded_relu")(
+    lambda x, threshold, value: paddle.where(x > threshold, x, paddle.full_like(x, value))
+)
+
+
+@_formula("exp", "exp", "Tensor.exp")
+def _complex_exp(x):
+    size, angle = paddle.exp(paddle.real(x)), paddle.imag(x)
+    return paddle.complex(size * paddle.cos(angle), size * paddle.sin(angle))
+
+
+_formula("sigmoid", "sigmoid", "Tensor.sigmoid", "nn.functional.sigmoid")(
+    lambda x: 0.5 + 0.5 * paddle.tanh(0.5 * x)
+)
+_formula("stanh", "stanh")(lambda x, scale_a, scale_b: scale_b * paddle.tanh(scale_a * x))
+_formula("addmm", "addmm", "Tensor.addmm", "baddbmm", "Tensor.baddbmm")(
+    lambda input, x, y, beta, alpha: beta * input + alpha * paddle.matmul(x, y)
+)
+
+
+# ---- softmax and losses --------------------------------------------------------------------------
+
+
+def _exp(x):
+    """Of numbers that are 0 or less: 0 where it is less than the smallest normal float64.
+
+    Paddle's is 6e-309 of any number below, such as a masked score: the gradient there is then
+    1e-316 in place of 0, and what is computed of such numbers takes a hundred times as long.
+    """
+    return paddle.where(x < _UNDERFLOW, paddle.zeros([], x.dtype), paddle.exp(x))
+
+
+@_formula("log_softmax", "nn.functional.log_softmax")
+def _log_softmax(x, axis):
+    x = x - x.detach().max(axis=axis, keepdim=True)
+    return x - paddle.log(_exp(x).sum(axis=axis, keepdim=True))
+
+
+@_formula("softmax", "nn.functional.softmax")
+def _softmax(x, axis):
+    x = _exp(x - x.detach().max(axis=axis, keepdim=True))
+    return x / x.sum(axis=axis, keepdim=True)
+
+
+@_formula("cross_entropy", "nn.functional.cross_entropy")
+def _cross_entropy(
+    input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
+):
+    classes = input.shape[axis]
+    if not use_softmax or (weight is not None and (soft_label or label_smoothing)):
+        raise Untaken("probabilities, or weights of soft labels")
+    scores = _log_softmax(input, axis)
+    shares, kept = label, None
+    if not soft_label:
+        labels = label.squeeze(axis) if label.ndim == input.ndim else label
+        kept = (labels != ignore_index).unsqueeze(axis)  # (..., 1, ...)
+        index = paddle.where(
+            kept, labels.unsqueeze(axis).astype("int64"), paddle.zeros([], "int64")
+        )
+        every = paddle.arange(classes, dtype="int64")
+        shares = (index.squeeze(axis).unsqueeze(-1) == every).astype("float64")  # (..., classes)
+        shares = paddle.moveaxis(shares, -1, axis)
+    if label_smoothing > 0.0:
+        shares = (1.0 - label_smoothing) * shares + label_smoothing / classes
+    mass = paddle.ones_like(scores.sum(axis=axis, keepdim=True))
+    if kept is not None:
+        mass = kept.astype("float64")
+        if weight is not None:
+            mass = mass * weight[index.flatten()].reshape(index.shape)
+    losses = -(shares * scores).sum(axis=axis, keepdim=True) * mass
+    if reduction == "none":
+        return losses if soft_label or label.ndim == input.ndim else losses.squeeze(axis)
+    return losses.sum() if reduction == "sum" else losses.sum() / mass.sum()
+
+
+@_formula("smooth_l1_loss", "nn.functional.smooth_l1_loss")
+def _smooth_l1_loss(input, label, reduction, delta, is_huber):
+    if _in_float32(delta):
+        raise Untaken("exact")
+    off = input - label
+    size = paddle.abs(off)
+    losses = paddle.where(size < delta, 0.5 * off * off, delta * (size - 0.5 * delta))
+    losses = losses if is_huber else losses / delta
+    return losses if reduction == "none" else getattr(losses, reduction)()
+
+
+# ---- what is a product with a matrix along each axis of an image ---------------------------------
+
+
+def _along_axes(x, matrices, data_format):
+    """x with a matrix (out, in) along each of its spatial axes."""
+    first = 1 if data_format[-1] == "C" else 2
+    for axis, matrix in enumerate(matrices, first):
+        product = paddle.matmul(paddle.moveaxis(x, axis, -1), paddle.to_tensor(matrix.T.copy()))
+        x = paddle.moveaxis(product, -1, axis)
+    return x
+
+
+def _sizes(value, count):
+    values = [value] if isinstance(value, int) else [int(v) for v in value]
+    return values * count if len(values) == 1 else values
+
+
+def _spatial(x, data_format):
+    return list(x.shape[1:-1] if data_format[-1] == "C" else x.shape[2:])
+
+
+def _windows(size, kernel, stride, padding, ceil_mode, exclusive):
+    """The matrix (out, size) of means over windows; padding may count as zeros."""
+    left = size + 2 * padding - kernel
+    count = (-(-left // stride) if ceil_mode else left // stride) + 1
+    if ceil_mode and (count - 1) * stride >= size + padding:
+        count -= 1
+    matrix = np.zeros((count, size))
+    for i in range(count):
+        start = i * stride - padding
+        inside = range(max(start, 0), min(start + kernel, size))
+        counted = len(inside) if exclusive else min(start + kernel, size + padding) - start
+        matrix[i, inside.start : inside.stop] = 1.0 / counted
+    return matrix
+
+
+def _enter_pooling(n):
+    nc = ("NCL", "NCHW", "NCDHW")[n - 1]
+
+    @_formula("avg_pool", f"nn.functional.avg_pool{n}d")
+    def avg_pool(x, kernel_size, stride, padding, ceil_mode, exclusive, data_format=nc):
+        if isinstance(padding, str):
+            raise Untaken("a padding by name")
+        padding = _sizes(padding, n)
+        if len(padding) != n:
+            raise Untaken("a padding for each end")
+        kernel = _sizes(kernel_size, n)
+        stride = kernel if stride is None else _sizes(stride, n)
+        sizes = zip(_spatial(x, data_format), kernel, stride, padding, strict=True)
+        return _along_axes(x, [_windows(*s, ceil_mode, exclusive) for s in sizes], data_format)
+
+    @_formula("avg_pool", f"nn.functional.adaptive_avg_pool{n}d")
+    def adaptive(x, output_size, data_format=nc):
+        spatial = _spatial(x, data_format)
+        wanted = [output_size] * n if isinstance(output_size, int) else list(output_size)
+        matrices = []
+        for size, count in zip(spatial, wanted, strict=True):
+            count = size if count is None else int(count)
+            matrix = np.zeros((count, size))
+            for i in range(count):
+                start, end = i * size // count, -(-(i + 1) * size // count)
+                matrix[i, start:end] = 1.0 / (end - start)
+            matrices.append(matrix)
+        return _along_axes(x, matrices, data_format)
+
+
+for _n in (1, 2, 3):
+    _enter_pooling(_n)
+
+
+def lp_pool(x, kernel, stride, padding, ceil_mode, layout, power):
+    """The power mean's sums over windows, whose roots they are."""
+    if x.dtype != paddle.float64 or len(padding) != 2:
+        raise Untaken("another dtype, or a padding for each end")
+    sizes = zip(_spatial(x, layout), kernel, stride, padding, strict=True)
+    sums = [np.sign(_windows(*size, ceil_mode, False)) for size in sizes]
+    powers = _along_axes(paddle.pow(x, _tensor(power)), sums, layout)
+    return paddle.pow(powers, _tensor(1.0 / power))
+
+
+_CUBIC = -0.75  # of Keys 1981, as torch and Paddle have it
+
+
+def _places(size, count, scale, align_corners, half_pixel):
+    """Where each of the new values lies among the old ones."""
+    new = np.arange(count, dtype=np.float64)
+    if align_corners:
+        return new * ((size - 1) / (count - 1) if count > 1 else 0.0)
+    ratio = 1.0 / scale if scale else size / count
+    return (new + 0.5) * ratio - 0.5 if half_pixel else new * ratio
+
+
+def _weights(places, size, cubic):
+    """The matrix (out, size) of linear or cubic interpolation at these places."""
+    matrix = np.zeros((len(places), size))
+    for row, place in zip(matrix, places, strict=True):
+        place = place if cubic else min(max(place, 0.0), size - 1.0)
+        below = int(np.floor(place))
+        for i in range(below - 1, below + 3) if cubic else (below, below + 1):
+            off = abs(place - i)
+            if not cubic:
+                weight = 1.0 - off
+            elif off <= 1.0:
+                weight = ((_CUBIC + 2.0) * off - (_CUBIC + 3.0)) * off * off + 1.0
+            else:
+                weight = ((_CUBIC * off - 5.0 * _CUBIC) * off + 8.0 * _CUBIC) * off - 4.0 * _CUBIC
+            row[min(max(i, 0), size - 1)] += weight
+    return matrix
+
+
+@_formula("interpolate", "nn.functional.interpolate", "nn.functional.upsample")
+def _interpolate(
+    x, size, scale_factor, mode, align_corners, align_mode, data_format, recompute_scale_factor=None
+):
+    mode = mode.lower()
+    if mode not in ("linear", "bilinear", "trilinear", "bicubic"):
+        raise Untaken("exact, or not among these")
+    data_format = data_format or "NCHW"
+    spatial = _spatial(x, data_format)
+    scales: list = [None] * len(spatial)
+    if size is not None:
+        counts = [int(n) for n in (size if isinstance(size, list | tuple) else _listed(size))]
+        counts = counts * len(spatial) if len(counts) == 1 else counts
+    else:
+        given = scale_factor if isinstance(scale_factor, list | tuple) else _listed(scale_factor)
+        scales = [float(s) for s in given]
+        scales = scales * len(spatial) if len(scales) == 1 else scales
+        counts = [int(n * s) for n, s in zip(spatial, scales, strict=True)]
+        if recompute_scale_factor:
+            scales = [None] * len(spatial)
+    cubic = mode == "bicubic"
+    half_pixel = cubic or align_mode == 0
+    matrices = [
+        _weights(_places(n, count, scale, align_corners, half_pixel), n, cubic)
+        for n, count, scale in zip(spatial, counts, scales, strict=True)
+    ]
+    return _along_axes(x, matrices, data_format)
+
+
+def _listed(value):
+    """A number or a tensor of them as a list."""
+    return value.numpy().reshape(-1).tolist() if isinstance(value, paddle.Tensor) else [value]

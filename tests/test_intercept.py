@@ -1,0 +1,96 @@
+"""What stands before a framework's functions: who is asked, in which order, what is put back."""
+
+import sys
+import types
+
+import pytest
+
+from common.system.intercept import Intercept, as_handle, stand_in
+
+
+class Base:
+    def method(self, x):
+        return x
+
+
+@pytest.fixture
+def framework(monkeypatch):
+    """A framework with a function, an alias of it, a tensor, and a module that has imported it."""
+    root = types.ModuleType("framework")
+    root.nn = types.ModuleType("framework.nn")
+    root.double = root.nn.twice = lambda x, by=2: x * by
+    root.Tensor = type("Tensor", (Base,), {})
+    layers = types.ModuleType("framework.nn.layers")
+    layers.double = root.double
+    root.nn.layers = layers
+    monkeypatch.setitem(sys.modules, layers.__name__, layers)
+    return root
+
+
+def adding(number):
+    return as_handle(lambda own, *arguments, **options: own(*arguments, **options) + number)
+
+
+def everything(framework):
+    places = (framework, framework.nn, framework.nn.layers, framework.Tensor)
+    return [dict(vars(place)) for place in places]
+
+
+def test_it_stands_before_functions_aliases_and_methods_and_leaves_no_trace(framework):
+    before = everything(framework)
+    handles = {"double": adding(1), "nn.twice": adding(7), "Tensor.method": adding(1)}
+    with Intercept(framework, {**handles, "not.there": adding(1)}, ("framework.nn.",)):
+        assert framework.double is framework.nn.twice is framework.nn.layers.double
+        assert framework.double(3, by=3) == 10
+        assert framework.Tensor().method(3) == 4 and Base().method(3) == 3
+        kept = framework.double
+    assert everything(framework) == before
+    assert kept(3) == 6  # what somebody has kept does nothing any more
+
+
+def test_without_being_asked_other_modules_keep_theirs(framework):
+    with Intercept(framework, {"double": adding(1)}):
+        assert framework.nn.layers.double(3) == 6
+
+
+def test_the_last_is_asked_first_and_leads_to_those_before(framework):
+    first = Intercept(framework, {"double": as_handle(lambda own, x: f"1({own(x)})")})
+    second = Intercept(framework, {"double": as_handle(lambda own, x: f"2({own(x)})")})
+    first.put()
+    second.put()
+    assert framework.double(3) == "2(1(6))"
+    with first.off():
+        assert framework.double(3) == "2(6)"
+    assert framework.double(3) == "2(1(6))"
+    second.on = False
+    assert framework.double(3) == "1(6)"
+
+
+def test_put_again_it_stands_before_what_others_have_put_there_and_nowhere_twice(framework):
+    one = Intercept(framework, {"double": adding(1), "nn.twice": adding(1)})
+    one.put()
+    behind = Intercept(framework, {"nn.twice": adding(10)})
+    behind.put()
+    framework.double = lambda x: x * 3
+    one.put()
+    assert framework.double(3) == 10 and framework.nn.twice(3) == 17
+
+
+def test_what_somebody_else_has_put_there_since_stays(framework):
+    theirs = lambda x: "theirs"  # noqa: E731
+    with Intercept(framework, {"double": adding(1)}):
+        framework.double = theirs
+    assert framework.double is theirs
+    put_back = stand_in(framework, "double", len)
+    put_back()
+    assert framework.double is theirs
+
+
+def test_an_error_of_a_handler_is_the_callers_and_all_is_put_back(framework):
+    def refuse(own, arguments, options):
+        raise KeyError(arguments)
+
+    before = everything(framework)
+    with pytest.raises(KeyError), Intercept(framework, {"double": refuse}):
+        framework.double(3)
+    assert everything(framework) == before
