@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from common.sides.session import current
+from common.system.intercept import stand_in
 
 _running = []  # the function of the framework that runs now: what it calls draws nothing
 
@@ -29,7 +30,7 @@ def patch(side):
     for owner, name, make in _replacements(side, own):
         plain = getattr(owner, name)
         drawn = functools.wraps(plain)(make(plain))
-        setattr(owner, name, drawn)
+        stand_in(owner, name, drawn)
         own.keep_compilable(plain, drawn)
 
 
