@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from common.check.command_line import write_step_page
-from common.check.flags import OF_EVERY_CHECK, OF_JUDGING, Parser
+from common.check.flags import OF_EVERY_CHECK, Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.report_json import write_report
@@ -36,7 +36,7 @@ from common.logs.result_folder import ResultFolder
 from common.pair import sources
 from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, data_preset
 from common.pair.data import save_arrays
-from common.pair.pairs import WORDS, Pair, load_pairs
+from common.pair.pairs import Checkpoint, Pair, load_pairs
 from common.pair.sources import ett
 from common.pair.sources.request import SourceRequest
 from common.report import terminal as report
@@ -67,7 +67,7 @@ def main() -> int:
     arguments = options_parser().parse_args()
     arguments.model = arguments.model or ["informer"]
     # With --compare-only the table and the picture are made again.
-    options = replace(CheckOptions.of(arguments), judging=(*OF_JUDGING, "data"))
+    options = replace(CheckOptions.of(arguments), judging=("data",))
     return guarded(arguments.debug, lambda: check(arguments, options))
 
 
@@ -76,7 +76,7 @@ def check(arguments, options: CheckOptions) -> int:
     with tempfile.TemporaryDirectory(prefix="predict-") as name:
         series = {}
         for pair in load_pairs(options.models):
-            if options.run.weights and options.run.weights not in WORDS:
+            if isinstance(options.run.start, Checkpoint):
                 pair, _ = configured(pair, options.run.weights, options.run.preset, train=False)
             series[pair.name] = Series(pair, options.run.preset, options.data)
             if not options.compare_only:

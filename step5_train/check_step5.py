@@ -26,7 +26,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from common.check.command_line import assist, check_main
-from common.check.flags import OF_MACHINES, Parser, positive
+from common.check.flags import Parser, of, positive
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.steps import Step
@@ -417,7 +417,7 @@ def options_parser() -> Parser:
     parser = Parser(__doc__).take(*STEP.takes)
     said = "that train each side together, on all machines, 1 by default: --processes 4"
     parser.take_other("processes", type=positive, default=1, help=said)
-    parser.take(*OF_MACHINES)
+    parser.take(*of("machines"))
     group = parser.add_argument_group("losses that somebody else's trainer logged")
     group.add_argument(
         "--torch-losses",

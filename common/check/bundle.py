@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from common.check.options import CheckOptions
-from common.check.record import asked_of, repeated
+from common.check.record import asked_of, looked_at, repeated
 from common.check.result import Result, shown
 from common.check.runner import base_folder, judge_model
 from common.check.steps import Step
@@ -42,10 +42,7 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
             if not all(log.is_file() for log in logs):
                 continue
             told = read_sidecar(logs[0]) or Sidecar()
-            run = RunRequest(
-                cases=tuple(told.cases), probes=tuple(told.probes), no_probe=bool(told.no_probe)
-            )
-            how = replace(options, run=run, compare_only=True)
+            how = replace(options, run=RunRequest(**looked_at(told)), compare_only=True)
             result = judge_model(step, pair, folder, how)
             result.folder = folder
             if result.error:

@@ -78,7 +78,7 @@ def write_step_page(
     arguments: Sequence[str] | None = None,
 ) -> None:
     """Write the page of a step beside its results, unless --no-report was given."""
-    if options.report:
+    if not options.no_report:
         command = ["python", step.check, *(sys.argv[1:] if arguments is None else arguments)]
         name = f"step {step.number}, {step.other or step.title}"
         write_page(base_folder(step, options), results, command, name)

@@ -26,7 +26,7 @@ from common.pair.case_hooks import (
     reads_file,
 )
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
-from common.pair.pairs import TRAIN, WORDS, Pair, chosen_cases
+from common.pair.pairs import TRAIN, Checkpoint, Pair, chosen_cases
 from common.pair.sentencepieces import MODEL, find_model, load_processor
 from common.pair.twin_process import Failure
 from common.system.errors import UserError
@@ -67,7 +67,7 @@ class Inputs:
         pairs = self.bring_weights(pairs)
         run = self.options.run
         for pair in pairs if run.cases else ():
-            cases = pair.cases(run.preset, run.weights, run.modes, self.step.decodes)
+            cases = pair.cases(run.preset, run.start, run.modes, self.step.decodes)
             chosen_cases(cases, run.cases)
         for pair in pairs:
             if pair.name not in self.errors and self.make_data(pair):
@@ -77,7 +77,7 @@ class Inputs:
     def bring_weights(self, pairs: list[Pair]) -> list[Pair]:
         """Read the checkpoint that --weights names, if it names one, for every pair."""
         run = self.options.run
-        if not run.weights or run.weights in WORDS:
+        if not isinstance(run.start, Checkpoint):
             return pairs
         self.published = self.work / checkpoint.FOLDER
         configured = []

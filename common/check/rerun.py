@@ -106,7 +106,7 @@ def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckO
         out=out,
         strict=bool(manifest["strict"]),
         allow=tuple(w for w in ("precision", "undecided", "nan") if w in manifest["allow"]),
-        report=False,
+        no_report=True,
     )
 
 

@@ -23,7 +23,7 @@ from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.key import Key
 from common.logs.result_folder import BESIDE, ResultFolder
 from common.pair.case_hooks import data_preset
-from common.pair.pairs import WORDS, Pair, chosen_cases, load_pairs
+from common.pair.pairs import Checkpoint, Pair, chosen_cases, load_pairs
 from common.report.guide_report import GuideReport, GuideReports
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -72,13 +72,13 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     step = step.shared_by(options.run)
     if options.compare_only:
         remove_abandoned(base)
-        with GuideReports(len(pairs) if options.report else 0) as reports:
+        with GuideReports(0 if options.no_report else len(pairs)) as reports:
             return [_judge_in_place(step, p, base / p.name, options, reports) for p in pairs]
     for pair in pairs:
         pair.config(data_preset(pair, options.run.preset) if step.data else options.run.preset)
         run = options.run
-        if run.cases and run.weights in (None, *WORDS):  # a checkpoint's case is known later
-            cases = pair.cases(run.preset, run.weights, run.modes, step.decodes)
+        if run.cases and not isinstance(run.start, Checkpoint):  # its case is known later
+            cases = pair.cases(run.preset, run.start, run.modes, step.decodes)
             chosen_cases(cases, run.cases)
     _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
     needed = [side for side in SIDES if side == "paddle" or not options.reference]
@@ -87,7 +87,7 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     remove_abandoned(base)
     with working_folder(base) as work, Unfinished(base, work, options.run.resume) as unfinished:
         inputs = Inputs(step, options, pythons, work, on_progress, unfinished)
-        wanted = len(pairs) if options.report else 0
+        wanted = 0 if options.no_report else len(pairs)
         with Twins(inputs) as twins, GuideReports(wanted) as reports:
             twins.start()
             pairs = inputs.bring(pairs, base)
@@ -123,7 +123,7 @@ def _conclude(
         if failed:
             result.notes.append(f"{seeds} seeds could not be trained: {failed}")
             break
-        guide = GuideReport() if options.report else None
+        guide = None if options.no_report else GuideReport()
         result = judge_model(step, pair, made, options, twins, guide)
     result.folder = base / pair.name
     result.elapsed_s += twins.elapsed_s(pair.name)

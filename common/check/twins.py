@@ -16,6 +16,7 @@ from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file, rank_folder
+from common.pair.task import Again, FedAlike, Noise, SingleStep, Task, Whole
 from common.pair.twin_process import TwinProcess, run_group
 from common.system.frameworks import SIDES
 from common.system.half import HALF
@@ -194,7 +195,7 @@ class Twins:
             if "torch" not in self.pythons:  # somebody else's logs
                 continue
             path = files.path / "request_torch_fed_alike.json"
-            failed = self._answered("torch", path, pair, launch, fed_alike=True)
+            failed = self._answered("torch", path, pair, launch, task=FedAlike())
             if failed:
                 self.inputs.notes[pair.name].append(
                     f"torch could not be fed what Paddle has alone: {failed}"
@@ -210,7 +211,7 @@ class Twins:
         if failed:
             return failed
         name = f"request_paddle_single_step{'_exact' if exact else ''}.json"
-        return self._once_more(pair, self.work / pair.name / name, exact=exact)
+        return self._once_more(pair, self.work / pair.name / name, SingleStep(exact=exact))
 
     def _make_whole(self, pair: Pair) -> str:
         """Have the torch side log whole what its float64 logs hold as sums; once.
@@ -227,7 +228,7 @@ class Twins:
             if "torch" not in self.pythons:  # somebody else's logs
                 return f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
             path = files.path / "request_torch_whole.json"
-            failed = self._answered("torch", path, pair, launch, whole=True)
+            failed = self._answered("torch", path, pair, launch, task=Whole())
             if failed:
                 return failed
         return ""
@@ -237,16 +238,17 @@ class Twins:
 
         Returns why that could not be done; empty where it was, None where nothing was left to do.
         """
-        return self._of_cases("torch", pair, cases, "noise")
+        return self._of_cases("torch", pair, cases, Noise())
 
     def repeat(self, pair: Pair, cases: Iterable[str]) -> str | None:
         """Have the Paddle side repeat its float32 run of cases from starts beside its own.
 
         Returns as `measure_noise` does.
         """
-        return self._of_cases("paddle", pair, cases, "again")
+        return self._of_cases("paddle", pair, cases, Again())
 
-    def _of_cases(self, side: str, pair: Pair, cases: Iterable[str], what: str) -> str | None:
+    def _of_cases(self, side: str, pair: Pair, cases: Iterable[str], task: Task) -> str | None:
+        what = type(task).__name__.lower()
         known = self._done.setdefault((pair.name, what), set())
         cases = tuple(case for case in dict.fromkeys(cases) if case not in known)
         launches = [launch for launch in self.step.launches if launch.single_step]
@@ -256,9 +258,9 @@ class Twins:
         if side not in self.pythons:
             return "torch's logs were brought, and torch runs no more"
         path = self.work / pair.name / f"request_{side}_{what}.json"
-        more = {what: True, "cases": tuple(sorted(known)) if what == "again" else cases}
+        cases = tuple(sorted(known)) if task == Again() else cases
         for launch in launches:
-            failed = self._answered(side, path, pair, launch, **more)
+            failed = self._answered(side, path, pair, launch, task=task, cases=cases)
             if failed:
                 return failed
         return ""
@@ -285,23 +287,21 @@ class Twins:
         Returns why that could not be done; empty where it was.
         """
         ResultFolder(self.work / pair.name).take_over(folder)
-        more: dict[str, object] = {"cases": tuple(cases)} if cases else {}
-        if fed is None:
-            more |= {"free": True, "exact": True}
-        else:
-            states.save_state(folder / "fed.npz", fed)
-            more["feed"] = "fed.npz"
-        return self._once_more(pair, folder / "request_paddle.json", **more)
+        task = SingleStep(free=True, exact=True) if fed is None else SingleStep(feed="fed.npz")
+        if fed is not None:
+            states.save_state(folder / task.feed, fed)
+        more = {"cases": tuple(cases)} if cases else {}
+        return self._once_more(pair, folder / "request_paddle.json", task, **more)
 
-    def _once_more(self, pair: Pair, path: Path, **more: object) -> str:
+    def _once_more(self, pair: Pair, path: Path, task: SingleStep, **more: object) -> str:
         """Have the waiting Paddle process answer a request for a single step, written to `path`.
 
         Returns why that could not be done; empty where it was.
         """
+        task = replace(task, stepping=self.stepping.get(pair.name, ()))
         for launch in self.step.launches:
             if launch.single_step:
-                more["stepping"] = self.stepping.get(pair.name, ())
-                failed = self._answered("paddle", path, pair, launch, single_step=True, **more)
+                failed = self._answered("paddle", path, pair, launch, task=task, **more)
                 if failed:
                     return failed
         return ""
