@@ -35,14 +35,10 @@ class CheckOptions:
         "write logs to DIR/STEP/MODEL instead: --out /tmp/logs",
         of="logs",
         judges=True,
-        type=Path,
         metavar="DIR",
     )
     compare_only: bool = option(
-        False,
-        "judge logs that are there, run nothing: --compare-only",
-        of="judging",
-        judges=True,
+        False, "judge logs that are there, run nothing: --compare-only", of="judging", judges=True
     )
     allow: tuple[str, ...] = option(
         (),
@@ -60,27 +56,19 @@ class CheckOptions:
     torch_python: str | None = option(
         None,
         "the Python that runs that side: --torch-python ~/torch-env/bin/python",
-        of="judging",
+        of="pythons",
         metavar="PATH",
     )
     paddle_python: str | None = option(
-        None,
-        "likewise: --paddle-python ~/paddle-env/bin/python",
-        of="judging",
-        metavar="PATH",
+        None, "likewise: --paddle-python ~/paddle-env/bin/python", of="pythons", metavar="PATH"
     )
     json: Path | None = option(
-        None,
-        "write every row as JSON: --json rows.json",
-        of="judging",
-        judges=True,
-        type=Path,
-        metavar="FILE",
+        None, "write every row as JSON: --json rows.json", of="output", judges=True, metavar="FILE"
     )
     no_report: bool = option(
         False,
         "leave out reprod_log's own report and the page report.html: --no-report",
-        of="judging",
+        of="output",
         judges=True,
     )
     reuse: str | None = option(
@@ -93,22 +81,16 @@ class CheckOptions:
         None,
         "torch logs that somebody else sent: --reference their_logs",
         of="reference",
-        type=Path,
         metavar="DIR",
     )
     data: Path | None = option(
         None,
         "the file or folder to train on: --data reviews_Electronics_5.json.gz",
         of="data",
-        type=Path,
         metavar="PATH",
     )
     tokenizer: Path | None = option(
-        None,
-        "a SentencePiece model: --tokenizer spiece.model",
-        of="data",
-        type=Path,
-        metavar="FILE",
+        None, "a SentencePiece model: --tokenizer spiece.model", of="data", metavar="FILE"
     )
     typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as they were typed
     judging: tuple[str, ...] = ()  # further options that mean something with --compare-only

@@ -5,8 +5,9 @@ such fields; the flag with its help, the check's value, the request and what a r
 are all made from the field.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Option:
     of       the group of commands that take it (common/check/flags.py)
     told     what argparse is told of it
     least    of a number: the smallest that it takes
-    kept     it makes other results: a record keeps it
+    kept     it makes other results: a record of a run keeps it
     judges   it means something where logs are judged that are there, and nothing runs
     """
 
@@ -39,7 +40,7 @@ def option(
     of: str,
     name: str = "",
     least: int | None = None,
-    kept: bool = False,
+    kept: bool = True,
     judges: bool = False,
     **told: object,
 ):
@@ -47,22 +48,24 @@ def option(
 
     A list is given by the option's repetition, a false by leaving the option out.
     """
+    usual: dict[str, object] = {"default": default}
     if default is False:
-        usual: dict[str, object] = {"action": "store_true"}
+        usual = {"action": "store_true"}
     elif isinstance(default, tuple):
         usual = {"action": "append", "default": []}
-    else:
-        usual = {"default": default}
+    elif least is not None:
+        usual["metavar"] = "N"
 
-    def named(dest: str) -> Option:
-        words = {**usual, **told, "help": help_text}
-        return Option(name or dest.replace("_", "-"), dest, of, words, least, kept, judges)
+    def made(of_field: Field) -> Option:
+        kind = {"type": Path} if of_field.type == Path | None else {}
+        words = {**usual, **kind, **told, "help": help_text}
+        typed = name or of_field.name.replace("_", "-")
+        return Option(typed, of_field.name, of, words, least, kept, judges)
 
-    metadata: dict[str, Callable[[str], Option]] = {"option": named}
-    return field(default=default, metadata=metadata | {"choices": told.get("choices")})
+    return field(default=default, metadata={"option": made, "choices": told.get("choices")})
 
 
 def options_of(declared: type) -> dict[str, Option]:
     """Field -> its option, of the fields of a dataclass that have one."""
-    made = {each.name: each.metadata.get("option") for each in fields(declared)}
-    return {name: named(name) for name, named in made.items() if named is not None}
+    own = (each for each in fields(declared) if "option" in each.metadata)
+    return {each.name: each.metadata["option"](each) for each in own}

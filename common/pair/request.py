@@ -37,38 +37,26 @@ class RunRequest:
         "default",
         "a configuration of the model's case.py (help lists them): --preset enwik8",
         of="run",
-        kept=True,
         metavar="NAME",
     )
     device: str = option(
-        "cpu",
-        "where both sides compute: --device gpu",
-        of="run",
-        kept=True,
-        choices=("cpu", "gpu"),
+        "cpu", "where both sides compute: --device gpu", of="run", choices=("cpu", "gpu")
     )
-    seed: int = option(
-        0, "of inputs, weights and dropout: --seed 1", of="run", kept=True, least=0, metavar="N"
-    )
+    seed: int = option(0, "of inputs, weights and dropout: --seed 1", of="run", least=0)
     dtype: str = option(
         "float32",
         "the precision to judge; half precision by the reference's own error: --dtype bfloat16",
         of="half",
-        kept=True,
         choices=("float32", *HALF),
     )
     autocast: bool = option(
-        False,
-        "with --dtype, each framework's own mixed precision, O1: --autocast",
-        of="half",
-        kept=True,
+        False, "with --dtype, each framework's own mixed precision, O1: --autocast", of="half"
     )
     # As it was given: a word or a checkpoint's path; `start` is what it means.
     weights: str | None = option(
         None,
         "a checkpoint, or trained-like or stirred: --weights checkpoints/reformer",
         of="run",
-        kept=True,
         metavar="PATH|WORD",
     )
     # The folder that common/weights/checkpoint.py has written of that checkpoint.
@@ -78,6 +66,7 @@ class RunRequest:
         False,
         "for a model larger than memory: a block's weights, which --weights names, are in memory "
         "while it runs: --offload",
+        kept=False,
         of="offload",
     )
     # None means all.
@@ -86,7 +75,6 @@ class RunRequest:
         "run this case of the preset alone (help lists them); may be repeated: --case lm",
         of="cases",
         name="case",
-        kept=True,
         judges=True,
         metavar="NAME",
     )
@@ -94,7 +82,6 @@ class RunRequest:
         BOTH,
         "eval, train (dropout from the tape) or both, the default, where they differ: --mode train",
         of="cases",
-        kept=True,
         choices=MODES,
     )
     # None means all.
@@ -104,7 +91,6 @@ class RunRequest:
         " whose * goes past dots; torch's names; may be repeated: --probe 'encoder.*.norm'",
         of="cases",
         name="probe",
-        kept=True,
         judges=True,
         metavar="NAME|PATTERN",
     )
@@ -112,7 +98,6 @@ class RunRequest:
         False,
         "look at no module's inputs and outputs, only at what decides: --no-probe",
         of="probes",
-        kept=True,
         judges=True,
     )
     # The folder in which each model's data have a folder (steps 2 and 5).
@@ -122,37 +107,26 @@ class RunRequest:
     # Which part of step 5 to run; step5_train/train.py says what each is.
     phase: str = field(default="first", metadata={"choices": PHASES})
     epochs: int | None = option(
-        None,
-        "train so many, instead of the preset's number: --epochs 1",
-        of="training",
-        kept=True,
-        least=1,
-        metavar="N",
+        None, "train so many, instead of the preset's number: --epochs 1", of="training", least=1
     )
     steps: int | None = option(
-        None,
-        "end the whole training after so many steps: --steps 100",
-        of="training",
-        kept=True,
-        least=1,
-        metavar="N",
+        None, "end the whole training after so many steps: --steps 100", of="training", least=1
     )
     seeds: int = option(
-        1,
-        "train each side so often, from N seeds: --seeds 5",
-        of="training",
-        kept=True,
-        least=1,
-        metavar="N",
+        1, "train each side so often, from N seeds: --seeds 5", of="training", least=1
     )
     # The folder of step 5's checkpoints.
     checkpoints: str | None = None
     resume: bool = option(
-        False, "go on with what was stopped, a training or an agreement: --resume", of="training"
+        False,
+        "go on with what was stopped, a training or an agreement: --resume",
+        kept=False,
+        of="training",
     )
     checkpoint_every: int | None = option(
         None,
         "beside those after each epoch; else one a minute: --checkpoint-every 50",
+        kept=False,
         of="training",
         least=1,
         metavar="STEPS",
@@ -163,52 +137,43 @@ class RunRequest:
         "more parameter values than that make a model large: three of its four optimizers take "
         "given gradients instead of running it; 100000 by default: --given-gradients-above 500000",
         of="optimizers",
-        kept=True,
         least=1,
-        metavar="N",
     )
     keep: str = option(
         "auto",
         "which tensors stay whole in the logs; auto, the default, keeps a step of a model below "
         "500 MB: large tensors are judged by a sample and sums: --keep all",
         of="logs",
-        kept=True,
         choices=("auto", "all", "rows"),
     )
     transplant: str | None = option(
         None,
         "operators that torch computes on the Paddle side: --transplant softmax,gelu",
         of="reference",
-        kept=True,
         metavar="OP,OP…|all|smallest",
     )
     # Into how many parts a batch is cut, one for each process: of step 4's parallel.py, of step 5.
     processes: int = option(
-        1,
-        "of each side, 2 by default: --processes 4",
-        of="processes",
-        kept=True,
-        least=2,
-        default=2,
-        metavar="N",
+        1, "of each side, 2 by default: --processes 4", of="processes", least=2, default=2
     )
     nnodes: int = option(
         1,
         "how many machines these are on, as many on each: --nnodes 2",
+        kept=False,
         of="machines",
         least=1,
-        metavar="N",
     )
     node_rank: int = option(
         0,
         "which of them this is; 0, the first, judges: --node-rank 1",
+        kept=False,
         of="machines",
         least=0,
-        metavar="N",
     )
     master: str | None = option(
         None,
         "where all find the first machine, the same on each: --master 10.0.0.1:29500",
+        kept=False,
         of="machines",
         metavar="HOST:PORT",
     )
@@ -224,7 +189,7 @@ class RunRequest:
     memory: str | None = None
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
-    debug: bool = option(False, "show tracebacks: --debug", of="judging", judges=True)
+    debug: bool = option(False, "show tracebacks: --debug", kept=False, of="output", judges=True)
 
     @property
     def modes(self) -> str:
