@@ -63,6 +63,7 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # --mode is no short --model where a check has no modes
         )
+        self._usual: dict[str, object] = {}  # dest -> default
 
     def take(self, *names: str) -> "Parser":
         """Take options of the table."""
@@ -87,8 +88,18 @@ class Parser(argparse.ArgumentParser):
             from common.check.listing import show_values
 
             self.exit(show_values(asked, *self._known(others)))
+        self._leave_out_defaults()
         told = super().parse_args(words, namespace)
-        told.typed = self._typed(words)
+        given = vars(told)
+        typed = [
+            (option.removeprefix("--"), tuple(_words(option, action, given[action.dest])))
+            for action in self._actions
+            for option in action.option_strings[-1:]
+            if action.dest in given
+        ]
+        for dest, value in self._usual.items():
+            given.setdefault(dest, list(value) if isinstance(value, list) else value)
+        told.typed = tuple(typed)
         return told
 
     def error(self, message: str) -> NoReturn:
@@ -127,24 +138,14 @@ class Parser(argparse.ArgumentParser):
         choices = {a.dest: a.choices for a in self._actions if a.choices}
         return super().parse_args(words), choices
 
-    def _typed(self, words: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """(option, its words) of each option that the command line gave, in the parser's order."""
-        former = [(action, action.default) for action in self._actions], self._defaults
-        try:
-            self._defaults = {}
-            for action in self._actions:
-                action.default = argparse.SUPPRESS
-            given = vars(super().parse_args(words))
-        finally:
-            self._defaults = former[1]
-            for action, default in former[0]:
-                action.default = default
-        typed = []
+    def _leave_out_defaults(self) -> None:
+        """Put every default aside: what is then there was typed."""
         for action in self._actions:
-            if action.option_strings and action.dest in given:
-                option, value = action.option_strings[-1], given[action.dest]
-                typed.append((option.removeprefix("--"), tuple(_words(option, action, value))))
-        return tuple(typed)
+            if action.default is not argparse.SUPPRESS:
+                usual = self._defaults.get(action.dest, action.default)
+                self._usual.setdefault(action.dest, usual)
+                action.default = argparse.SUPPRESS
+        self._defaults = {}
 
 
 def _words(option: str, action: argparse.Action, value: object) -> list[str]:

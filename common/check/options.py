@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from common.pair.option import Option, option, options_of
@@ -14,6 +15,12 @@ from common.system.half import HALF
 
 # Groups of options that some steps do not take.
 _OF_STEPS = ("cases", "half", "probes", "offload", "training", "optimizers")
+
+
+# What declares an option of a group (flags.py).
+_judging, _output = (partial(option, of=group, judges=True) for group in ("judging", "output"))
+_pythons, _reference = partial(option, of="pythons"), partial(option, of="reference")
+_data = partial(option, of="data")
 
 
 @dataclass(frozen=True)
@@ -37,60 +44,40 @@ class CheckOptions:
         judges=True,
         metavar="DIR",
     )
-    compare_only: bool = option(
-        False, "judge logs that are there, run nothing: --compare-only", of="judging", judges=True
-    )
-    allow: tuple[str, ...] = option(
+    compare_only: bool = _judging(False, "judge logs that are there, run nothing: --compare-only")
+    allow: tuple[str, ...] = _judging(
         (),
         "let PRECISION or UNDECIDED pass, or NaN at the same places on both sides: --allow nan",
-        of="judging",
-        judges=True,
         choices=("precision", "undecided", "nan"),
     )
-    strict: bool = option(
-        False,
-        "values inside a model decide too, not only what it gives: --strict",
-        of="judging",
-        judges=True,
+    strict: bool = _judging(
+        False, "values inside a model decide too, not only what it gives: --strict"
     )
-    torch_python: str | None = option(
+    torch_python: str | None = _pythons(
         None,
         "the Python that runs that side: --torch-python ~/torch-env/bin/python",
-        of="pythons",
         metavar="PATH",
     )
-    paddle_python: str | None = option(
-        None, "likewise: --paddle-python ~/paddle-env/bin/python", of="pythons", metavar="PATH"
+    paddle_python: str | None = _pythons(
+        None, "likewise: --paddle-python ~/paddle-env/bin/python", metavar="PATH"
     )
-    json: Path | None = option(
-        None, "write every row as JSON: --json rows.json", of="output", judges=True, metavar="FILE"
+    json: Path | None = _output(None, "write every row as JSON: --json rows.json", metavar="FILE")
+    no_report: bool = _output(
+        False, "leave out reprod_log's own report and the page report.html: --no-report"
     )
-    no_report: bool = option(
-        False,
-        "leave out reprod_log's own report and the page report.html: --no-report",
-        of="output",
-        judges=True,
-    )
-    reuse: str | None = option(
+    reuse: str | None = _reference(
         None,
         "keep that side's logs while nothing that they need has changed: --reuse torch",
-        of="reference",
         choices=("torch",),
     )
-    reference: Path | None = option(
-        None,
-        "torch logs that somebody else sent: --reference their_logs",
-        of="reference",
-        metavar="DIR",
+    reference: Path | None = _reference(
+        None, "torch logs that somebody else sent: --reference their_logs", metavar="DIR"
     )
-    data: Path | None = option(
-        None,
-        "the file or folder to train on: --data reviews_Electronics_5.json.gz",
-        of="data",
-        metavar="PATH",
+    data: Path | None = _data(
+        None, "the file or folder to train on: --data reviews_Electronics_5.json.gz", metavar="PATH"
     )
-    tokenizer: Path | None = option(
-        None, "a SentencePiece model: --tokenizer spiece.model", of="data", metavar="FILE"
+    tokenizer: Path | None = _data(
+        None, "a SentencePiece model: --tokenizer spiece.model", metavar="FILE"
     )
     typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as they were typed
     judging: tuple[str, ...] = ()  # further options that mean something with --compare-only

@@ -298,64 +298,35 @@ def refuse_unfit(
     fresh     sides whose logs this check has made
     made_now  whether the check ran at all, so that no log can be stale
     """
-    stems = tuple(dict.fromkeys((*step.judged, step.full_stem)))
-    for stem in stems:
-        _refuse_missing(folder, stem, step.guide_stem)
+    files = ResultFolder(folder)
+    stems = dict.fromkeys((*step.judged, step.full_stem))
+    logs = {(stem, side): files.log(stem, side) for stem in stems for side in SIDES}
+    for (_, side), log in logs.items():
+        if not os.path.lexists(log):
+            former, why = files.log(step.guide_stem, side), ""
+            if is_of_former_version(former):
+                why = f", and {former.name} is a log of an earlier version"
+            raise UserError(f"{shown(log)} is missing{why}: run this check without --compare-only")
     problems = folder_problems(folder, fresh)
     if not (problems or made_now) and has_pair(step.guide_stem):
         problems = pair_problems(folder, step.guide_stem)
     if problems:
         raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
-    for stem in stems:
-        if not made_now:
-            _refuse_stale(folder, stem, pair)
-        _refuse_other_cases(folder, stem, run.cases)
-        _refuse_other_probes(folder, stem, run)
-
-
-def _refuse_missing(folder: Path, stem: str, guide_stem: str) -> None:
-    """Raise UserError for logs that are not there."""
-    for side in SIDES:
-        log = ResultFolder(folder).log(stem, side)
-        if os.path.lexists(log):
-            continue
-        former = ResultFolder(folder).log(guide_stem, side)
-        why = ""
-        if is_of_former_version(former):
-            why = f", and {former.name} is a log of an earlier version"
-        raise UserError(f"{shown(log)} is missing{why}: run this check without --compare-only")
-
-
-def _refuse_stale(folder: Path, stem: str, pair: Pair) -> None:
-    """Raise UserError for logs of a model whose files have changed since."""
-    for side in SIDES:
-        log = ResultFolder(folder).log(stem, side)
-        changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, side)
+    asked = probe_options(run)
+    for (_, side), log in logs.items():
+        told = read_sidecar(log) or Sidecar()
+        changed = [] if made_now else changed_sources(told.sources, pair, side)
         if changed:
             raise UserError(
                 f"{shown(log)} is stale: {', '.join(changed)} in {shown(pair.folder)} changed "
                 "since it was made; run this check without --compare-only"
             )
-
-
-def _refuse_other_cases(folder: Path, stem: str, cases: Sequence[str]) -> None:
-    """Raise UserError for logs of other cases than those asked for: a part is not the whole."""
-    for side in SIDES:
-        log = ResultFolder(folder).log(stem, side)
-        in_log = (read_sidecar(log) or Sidecar()).cases
-        if set(in_log) != set(cases):
+        if set(told.cases) != set(run.cases):  # a part is not the whole
             raise UserError(
-                f"{shown(log)} holds {_named_cases(in_log)}, and this check is for "
-                f"{_named_cases(cases)}: give the same --case options, or run both sides"
+                f"{shown(log)} holds {_named_cases(told.cases)}, and this check is for "
+                f"{_named_cases(run.cases)}: give the same --case options, or run both sides"
             )
-
-
-def _refuse_other_probes(folder: Path, stem: str, run: RunRequest) -> None:
-    """Raise UserError for logs of other probes than those asked for, where any are."""
-    asked = probe_options(run)
-    for side in SIDES:
-        log = ResultFolder(folder).log(stem, side)
-        made = probe_options(read_sidecar(log) or Sidecar())
+        made = probe_options(told)
         if asked and set(asked) != set(made):
             raise UserError(
                 f"{shown(log)} was made {_with(made)}, and this check is {_with(asked)}: give the "

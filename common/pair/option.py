@@ -15,7 +15,6 @@ class Option:
     """What a field says of its option.
 
     name     as it is typed, without the dashes
-    dest     the field
     of       the group of commands that take it (common/check/flags.py)
     told     what argparse is told of it
     least    of a number: the smallest that it takes
@@ -24,7 +23,6 @@ class Option:
     """
 
     name: str
-    dest: str
     of: str
     told: Mapping[str, object]
     least: int | None
@@ -60,7 +58,7 @@ def option(
         kind = {"type": Path} if of_field.type == Path | None else {}
         words = {**usual, **kind, **told, "help": help_text}
         typed = name or of_field.name.replace("_", "-")
-        return Option(typed, of_field.name, of, words, least, kept, judges)
+        return Option(typed, of, words, least, kept, judges)
 
     return field(default=default, metadata={"option": made, "choices": told.get("choices")})
 

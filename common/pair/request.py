@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from common.pair.option import option
@@ -27,36 +28,36 @@ PHASES = ("first", "full", "self", "shared", "alone")  # of step 5
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
 
 
+# What declares an option of a group (common/check/flags.py).
+_run, _half, _cases = (partial(option, of=group) for group in ("run", "half", "cases"))
+_training, _machines = partial(option, of="training"), partial(option, of="machines", kept=False)
+
+
 @dataclass(frozen=True)
 class RunRequest:
     """One run of one model on one side; each field has a sentence, its own or its option's."""
 
     # The model: a built-in name, or the path of a pair's folder.
     model: str = ""
-    preset: str = option(
+    preset: str = _run(
         "default",
         "a configuration of the model's case.py (help lists them): --preset enwik8",
-        of="run",
         metavar="NAME",
     )
-    device: str = option(
-        "cpu", "where both sides compute: --device gpu", of="run", choices=("cpu", "gpu")
-    )
-    seed: int = option(0, "of inputs, weights and dropout: --seed 1", of="run", least=0)
-    dtype: str = option(
+    device: str = _run("cpu", "where both sides compute: --device gpu", choices=("cpu", "gpu"))
+    seed: int = _run(0, "of inputs, weights and dropout: --seed 1", least=0)
+    dtype: str = _half(
         "float32",
         "the precision to judge; half precision by the reference's own error: --dtype bfloat16",
-        of="half",
         choices=("float32", *HALF),
     )
-    autocast: bool = option(
-        False, "with --dtype, each framework's own mixed precision, O1: --autocast", of="half"
+    autocast: bool = _half(
+        False, "with --dtype, each framework's own mixed precision, O1: --autocast"
     )
     # As it was given: a word or a checkpoint's path; `start` is what it means.
-    weights: str | None = option(
+    weights: str | None = _run(
         None,
         "a checkpoint, or trained-like or stirred: --weights checkpoints/reformer",
-        of="run",
         metavar="PATH|WORD",
     )
     # The folder that common/weights/checkpoint.py has written of that checkpoint.
@@ -70,26 +71,23 @@ class RunRequest:
         of="offload",
     )
     # None means all.
-    cases: tuple[str, ...] = option(
+    cases: tuple[str, ...] = _cases(
         (),
         "run this case of the preset alone (help lists them); may be repeated: --case lm",
-        of="cases",
         name="case",
         judges=True,
         metavar="NAME",
     )
-    mode: str = option(
+    mode: str = _cases(
         BOTH,
         "eval, train (dropout from the tape) or both, the default, where they differ: --mode train",
-        of="cases",
         choices=MODES,
     )
     # None means all.
-    probes: tuple[str, ...] = option(
+    probes: tuple[str, ...] = _cases(
         (),
         "look at this module and all within it, and at no other; or a shell pattern of whole names,"
         " whose * goes past dots; torch's names; may be repeated: --probe 'encoder.*.norm'",
-        of="cases",
         name="probe",
         judges=True,
         metavar="NAME|PATTERN",
@@ -106,28 +104,22 @@ class RunRequest:
     data_weights: str = field(default="initial", metadata={"choices": ("initial", "stirred")})
     # Which part of step 5 to run; step5_train/train.py says what each is.
     phase: str = field(default="first", metadata={"choices": PHASES})
-    epochs: int | None = option(
-        None, "train so many, instead of the preset's number: --epochs 1", of="training", least=1
+    epochs: int | None = _training(
+        None, "train so many, instead of the preset's number: --epochs 1", least=1
     )
-    steps: int | None = option(
-        None, "end the whole training after so many steps: --steps 100", of="training", least=1
+    steps: int | None = _training(
+        None, "end the whole training after so many steps: --steps 100", least=1
     )
-    seeds: int = option(
-        1, "train each side so often, from N seeds: --seeds 5", of="training", least=1
-    )
+    seeds: int = _training(1, "train each side so often, from N seeds: --seeds 5", least=1)
     # The folder of step 5's checkpoints.
     checkpoints: str | None = None
-    resume: bool = option(
-        False,
-        "go on with what was stopped, a training or an agreement: --resume",
-        kept=False,
-        of="training",
+    resume: bool = _training(
+        False, "go on with what was stopped, a training or an agreement: --resume", kept=False
     )
-    checkpoint_every: int | None = option(
+    checkpoint_every: int | None = _training(
         None,
         "beside those after each epoch; else one a minute: --checkpoint-every 50",
         kept=False,
-        of="training",
         least=1,
         metavar="STEPS",
     )
@@ -156,25 +148,15 @@ class RunRequest:
     processes: int = option(
         1, "of each side, 2 by default: --processes 4", of="processes", least=2, default=2
     )
-    nnodes: int = option(
-        1,
-        "how many machines these are on, as many on each: --nnodes 2",
-        kept=False,
-        of="machines",
-        least=1,
+    nnodes: int = _machines(
+        1, "how many machines these are on, as many on each: --nnodes 2", least=1
     )
-    node_rank: int = option(
-        0,
-        "which of them this is; 0, the first, judges: --node-rank 1",
-        kept=False,
-        of="machines",
-        least=0,
+    node_rank: int = _machines(
+        0, "which of them this is; 0, the first, judges: --node-rank 1", least=0
     )
-    master: str | None = option(
+    master: str | None = _machines(
         None,
         "where all find the first machine, the same on each: --master 10.0.0.1:29500",
-        kept=False,
-        of="machines",
         metavar="HOST:PORT",
     )
     # Whether Paddle's own operators are left out beside the transplanted ones.
