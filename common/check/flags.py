@@ -5,7 +5,7 @@ An option that a command does not take is an error there, and not in its --help.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from common.check.options import OPTIONS
@@ -13,28 +13,18 @@ from common.logs.pickle_machine import printable
 from common.system.words import did_you_mean
 
 
-def natural(text: str) -> int:
-    """A whole number from 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
-    return int(text)
+def at_least(least: int) -> Callable[[str], int]:
+    """What reads a whole number from `least` on."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {least}")
+        return int(text)
+
+    return number
 
 
-def positive(text: str) -> int:
-    """A whole number from 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
-    return int(text)
-
-
-def several(text: str) -> int:
-    """A whole number from 2."""
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 2")
-    return int(text)
-
-
-_AT_LEAST = {0: natural, 1: positive, 2: several}
+natural, positive = at_least(0), at_least(1)
 
 
 def of(*groups: str) -> tuple[str, ...]:
@@ -74,7 +64,7 @@ class Parser(argparse.ArgumentParser):
     def take_other(self, name: str, **other: object) -> "Parser":
         """Take an option of the table, in a meaning that differs in what is given."""
         one = OPTIONS[name]
-        number = {} if one.least is None else {"type": _AT_LEAST[one.least]}
+        number = {} if one.least is None else {"type": at_least(one.least)}
         self.add_argument(f"--{name}", **{**number, **one.told, **other})
         return self
 
@@ -87,7 +77,9 @@ class Parser(argparse.ArgumentParser):
         if asked:
             from common.check.listing import show_values
 
-            self.exit(show_values(asked, *self._known(others)))
+            for action in self._actions:
+                action.required = False
+            self.exit(show_values(asked, super().parse_args(others)))
         self._leave_out_defaults()
         told = super().parse_args(words, namespace)
         given = vars(told)
@@ -117,26 +109,18 @@ class Parser(argparse.ArgumentParser):
     def _values_asked_for(self, words: Sequence[str]) -> tuple[list[str], list[str]]:
         """The options whose values are asked for, and the words beside them."""
         taken = {option for action in self._actions for option in action.option_strings}
-        asked, others, i = [], [], 0
-        while i < len(words):
-            name, _, value = words[i].partition("=")
-            length = 1 if value else 2
+        asked, others = [], []
+        for word in words:
+            name, is_joined, value = word.partition("=")
+            name = name if is_joined else "".join(others[-1:])
             one = OPTIONS.get(name.removeprefix("--")) if name in taken else None
-            is_listed = one and (one.name in LISTED or one.told.get("choices"))
-            if is_listed and (value or "".join(words[i + 1 : i + 2])) == HELP:
-                asked.append(name.removeprefix("--"))
+            lists = one is not None and (one.name in LISTED or one.told.get("choices"))
+            if lists and (value if is_joined else word) == HELP:
+                asked.append(one.name)
+                others = others if is_joined else others[:-1]
             else:
-                length = 1
-                others.append(words[i])
-            i += length
+                others.append(word)
         return asked, others
-
-    def _known(self, words: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Sequence]]:
-        """What other words give, none of which is required; and each option's choices."""
-        for action in self._actions:
-            action.required = False
-        choices = {a.dest: a.choices for a in self._actions if a.choices}
-        return super().parse_args(words), choices
 
     def _leave_out_defaults(self) -> None:
         """Put every default aside: what is then there was typed."""

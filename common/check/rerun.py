@@ -29,7 +29,7 @@ from common.system.archive import Archive, is_safe
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import same_bits
-from common.system.json_file import parse_json, write_json
+from common.system.json_file import parse_json
 from common.verdict.bundle_part import ROWS
 from common.verdict.context import Context
 from common.verdict.row import AGREEING
@@ -96,10 +96,7 @@ def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckO
     for name in _MUST_BE_GIVEN:
         if name in told and told[name] not in ("stirred", "trained-like"):
             raise UserError(f"it was run with --{name}, a file that is not in the bundle")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "request.json"
-        write_json(path, {"model": model, **told})
-        request = RunRequest.read(path)
+    request = RunRequest.of({"model": model, **told}, "this bundle")
     return CheckOptions(
         run=replace(request, model=""),
         models=(model,),

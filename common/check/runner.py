@@ -24,6 +24,7 @@ from common.logs.key import Key
 from common.logs.result_folder import BESIDE, ResultFolder
 from common.pair.case_hooks import data_preset
 from common.pair.pairs import Checkpoint, Pair, chosen_cases, load_pairs
+from common.pair.task import Again, Noise
 from common.report.guide_report import GuideReport, GuideReports
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -252,9 +253,9 @@ def _looked_closer(
     A row that is less exact than float32 is by its noise may be so by luck, which does not repeat.
     """
     found = judgements.values()
-    failed = twins.measure_noise(pair, (case for one in found for case in one.asks_noise))
+    failed = twins.look_closer(Noise(), pair, (c for one in found for c in one.asks_noise))
     if failed is None:
-        failed = twins.repeat(pair, (case for one in found for case in one.asks_again))
+        failed = twins.look_closer(Again(), pair, (c for one in found for c in one.asks_again))
     if failed:
         result.notes.append(f"rows that are in doubt could not be looked at once more: {failed}")
     return failed == ""

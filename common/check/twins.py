@@ -16,7 +16,7 @@ from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file, rank_folder
-from common.pair.task import Again, FedAlike, Noise, SingleStep, Task, Whole
+from common.pair.task import Again, FedAlike, Noise, SingleStep, Whole
 from common.pair.twin_process import TwinProcess, run_group
 from common.system.frameworks import SIDES
 from common.system.half import HALF
@@ -233,22 +233,12 @@ class Twins:
                 return failed
         return ""
 
-    def measure_noise(self, pair: Pair, cases: Iterable[str]) -> str | None:
-        """Have the torch side measure how far float32's rounding moves what it logged of cases.
+    def look_closer(self, task: Noise | Again, pair: Pair, cases: Iterable[str]) -> str | None:
+        """Have torch measure the noise of what it logged of cases, or Paddle repeat its runs.
 
         Returns why that could not be done; empty where it was, None where nothing was left to do.
         """
-        return self._of_cases("torch", pair, cases, Noise())
-
-    def repeat(self, pair: Pair, cases: Iterable[str]) -> str | None:
-        """Have the Paddle side repeat its float32 run of cases from starts beside its own.
-
-        Returns as `measure_noise` does.
-        """
-        return self._of_cases("paddle", pair, cases, Again())
-
-    def _of_cases(self, side: str, pair: Pair, cases: Iterable[str], task: Task) -> str | None:
-        what = type(task).__name__.lower()
+        side, what = "torch" if task == Noise() else "paddle", type(task).__name__.lower()
         known = self._done.setdefault((pair.name, what), set())
         cases = tuple(case for case in dict.fromkeys(cases) if case not in known)
         launches = [launch for launch in self.step.launches if launch.single_step]

@@ -202,9 +202,14 @@ class RunRequest:
     @classmethod
     def read(cls, path: Path) -> "RunRequest":
         """A request from its file; raises UserError for a file that holds none."""
-        request = _read(cls, load_json(path), f"{path}: a request", path)
+        return cls.of(load_json(path), path)
+
+    @classmethod
+    def of(cls, entries: Mapping[str, object], name: object) -> "RunRequest":
+        """A request from its fields, where all of them are such as they may be."""
+        request = _read(cls, entries, f"{name}: a request", name)
         if not request.model and not isinstance(request.task, Save):
-            raise UserError(f"{path}: this request names no model")
+            raise UserError(f"{name}: this request names no model")
         return request
 
 
@@ -218,7 +223,7 @@ def rank_folder(rank: int | str) -> str:
     return f"rank_{rank}"
 
 
-def _read(cls: type, entries: Mapping, what: str, path: Path):
+def _read(cls: type, entries: Mapping, what: str, path: object):
     """A request or its task from what a file says; raises UserError for what it cannot say."""
     known = {each.name: each for each in dataclasses.fields(cls)}
     kinds, values = typing.get_type_hints(cls), {}
