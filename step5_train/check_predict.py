@@ -19,17 +19,16 @@ if __name__ == "__main__":
     begin("numpy", "rich")
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from common.check.command_line import write_step_page
+from common.check.command_line import check
 from common.check.flags import OF_EVERY_CHECK, Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
-from common.check.report_json import write_report
-from common.check.result import overall_exit
-from common.check.runner import run_step
+from common.check.result import Result
 from common.check.steps import Launch, Step
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
@@ -68,10 +67,10 @@ def main() -> int:
     arguments.model = arguments.model or ["informer"]
     # With --compare-only the table and the picture are made again.
     options = replace(CheckOptions.of(arguments), judging=("data",))
-    return guarded(arguments.debug, lambda: check(arguments, options))
+    return guarded(arguments.debug, lambda: forecast(options))
 
 
-def check(arguments, options: CheckOptions) -> int:
+def forecast(options: CheckOptions) -> int:
     """Run both sides, judge, and leave their forecasts as a table and a picture."""
     with tempfile.TemporaryDirectory(prefix="predict-") as name:
         series = {}
@@ -81,17 +80,14 @@ def check(arguments, options: CheckOptions) -> int:
             series[pair.name] = Series(pair, options.run.preset, options.data)
             if not options.compare_only:
                 series[pair.name].save(Path(name) / pair.name)
+
+        def draw_forecasts(results: Sequence[Result]) -> None:
+            for result in results:
+                if not result.error:
+                    report.say(series[result.model].show(result.folder, result.model))
+
         step = replace(STEP, launches=(Launch({"data": name}, single_step=False),))
-        with report.progress() as on_progress:
-            results = run_step(step, options, on_progress)
-    for result in results:
-        if not result.error:
-            report.say(series[result.model].show(result.folder, result.model))
-    report.show_step(step, results)
-    if arguments.json:
-        write_report(arguments.json, results)
-    write_step_page(step, options, results)
-    return overall_exit(results)
+        return check(step, options, beside=draw_forecasts)
 
 
 class Series:

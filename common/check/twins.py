@@ -16,7 +16,7 @@ from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file, rank_folder
-from common.pair.task import Again, FedAlike, Noise, SingleStep, Whole
+from common.pair.task import Again, FedAlike, Noise, SingleStep, Task, Whole, label
 from common.pair.twin_process import TwinProcess, run_group
 from common.system.frameworks import SIDES
 from common.system.half import HALF
@@ -186,74 +186,57 @@ class Twins:
 
     def _feed_alike(self, pair: Pair) -> None:
         """Have torch's modules fed what Paddle's can be fed, where that is less than was fed."""
-        files = ResultFolder(self.work / pair.name)
+        files, launches = ResultFolder(self.work / pair.name), []
         for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
-            log = files.log(stem, "torch", HALF_STEP64)
-            former = read_sidecar(log)
-            if former is None or former.unfed == unlike(files, stem):
-                continue
-            if "torch" not in self.pythons:  # somebody else's logs
-                continue
-            path = files.path / "request_torch_fed_alike.json"
-            failed = self._answered("torch", path, pair, launch, task=FedAlike())
+            former = read_sidecar(files.log(stem, "torch", HALF_STEP64))
+            if former is not None and former.unfed != unlike(files, stem):
+                launches.append(launch)
+        if launches and "torch" in self.pythons:  # else the logs are somebody else's
+            failed = self._further("torch", pair, FedAlike(), launches)
             if failed:
                 self.inputs.notes[pair.name].append(
                     f"torch could not be fed what Paddle has alone: {failed}"
                 )
 
+    # Each of the following returns why it could not be done; empty where it was.
+
     def single_step(self, pair: Pair, exact: bool = False) -> str:
         """Run the Paddle side once more, each module fed with the reference's values.
 
         exact   compute exactly what Paddle's operators compute inexactly in float64
-        Returns why that could not be done; empty where it was.
         """
-        failed = self._make_whole(pair)
-        if failed:
-            return failed
-        name = f"request_paddle_single_step{'_exact' if exact else ''}.json"
-        return self._once_more(pair, self.work / pair.name / name, SingleStep(exact=exact))
+        task = SingleStep(exact=exact, stepping=self.stepping.get(pair.name, ()))
+        return self._make_whole(pair) or self._further("paddle", pair, task)
 
     def _make_whole(self, pair: Pair) -> str:
-        """Have the torch side log whole what its float64 logs hold as sums; once.
-
-        Returns why that could not be done; empty where it was, or where nothing is missing.
-        """
-        files = ResultFolder(self.work / pair.name)
+        """Have the torch side log whole what its float64 logs hold as sums; once."""
+        files, launches = ResultFolder(self.work / pair.name), []
         for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
             log = files.log(stem, "torch", FLOAT64)
-            if not (read_sidecar(log) or Sidecar()).sums:
-                continue
-            if files.log(stem, "torch", WHOLE).is_file():
-                continue
-            if "torch" not in self.pythons:  # somebody else's logs
-                return f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
-            path = files.path / "request_torch_whole.json"
-            failed = self._answered("torch", path, pair, launch, task=Whole())
-            if failed:
-                return failed
-        return ""
+            has_sums = bool((read_sidecar(log) or Sidecar()).sums)
+            if has_sums and not files.log(stem, "torch", WHOLE).is_file():
+                if "torch" not in self.pythons:  # somebody else's logs
+                    return (
+                        f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
+                    )
+                launches.append(launch)
+        return self._further("torch", pair, Whole(), launches)
 
     def look_closer(self, task: Noise | Again, pair: Pair, cases: Iterable[str]) -> str | None:
         """Have torch measure the noise of what it logged of cases, or Paddle repeat its runs.
 
-        Returns why that could not be done; empty where it was, None where nothing was left to do.
+        Returns None where nothing was left to do.
         """
-        side, what = "torch" if task == Noise() else "paddle", type(task).__name__.lower()
-        known = self._done.setdefault((pair.name, what), set())
+        side = "torch" if task == Noise() else "paddle"
+        known = self._done.setdefault((pair.name, label(task)), set())
         cases = tuple(case for case in dict.fromkeys(cases) if case not in known)
-        launches = [launch for launch in self.step.launches if launch.single_step]
-        if not (cases and launches):
+        if not (cases and any(launch.single_step for launch in self.step.launches)):
             return None
         known.update(cases)
         if side not in self.pythons:
             return "torch's logs were brought, and torch runs no more"
-        path = self.work / pair.name / f"request_{side}_{what}.json"
         cases = tuple(sorted(known)) if task == Again() else cases
-        for launch in launches:
-            failed = self._answered(side, path, pair, launch, task=task, cases=cases)
-            if failed:
-                return failed
-        return ""
+        return self._further(side, pair, task, cases=cases)
 
     def forget_whole(self, pair: Pair) -> None:
         """Remove what was logged whole for single-step runs."""
@@ -274,43 +257,44 @@ class Twins:
 
         fed    key -> the value; None: nothing, and Paddle's inexact operators computed exactly
         cases  those to run; none means those of the check
-        Returns why that could not be done; empty where it was.
         """
         ResultFolder(self.work / pair.name).take_over(folder)
         task = SingleStep(free=True, exact=True) if fed is None else SingleStep(feed="fed.npz")
         if fed is not None:
             states.save_state(folder / task.feed, fed)
-        more = {"cases": tuple(cases)} if cases else {}
-        return self._once_more(pair, folder / "request_paddle.json", task, **more)
-
-    def _once_more(self, pair: Pair, path: Path, task: SingleStep, **more: object) -> str:
-        """Have the waiting Paddle process answer a request for a single step, written to `path`.
-
-        Returns why that could not be done; empty where it was.
-        """
         task = replace(task, stepping=self.stepping.get(pair.name, ()))
-        for launch in self.step.launches:
-            if launch.single_step:
-                failed = self._answered("paddle", path, pair, launch, task=task, **more)
-                if failed:
-                    return failed
+        more = {"cases": tuple(cases)} if cases else {}
+        return self._further("paddle", pair, task, folder=folder, **more)
+
+    def _further(
+        self,
+        side: str,
+        pair: Pair,
+        task: Task,
+        launches: Sequence[Launch] | None = None,
+        folder: Path | None = None,
+        **more: object,
+    ) -> str:
+        """Have the waiting process of a side do a task.
+
+        launches  by default those whose differences can be judged locally
+        folder    for the request and what is made; by default the model's
+        more      of the request
+        """
+        path = (folder or self.work / pair.name) / f"request_{side}_{label(task)}.json"
+        if launches is None:
+            launches = [launch for launch in self.step.launches if launch.single_step]
+        for launch in launches:
+            process = self._process(side)
+            process.ask(self._request(side, pair, launch, task=task, **more), path)
+            failure = process.failure(path)  # behind what it may owe of other models
+            if failure is not None:
+                error_file(path.parent, side).unlink(missing_ok=True)
+                return failure.sentence
         return ""
 
-    def _answered(self, side: str, path: Path, pair: Pair, launch: Launch, **more: object) -> str:
-        """Have a side answer one more request, written to `path`; why it failed, or empty."""
-        process = self._process(side)
-        process.ask(self._request(side, pair, launch, **more), path)
-        failure = process.failure(path)  # behind what it may owe of other models
-        if failure is None:
-            return ""
-        error_file(path.parent, side).unlink(missing_ok=True)
-        return failure.sentence
-
     def trial(self, pair: Pair, folder: Path, **more: object) -> str:
-        """Run the Paddle side in a process of its own with more in its request, into `folder`.
-
-        Returns why that could not be done; empty where it was.
-        """
+        """Run the Paddle side in a process of its own with more in its request, into `folder`."""
         for launch in self.step.launches:
             with self._started("paddle") as process:
                 process.ask(

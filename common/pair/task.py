@@ -3,6 +3,7 @@
 A request (request.py) has one of these as its `task`; in its file it has its name as `name`.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -76,4 +77,12 @@ class Save:
 
 
 Task = Usual | SingleStep | FedAlike | Whole | Noise | Again | Describe | Inspect | RoundTrip | Save
+
+
+def label(task: Task) -> str:
+    """A task's name as that of its request's file ends."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(task).__name__).lower()
+    return f"{name}_exact" if getattr(task, "exact", False) else name
+
+
 TASKS = {kind.__name__: kind for kind in get_args(Task)}
