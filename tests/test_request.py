@@ -41,6 +41,15 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
     for one in (request, replace(request, task=SingleStep(feed="fed.npz", stepping=("lm",)))):
         one.write(tmp_path / "request.json")
         assert RunRequest.read(tmp_path / "request.json") == one
+    entries = json.loads((tmp_path / "request.json").read_text())
+    former = entries | {
+        "task": {"name": "Usual"},
+        "single_step": False,
+        "feed": None,
+        "again": False,
+    }
+    (tmp_path / "request.json").write_text(json.dumps(former))  # as an earlier version left it
+    assert RunRequest.read(tmp_path / "request.json") == request
     source = (ROOT / "common" / "pair" / "request.py").read_text()
     for name in {field.name for field in fields(RunRequest)} - set(options_of(RunRequest)):
         assert re.search(rf"\n    # [A-Z][^\n]*\.\n    {name}: ", source), name

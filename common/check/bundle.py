@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from common.check.options import CheckOptions
-from common.check.record import asked_of, looked_at, repeated
+from common.check.record import asked_of, repeated, request_of
 from common.check.result import Result, shown
 from common.check.runner import base_folder, judge_model
 from common.check.steps import Step
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Pair, load_pairs
-from common.pair.request import RunRequest
 from common.report import html_page
 from common.report import terminal as report
 from common.report.bundle import Judged, Written, write_bundle
@@ -42,7 +41,7 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
             if not all(log.is_file() for log in logs):
                 continue
             told = read_sidecar(logs[0]) or Sidecar()
-            how = replace(options, run=RunRequest(**looked_at(told)), compare_only=True)
+            how = replace(options, run=request_of(told), compare_only=True)
             result = judge_model(step, pair, folder, how)
             result.folder = folder
             if result.error:

@@ -24,11 +24,14 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False
     or which are the first that are not, which a check may have `passed` all the same.
     """
     count, first = 0, None
-    for passes, ours, theirs in _passes(torch, paddle, "draws"):
-        if _amounts(ours) != _amounts(theirs):
-            return [_unlike(ours, theirs, passed)]
-        count += passes * len(ours)
-        first = first or next(iter(ours), None)
+    for reference, candidate in zip(torch, paddle, strict=True):
+        for case in dict.fromkeys([*reference.draws, *candidate.draws]):
+            both = (runs_of(sidecar.draws.get(case, ())) for sidecar in (reference, candidate))
+            for passes, ours, theirs in side_by_side(*both):
+                if _amounts(ours) != _amounts(theirs):
+                    return [_unlike(ours, theirs, passed)]
+                count += passes * len(ours)
+                first = first or next(iter(ours), None)
     if first is None:
         return []
     return [
@@ -44,11 +47,17 @@ def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[s
     """
     renamed: dict[str, str] = {}
     unlike = []
-    for _, ours, theirs in _passes(torch, paddle, "dropouts"):
-        pairs, lost, more = _paired(ours, theirs)
-        renamed |= {b.site: a.site for a, b in pairs if a.site != b.site}
-        unlike += [f"torch has {_dropout(draw)}, which paddle has not" for draw in lost[:1]]
-        unlike += [f"paddle has {_dropout(draw)}, which torch has not" for draw in more[:1]]
+    for reference, candidate in zip(torch, paddle, strict=True):
+        for case in dict.fromkeys([*reference.dropouts, *candidate.dropouts]):
+            both = (runs_of(sidecar.dropouts.get(case, ())) for sidecar in (reference, candidate))
+            for _, ours, theirs in side_by_side(*both):
+                found = partners(ours, theirs)
+                pairs = ((ours[k], theirs[i]) for i, k in sorted(found.items()))
+                renamed |= {b.site: a.site for a, b in pairs if a.site != b.site}
+                lost = [draw for i, draw in enumerate(ours) if i not in found.values()]
+                more = [draw for i, draw in enumerate(theirs) if i not in found]
+                unlike += [f"torch has {_dropout(draw)}, which paddle has not" for draw in lost[:1]]
+                unlike += [f"paddle has {_dropout(draw)}, which torch has not" for draw in more[:1]]
     notes = []
     if renamed:
         theirs, ours = next(iter(renamed.items()))
@@ -60,22 +69,6 @@ def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[s
     if unlike:
         notes.append(f"the models do not have the same dropouts: {unlike[0]}")
     return notes
-
-
-def _passes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], what: str):
-    """What both sides list of each pass of each case: how many in a row, and each side's draws."""
-    for cars in zip(torch, paddle, strict=True):
-        listed = [getattr(car, what) for car in cars]
-        for case in dict.fromkeys(name for one in listed for name in one):
-            yield from side_by_side(*(runs_of(one.get(case, ())) for one in listed))
-
-
-def _paired(ours: Pass, theirs: Pass) -> tuple[list[tuple[Draw, Draw]], list[Draw], list[Draw]]:
-    """(torch's, paddle's) of the draws that are partners; torch's and paddle's without one."""
-    found = partners(ours, theirs)
-    pairs = [(ours[k], theirs[i]) for i, k in sorted(found.items())]
-    lost = [draw for k, draw in enumerate(ours) if k not in found.values()]
-    return pairs, lost, [draw for i, draw in enumerate(theirs) if i not in found]
 
 
 def _dropout(draw: Draw) -> str:
@@ -92,9 +85,12 @@ def _unlike(ours: Pass, theirs: Pass, passed: bool) -> str:
 
     That is of partners which are of another kind or shape, else what has none on the other side.
     """
-    pairs, *alone = _paired(ours, theirs)
-    first = [next(iter(one), None) for one in alone]
-    torch, paddle = next((pair for pair in pairs if pair[0].key != pair[1].key), first)
+    found = partners(ours, theirs)
+    pairs = ((ours[k], theirs[i]) for i, k in sorted(found.items()))
+    lost = (draw for k, draw in enumerate(ours) if k not in found.values())
+    more = (draw for i, draw in enumerate(theirs) if i not in found)
+    alone = next(lost, None), next(more, None)
+    torch, paddle = next((pair for pair in pairs if pair[0].key != pair[1].key), alone)
     if torch and paddle:
         what = f"torch drew {_described(torch)} where paddle drew {_described(paddle)}"
     elif torch:

@@ -10,7 +10,6 @@ from common.check.reuse import (
     find_reference,
     reference_key,
     why_not_reused,
-    write_key,
 )
 from common.check.steps import Step
 from common.check.unfinished import Unfinished
@@ -167,7 +166,7 @@ class Inputs:
         else:
             data = self.data / pair.name
             key = reference_key(self.step, pair, self.options.run, self.pythons["torch"], data)
-            write_key(folder, key)
+            write_json(ResultFolder(folder).reference_key(), key)
             if not self.options.reuse:
                 return
             reason = why_not_reused(former, key)

@@ -84,29 +84,18 @@ def asked_of(stem: str, folder: Path) -> dict[str, object]:
                 request = RunRequest.read(path)
                 break
     else:
-        told = read_sidecar(files.log(stem, "torch")) or Sidecar()
-        weights = None if told.weights == "initial" else told.weights
-        request = RunRequest(
-            preset=told.preset or RunRequest.preset,
-            seed=told.seed or RunRequest.seed,
-            device=told.device or RunRequest.device,
-            dtype=told.dtype or RunRequest.dtype,
-            weights=weights,
-            mode=told.mode or RunRequest.mode,
-            **looked_at(told),
-        )
+        request = request_of(read_sidecar(files.log(stem, "torch")) or Sidecar())
     found = {name: getattr(request, name) for name in ASKED}
     found = {name: v for name, v in found.items() if v != getattr(RunRequest, name)}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
 
 
-def looked_at(told: Sidecar) -> dict[str, object]:
-    """The cases and probes of a log, as a request has them."""
-    return {
-        "cases": tuple(told.cases),
-        "probes": tuple(told.probes),
-        "no_probe": bool(told.no_probe),
-    }
+def request_of(told: Sidecar) -> RunRequest:
+    """What a side was asked for, as far as its log says: entries have the request's names."""
+    entries = {name: getattr(told, name, None) for name in ASKED}
+    entries["weights"] = None if told.weights == "initial" else told.weights
+    entries = {n: v for n, v in entries.items() if v and not isinstance(v, dict)}
+    return RunRequest(**{n: tuple(v) if isinstance(v, list) else v for n, v in entries.items()})
 
 
 def repeated(

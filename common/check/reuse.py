@@ -23,7 +23,7 @@ from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.hashes import file_sha256
 from common.system.interpreters import versions
-from common.system.json_file import load_json, write_json
+from common.system.json_file import load_json
 from common.system.processes import environment
 from common.weights.read import parts
 
@@ -145,8 +145,3 @@ def differing_reference(folder: Path, pair: Pair) -> str:
         if name == LogName(name.stem, "torch") and changed:
             return f"the reference was made from another {', '.join(changed)} than the one here"
     return ""
-
-
-def write_key(folder: Path, key: dict[str, str]) -> None:
-    """Remember what the torch side's logs in a folder depend on."""
-    write_json(ResultFolder(folder).reference_key(), key)

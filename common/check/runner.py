@@ -117,7 +117,7 @@ def _conclude(
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
         return Result(step, pair.name, error=sentence)
-    twins.judging(pair)
+    twins.on_progress(f"step {step.number}: judging {pair.name}")
     result = judge_model(step, pair, made, options, twins, reports.next())
     while step.undecided is not None and (seeds := step.undecided(result, made)):
         failed = twins.more_seeds(pair, seeds)

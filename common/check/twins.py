@@ -147,7 +147,7 @@ class Twins:
         return [
             part
             for part in launch.parts(side)
-            if spares is None or not spares(part, folder, pair, self.options.run)
+            if spares is None or not spares(part, folder, pair, self._request(side, pair, part))
         ]
 
     def more_seeds(self, pair: Pair, seeds: int) -> str:
@@ -162,13 +162,9 @@ class Twins:
             if name.single_step or name.exact:  # of fewer seeds; made again where they are needed
                 path.unlink()
                 sidecar_path(path).unlink()
+        self.inputs.brought.discard(pair.name)
         for launch in self.step.launches:
-            threads, owed = 1 if launch.side_by_side else None, []
-            for side in SIDES:
-                owed.append(self._ask(side, launch, pair, threads))
-                if not launch.side_by_side:
-                    self._collect(owed)
-            self._collect(owed)
+            self._collect(self._hand_out(launch, [pair]))
             failure = self.inputs.errors.pop(pair.name, None)
             if failure is not None:
                 return failure.sentence
@@ -374,10 +370,6 @@ class Twins:
         return TwinProcess(python, module, self._show(side), self.options.run.device, threads)
 
     # ---- how far it is --------------------------------------------------------------------------
-
-    def judging(self, pair: Pair) -> None:
-        """Both sides of a model are done, and their logs are judged now."""
-        self.on_progress(f"step {self.step.number}: judging {pair.name}")
 
     def _show(self, side: str):
         return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")

@@ -25,6 +25,11 @@ from common.system.half import HALF
 from common.system.json_file import load_json, write_json
 
 PHASES = ("first", "full", "self", "shared", "alone")  # of step 5
+# What earlier versions asked in fields of their own, where a request has its task now.
+_FORMER = (
+    *("single_step", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),
+    *("save", "fed_alike", "whole", "noise", "again"),
+)
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
 
 
@@ -207,6 +212,7 @@ class RunRequest:
     @classmethod
     def of(cls, entries: Mapping[str, object], name: object) -> "RunRequest":
         """A request from its fields, where all of them are such as they may be."""
+        entries = {key: value for key, value in entries.items() if value or key not in _FORMER}
         request = _read(cls, entries, f"{name}: a request", name)
         if not request.model and not isinstance(request.task, Save):
             raise UserError(f"{name}: this request names no model")

@@ -41,19 +41,9 @@ from common.logs.result_folder import (
     ResultFolder,
 )
 from common.logs.sidecar import note_unfed, read_sidecar, write_sidecar
+from common.pair import task as tasks
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from common.pair.task import (
-    Again,
-    Describe,
-    FedAlike,
-    Inspect,
-    Noise,
-    RoundTrip,
-    Save,
-    SingleStep,
-    Whole,
-)
 from common.sides import choices, dropouts, lift, lift_patch
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
@@ -129,7 +119,7 @@ class Twin:
         do_not_keep_freed_memory() if request.offload else None
         try:
             self._prepare(request)
-            if isinstance(request.task, Save):
+            if isinstance(request.task, tasks.Save):
                 save(self.side, Path(request.task.path), Path(request.weights))
                 return 0
             pair = load_pair(request.model).of_checkpoint(request.published)
@@ -270,13 +260,13 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     """
     request, side, files = job.request, job.side.NAME, ResultFolder(job.folder)
     task = request.task
-    if isinstance(task, Describe):
+    if isinstance(task, tasks.Describe):
         describe(job)
         return
-    if isinstance(task, Inspect):
+    if isinstance(task, tasks.Inspect):
         importlib.import_module("common.sides.structure").answer(job)
         return
-    if isinstance(task, RoundTrip):
+    if isinstance(task, tasks.RoundTrip):
         round_trip(job)
         return
 
@@ -298,17 +288,17 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     aligned = "float64" in dtypes
     if request.offload:
         map_weights(job)
-    if isinstance(task, Whole):
+    if isinstance(task, tasks.Whole):
         write(WHOLE, "float64", None)
         return
-    if isinstance(task, FedAlike):
+    if isinstance(task, tasks.FedAlike):
         unfed = unlike(files, job.stem)
         with reference_values(files, job.stem, (FLOAT32,), unfed) as reference:
             write(HALF_STEP64, "float64", _load_choices(files.choices(job.stem)), reference)
         note_unfed(files.log(job.stem, side, HALF_STEP64), unfed)
         return
     choices_path = files.choices(job.stem)
-    if isinstance(task, Noise):
+    if isinstance(task, tasks.Noise):
         moving = importlib.import_module("common.sides.noise_in_torch")
         moving.measure(job, partial(write, forced=_load_choices(choices_path)))
         return
@@ -319,11 +309,11 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     if side == "paddle":
         read_folders(job)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
-    if isinstance(task, Again):
+    if isinstance(task, tasks.Again):
         for number, run in enumerate(AGAIN, 1):
             write(run, "float32", forced, again=number)
         return
-    if isinstance(task, SingleStep):
+    if isinstance(task, tasks.SingleStep):
         run = EXACT if task.exact else SINGLE_STEP
         if task.free:
             write(FREE_EXACT, "float64", forced, {})
