@@ -50,8 +50,9 @@ from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, made_by, read_sidecar
-from common.pair.pairs import EVAL, WORDS, Pair, load_pairs
-from common.pair.request import ROUND_TRIP, RunRequest
+from common.pair.pairs import EVAL, Pair, Perturbed, load_pairs
+from common.pair.request import RunRequest
+from common.pair.task import ROUND_TRIP, RoundTrip, SingleStep
 from common.pair.twin_process import Failure, TwinProcess
 from common.report import terminal as report
 from common.system.checkout import ROOT
@@ -184,7 +185,7 @@ def certify(
     """
     pythons = {side: interpreter(side, pythons[side]) for side in SIDES}
     checkpoints = {}
-    if run.weights not in WORDS:
+    if not isinstance(run.start, Perturbed):
         for i, pair in enumerate(pairs):
             told = (pair, run.weights, run.preset, False, pythons, work)
             read = prepare(*told, offload=run.offload)
@@ -211,7 +212,7 @@ def certify(
             elif not all(row.verdict in HARMLESS for row in _judged(work / pair.name)):
                 off.append(pair)
         for exact in (False, True):  # without these, less is explained
-            _ask(paddle, off, replace(run, single_step=True, exact=exact), work)
+            _ask(paddle, off, replace(run, task=SingleStep(exact=exact)), work)
         if round_trip:
             loaded = [pair for pair in pairs if pair.name not in errors]
             _go_both_ways(paddle, loaded, pythons, run, work, on_progress)
@@ -234,7 +235,7 @@ def _go_both_ways(
     """Let the sides save and read by turns; raises UserError where one cannot."""
 
     def ask(twin: TwinProcess, part: str) -> None:
-        for name, failure in _ask(twin, pairs, replace(run, round_trip=part), work).items():
+        for name, failure in _ask(twin, pairs, replace(run, task=RoundTrip(part)), work).items():
             raise UserError(f"{name}: {failure.sentence}")
 
     ask(paddle, "save")

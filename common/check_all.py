@@ -26,13 +26,7 @@ import importlib
 
 from common.check.bundle import NAME, bundle_results, say_written
 from common.check.command_line import write_page
-from common.check.flags import (
-    OF_DATA,
-    OF_EVERY_CHECK,
-    OF_TRAINING,
-    OF_TRANSPLANTS,
-    Parser,
-)
+from common.check.flags import OF_EVERY_CHECK, Parser, of
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.report_json import write_report
@@ -58,7 +52,7 @@ def all_steps() -> list[Step]:
 def main(arguments: list[str] | None = None) -> int:
     """Run every step and show the table; returns the exit status."""
     parser = Parser(__doc__, "python -m common.check_all")
-    parser.take(*OF_EVERY_CHECK, *OF_TRANSPLANTS, "mode", *OF_DATA, *OF_TRAINING)
+    parser.take(*OF_EVERY_CHECK, *of("reference"), "mode", *of("data", "training"))
     given = parser.parse_args(arguments)
     asked = sys.argv[1:] if arguments is None else arguments
     command = ["python", "-m", "common.check_all", *asked]
@@ -74,7 +68,7 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     written = json_path or folder / "report.json"
     write_report(written, results, short=json_path is None)
     write_text(written.with_suffix(".txt"), table)
-    if options.report:
+    if not options.no_report:
         write_page(folder, results, command, "steps 1 to 5")
     if any(not result.error for result in results):
         page = folder / html_page.FILE

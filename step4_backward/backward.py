@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from common.pair.data import LABELS
+from common.pair.task import Noise, SingleStep, Whole
 from common.sides.session import Session, using
 from common.sides.suited import Unsuited
 from common.system.errors import UserError
@@ -34,9 +35,10 @@ def behind(run, reached):
 
     reached  names of the parameters that have a gradient: the loss may not reach all
     """
-    if run.request.whole or run.request.offload:  # whatever follows would read all weights again
+    # Whatever follows would read all weights again.
+    if isinstance(run.request.task, Whole) or run.request.offload:
         return
-    usual = run.session.reference is None and not run.request.noise
+    usual = run.session.reference is None and not isinstance(run.request.task, Noise)
     if run.dtype == "float64" and usual and run.case.like is None:
         with run.unclipped():
             run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
@@ -65,13 +67,15 @@ def takes_steps(run):
     """
     if run.case.name != run.first_case and run.case.like is None:
         return False
-    if run.request.stepping and (run.case.name or "main") not in run.request.stepping:
+    single_step = run.request.single_step
+    asked = single_step or SingleStep()
+    if asked.stepping and (run.case.name or "main") not in asked.stepping:
         return False
-    if run.request.feed or run.request.stored_dtype in HALF:
+    if asked.feed or run.request.stored_dtype in HALF:
         return False
     if run.request.offload:
         return False
-    fed = run.request.single_step and not run.request.free
+    fed = single_step and not asked.free
     return not (fed and run.is_large and run.request.keep != "all")
 
 

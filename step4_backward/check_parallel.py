@@ -68,7 +68,7 @@ def main() -> int:
     """See the module's docstring; returns the exit status."""
     arguments = Parser(__doc__).take(*STEP.takes, "processes").parse_args()
     options, step = CheckOptions.of(arguments), for_processes(arguments.processes)
-    return guarded(arguments.debug, lambda: check(step, options, arguments.json))
+    return guarded(arguments.debug, lambda: check(step, options))
 
 
 def for_processes(count: int) -> Step:

@@ -19,24 +19,23 @@ if __name__ == "__main__":
     begin("numpy", "rich")
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from common.check.command_line import write_step_page
-from common.check.flags import OF_EVERY_CHECK, OF_JUDGING, Parser
+from common.check.command_line import check
+from common.check.flags import OF_EVERY_CHECK, Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
-from common.check.report_json import write_report
-from common.check.result import overall_exit
-from common.check.runner import run_step
+from common.check.result import Result
 from common.check.steps import Launch, Step
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.pair import sources
 from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, data_preset
 from common.pair.data import save_arrays
-from common.pair.pairs import WORDS, Pair, load_pairs
+from common.pair.pairs import Checkpoint, Pair, load_pairs
 from common.pair.sources import ett
 from common.pair.sources.request import SourceRequest
 from common.report import terminal as report
@@ -67,31 +66,28 @@ def main() -> int:
     arguments = options_parser().parse_args()
     arguments.model = arguments.model or ["informer"]
     # With --compare-only the table and the picture are made again.
-    options = replace(CheckOptions.of(arguments), judging=(*OF_JUDGING, "data"))
-    return guarded(arguments.debug, lambda: check(arguments, options))
+    options = replace(CheckOptions.of(arguments), judging=("data",))
+    return guarded(arguments.debug, lambda: forecast(options))
 
 
-def check(arguments, options: CheckOptions) -> int:
+def forecast(options: CheckOptions) -> int:
     """Run both sides, judge, and leave their forecasts as a table and a picture."""
     with tempfile.TemporaryDirectory(prefix="predict-") as name:
         series = {}
         for pair in load_pairs(options.models):
-            if options.run.weights and options.run.weights not in WORDS:
+            if isinstance(options.run.start, Checkpoint):
                 pair, _ = configured(pair, options.run.weights, options.run.preset, train=False)
             series[pair.name] = Series(pair, options.run.preset, options.data)
             if not options.compare_only:
                 series[pair.name].save(Path(name) / pair.name)
+
+        def draw_forecasts(results: Sequence[Result]) -> None:
+            for result in results:
+                if not result.error:
+                    report.say(series[result.model].show(result.folder, result.model))
+
         step = replace(STEP, launches=(Launch({"data": name}, single_step=False),))
-        with report.progress() as on_progress:
-            results = run_step(step, options, on_progress)
-    for result in results:
-        if not result.error:
-            report.say(series[result.model].show(result.folder, result.model))
-    report.show_step(step, results)
-    if arguments.json:
-        write_report(arguments.json, results)
-    write_step_page(step, options, results)
-    return overall_exit(results)
+        return check(step, options, beside=draw_forecasts)
 
 
 class Series:

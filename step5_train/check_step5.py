@@ -26,7 +26,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from common.check.command_line import assist, check_main
-from common.check.flags import OF_MACHINES, Parser, positive
+from common.check.flags import Parser, of, positive
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.check.steps import Step
@@ -130,18 +130,16 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
 
 def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
     """Whether each side reaches the published number, which says nothing about the port."""
-    path = ResultFolder(folder).log("train_full", "torch")
-    preset = data_preset(pair, (read_sidecar(path) or Sidecar()).preset or "")
+    preset = _preset(folder, pair)
     target = getattr(pair.case, "TARGETS", {}).get(preset)
     if target is None:
         return {}, [f"no published number is known for preset {preset}"]
     scores = {}
-    for side in ("torch", "paddle"):
+    for side in SIDES:
         with read_log(ResultFolder(folder).log("train_full", side)) as log:
             scores[side] = _final_scores(log)
             samples = int(log["test_samples"])
-    settings = training(pair, pair.config(preset), preset)
-    kind = best_score(settings, {name: 0.0 for name in scores["torch"]})[0]
+    kind = best_score(settings_of(folder, pair), dict.fromkeys(scores["torch"], 0.0))[0]
     answers = reached(target, scores, kind, samples)
     return {"targets": answers}, list(dict.fromkeys(map(sentence, answers)))
 
@@ -163,9 +161,13 @@ def _score_names(log) -> list[str]:
 
 def settings_of(folder: Path, pair) -> dict[str, object]:
     """How the preset of these logs is trained."""
-    path = ResultFolder(folder).log("train_full", "torch")
-    preset = data_preset(pair, (read_sidecar(path) or Sidecar()).preset or "default")
+    preset = _preset(folder, pair)
     return training(pair, pair.config(preset), preset)
+
+
+def _preset(folder: Path, pair) -> str:
+    told = read_sidecar(ResultFolder(folder).log("train_full", "torch")) or Sidecar()
+    return data_preset(pair, told.preset or "default")
 
 
 def _seeds(folder: Path, torch_log, paddle_log, patient: bool) -> list[Row]:
@@ -325,9 +327,12 @@ def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]
 
 
 def is_stored(launch, folder: Path, pair, request: RunRequest) -> bool:
-    """True for the self-twins of a training whose envelope is stored; several seeds measure it."""
-    own = launch.request.get("phase") == "self"
-    return own and request.seeds == 1 and stored(folder, pair, request)[0] is not None
+    """True for the self-twins of a training whose envelope is stored; several seeds measure it,
+    with those that are there where they have run."""
+    if launch.request.get("phase") != "self":
+        return False
+    there = all(ResultFolder(folder).log("train_self", side).is_file() for side in SIDES)
+    return there or (request.seeds == 1 and stored(folder, pair, request)[0] is not None)
 
 
 def more_seeds(result, folder: Path) -> int:
@@ -417,7 +422,7 @@ def options_parser() -> Parser:
     parser = Parser(__doc__).take(*STEP.takes)
     said = "that train each side together, on all machines, 1 by default: --processes 4"
     parser.take_other("processes", type=positive, default=1, help=said)
-    parser.take(*OF_MACHINES)
+    parser.take(*of("machines"))
     group = parser.add_argument_group("losses that somebody else's trainer logged")
     group.add_argument(
         "--torch-losses",

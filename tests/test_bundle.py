@@ -657,7 +657,7 @@ def test_running_again_finds_what_nothing_inside_speaks_against(
     monkeypatch.setattr("common.check.runner.interpreter", lambda *_: python)
     step = all_steps()[0]
     run = RunRequest(cases=("main",), probes=("dense_linear",))
-    options = CheckOptions(run, ("fastformer",), tmp_path, report=False)
+    options = CheckOptions(run, ("fastformer",), tmp_path, no_report=True)
     path = tmp_path / "bundle.zip"
     bundle_results(run_step(step, options, lambda *_: None), options, path)
     forgery = Forgery(path)

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from checkout import ROOT
@@ -11,16 +12,8 @@ from checkout import ROOT
 from common import certificate, check_all, converter, show
 from common.check import flags
 from common.check.command_line import check_main
-from common.check.flags import (
-    OF_HALF,
-    OF_JUDGING,
-    OF_MACHINES,
-    OF_OFFLOAD,
-    OF_OPTIMIZERS,
-    OF_TRAINING,
-    Parser,
-)
-from common.check.options import CheckOptions
+from common.check.flags import OF_JUDGING, Parser, of
+from common.check.options import OPTIONS, CheckOptions
 from common.check.result import Result
 from common.check_all import all_steps
 from common.pair.pairs import built_in_models
@@ -55,7 +48,7 @@ def example(action: argparse.Action) -> list[str]:
         return [option]
     if action.choices:
         values = [str(list(action.choices)[-1])]
-    elif action.type not in (None, str, flags.Path):
+    elif action.type not in (None, str, Path):
         values = ["3"]
     else:
         values = list(ODD)
@@ -128,14 +121,10 @@ def test_every_option_either_judges_or_runs():
     runs = {
         *("preset", "device", "seed", "weights", "keep", "torch-python", "paddle-python", "data"),
         *("tokenizer", "reuse", "reference", "transplant", "mode", "processes"),
-        *OF_HALF,
-        *OF_OFFLOAD,
-        *OF_OPTIMIZERS,
-        *OF_TRAINING,
-        *OF_MACHINES,
+        *of("half", "offload", "optimizers", "training", "machines"),
     }
-    assert runs | set(OF_JUDGING) == set(flags._FLAGS) and not runs & set(OF_JUDGING)
-    assert set(flags.LISTED) <= set(flags._FLAGS)
+    assert runs | set(OF_JUDGING) == set(OPTIONS) and not runs & set(OF_JUDGING)
+    assert set(flags.LISTED) <= set(OPTIONS)
 
 
 @pytest.mark.parametrize(

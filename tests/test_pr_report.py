@@ -83,7 +83,7 @@ def write_step(base: Path, step: int, off: float = 0.0, **entries) -> Path:
 
 def judge(base: Path, step: int) -> None:
     """Judge what is there; writes result.json."""
-    given = CheckOptions(models=(PAIR,), out=base, compare_only=True, report=False)
+    given = CheckOptions(models=(PAIR,), out=base, compare_only=True, no_report=True)
     (result,) = run_step(STEPS[step], given, None)
     assert not result.error, result.error
 
@@ -288,7 +288,7 @@ def test_each_sentence_says_all_that_it_is_given(base, monkeypatch):
 
 def test_what_an_author_let_pass_is_said(base):
     given = CheckOptions(
-        models=(PAIR,), out=base, compare_only=True, report=False, allow=("precision",)
+        models=(PAIR,), out=base, compare_only=True, no_report=True, allow=("precision",)
     )
     run_step(STEPS[1], given, None)
     text, _ = written(base)

@@ -8,15 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from checkout import ROOT, Checkout, change
 
-from common.check.flags import OF_CASES, OF_DATA, OF_TRAINING, Parser
+from common.check.flags import Parser, of
+from common.check.options import OPTIONS
 from common.check_all import all_steps
+from common.pair.option import options_of
 from common.pair.request import RunRequest
+from common.pair.task import SingleStep
 from common.pair.twin_process import TwinProcess
 from common.system.errors import UserError
 
@@ -35,11 +38,21 @@ SINGLE_STEP = "forward_all_paddle_fp64_single_step"
 
 def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
     request = RunRequest("reformer", seed=3, cases=("lm", "qa"), epochs=2, mode="train")
-    request.write(tmp_path / "request.json")
+    for one in (request, replace(request, task=SingleStep(feed="fed.npz", stepping=("lm",)))):
+        one.write(tmp_path / "request.json")
+        assert RunRequest.read(tmp_path / "request.json") == one
+    entries = json.loads((tmp_path / "request.json").read_text())
+    former = entries | {
+        "task": {"name": "Usual"},
+        "single_step": False,
+        "feed": None,
+        "again": False,
+    }
+    (tmp_path / "request.json").write_text(json.dumps(former))  # as an earlier version left it
     assert RunRequest.read(tmp_path / "request.json") == request
     source = (ROOT / "common" / "pair" / "request.py").read_text()
-    for field in fields(RunRequest):
-        assert re.search(rf"\n    # [A-Z][^\n]*\.\n    {field.name}: ", source), field.name
+    for name in {field.name for field in fields(RunRequest)} - set(options_of(RunRequest)):
+        assert re.search(rf"\n    # [A-Z][^\n]*\.\n    {name}: ", source), name
 
 
 @pytest.mark.parametrize(
@@ -57,6 +70,12 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
         ('{"model": "reformer", "cases": "lm"}', "cases is 'lm'; allowed: a list of texts"),
         ('{"model": "reformer", "phase": "last"}', "phase is 'last'; allowed: first or full or"),
         ('{"model": "reformer", "device": ["cpu"]}', "device is ['cpu']; allowed: cpu or gpu"),
+        (
+            '{"model": "reformer", "task": {"name": "Wait"}}',
+            "allowed: a task's fields and its name",
+        ),
+        ('{"model": "m", "task": {"name": "Whole", "a": 1}}', "this task has no field 'a'; it has"),
+        ('{"model": "m", "task": {"name": "Inspect", "ask": "x"}}', "ask is 'x'; allowed: see or"),
     ],
 )
 def test_what_is_no_request_is_one_sentence(tmp_path, content, said):
@@ -72,11 +91,12 @@ def test_what_is_no_request_is_one_sentence(tmp_path, content, said):
 
 def test_a_check_takes_its_own_options_and_no_other():
     takes = {step.number: set(step.takes) for step in all_steps()}
+    cases, data, training = (set(of(group)) for group in ("cases", "data", "training"))
     for number in (1, 3, 4):
-        assert set(OF_CASES) <= takes[number]
-        assert not takes[number] & {*OF_DATA, *OF_TRAINING}
-    assert set(OF_DATA) <= takes[2] and not takes[2] & {*OF_CASES, *OF_TRAINING}
-    assert {*OF_DATA, *OF_TRAINING} <= takes[5] and not takes[5] & set(OF_CASES)
+        assert cases <= takes[number]
+        assert not takes[number] & (data | training)
+    assert data <= takes[2] and not takes[2] & (cases | training)
+    assert data | training <= takes[5] and not takes[5] & cases
     for step in all_steps():
         parser = Parser("").take(*step.takes)
         for action in parser._actions:
@@ -93,7 +113,7 @@ def test_no_option_is_declared_twice():
         text = path.read_text()
         names = re.findall(r"add_argument\(\s*\"--([a-z0-9-]+)\"", text)
         if path.name == "flags.py":
-            names += re.findall(r'^    "([a-z-]+)": _flag\(', text, re.MULTILINE)
+            names += list(OPTIONS)
         for name in names:
             declared.setdefault(name, []).append(path.name)
     assert len(declared) > 30, "the search for options finds none"

@@ -37,6 +37,7 @@ from common.check import runner
 from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
+from common.pair.task import Noise
 from common.report import marks
 from common.system.checkout import ROOT
 from common.system.files import write_text
@@ -126,7 +127,7 @@ def check(script: str, *arguments: str) -> None:
         }
         if twins and rows:
             cases = sorted({Key.parse(key, result.cases).case_name for key in rows})
-            failed = twins.measure_noise(pair, cases)
+            failed = twins.look_closer(Noise(), pair, cases)
             told = {"step": step.number, "model": pair.name, "group": group, "failed": failed}
             told |= {"exit_code": result.exit_code}
             told |= {"rows": list(numbers(folder, step.judged[0], rows))}

@@ -76,7 +76,7 @@ def _red_page(folder: Path) -> Path:
     if text.count(FAULT) != 1:
         raise UserError(f"{model}: the line of the fault is there {text.count(FAULT)} times")
     model.write_text(text.replace(FAULT, FAULT.replace('config["layer_norm_eps"]', "1e-5")))
-    options = CheckOptions(models=(str(pair),), out=folder, report=False)
+    options = CheckOptions(models=(str(pair),), out=folder, no_report=True)
     with report.progress() as on_progress:
         results = run_step(STEP, options, on_progress)
     command = ["python", STEP.check, "--model", "my_fastformer"]

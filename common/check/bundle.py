@@ -11,14 +11,13 @@ import numpy as np
 
 from common.bundles.write import Part, Written, write_bundle
 from common.check.options import CheckOptions
-from common.check.record import asked_of, repeated
+from common.check.record import asked_of, repeated, request_of
 from common.check.result import Result, shown
 from common.check.runner import base_folder, judge_model
 from common.check.steps import Step
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import load_pairs
-from common.pair.request import RunRequest
 from common.report import html_page
 from common.report import terminal as report
 from common.report.commands import program
@@ -42,10 +41,7 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
             if not all(log.is_file() for log in logs):
                 continue
             told = read_sidecar(logs[0]) or Sidecar()
-            run = RunRequest(
-                cases=tuple(told.cases), probes=tuple(told.probes), no_probe=bool(told.no_probe)
-            )
-            how = replace(options, run=run, compare_only=True)
+            how = replace(options, run=request_of(told), compare_only=True)
             result = judge_model(step, pair, folder, how)
             result.folder = folder
             if result.error:

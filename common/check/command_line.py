@@ -4,7 +4,7 @@
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from common.check.flags import Parser
@@ -30,24 +30,26 @@ def check_main(
     given = parser.parse_args(arguments)
     options = CheckOptions.of(given)
     hint = "; --resume goes on with a training" if step.trains else ""
-    return guarded(given.debug, lambda: check(step, options, given.json, arguments), hint)
+    return guarded(given.debug, lambda: check(step, options, arguments), hint)
 
 
 def check(
     step: Step,
     options: CheckOptions,
-    json_path: Path | None = None,
     arguments: Sequence[str] | None = None,
+    beside: Callable[[Sequence[Result]], object] = lambda results: None,
 ) -> int:
     """Run or judge one step, show it, write --json and the page; returns the exit status.
 
     arguments   of the check, as the page repeats them; None: those of this process
+    beside      what else is to be done with the results
     """
     with report.progress() as on_progress:
         results = run_step(step, options, on_progress)
+    beside(results)
     report.show_step(step, results)
-    if json_path:
-        write_report(json_path, results)
+    if options.json:
+        write_report(options.json, results)
     write_step_page(step, options, results, arguments)
     report.show_modes(results)
     return overall_exit(results)
@@ -78,7 +80,7 @@ def write_step_page(
     arguments: Sequence[str] | None = None,
 ) -> None:
     """Write the page of a step beside its results, unless --no-report was given."""
-    if options.report:
+    if not options.no_report:
         command = ["python", step.check, *(sys.argv[1:] if arguments is None else arguments)]
         name = f"step {step.number}, {step.other or step.title}"
         write_page(base_folder(step, options), results, command, name)

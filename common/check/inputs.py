@@ -10,7 +10,6 @@ from common.check.reuse import (
     find_reference,
     reference_key,
     why_not_reused,
-    write_key,
 )
 from common.check.steps import Step
 from common.check.unfinished import Unfinished
@@ -26,7 +25,7 @@ from common.pair.case_hooks import (
     reads_file,
 )
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
-from common.pair.pairs import TRAIN, WORDS, Pair, chosen_cases
+from common.pair.pairs import TRAIN, Checkpoint, Pair, chosen_cases
 from common.pair.sentencepieces import MODEL, find_model, load_processor
 from common.pair.twin_process import Failure
 from common.system.errors import UserError
@@ -67,7 +66,7 @@ class Inputs:
         pairs = self.bring_weights(pairs)
         run = self.options.run
         for pair in pairs if run.cases else ():
-            cases = pair.cases(run.preset, run.weights, run.modes, self.step.decodes)
+            cases = pair.cases(run.preset, run.start, run.modes, self.step.decodes)
             chosen_cases(cases, run.cases)
         for pair in pairs:
             if pair.name not in self.errors and self.make_data(pair):
@@ -77,7 +76,7 @@ class Inputs:
     def bring_weights(self, pairs: list[Pair]) -> list[Pair]:
         """Read the checkpoint that --weights names, if it names one, for every pair."""
         run = self.options.run
-        if not run.weights or run.weights in WORDS:
+        if not isinstance(run.start, Checkpoint):
             return pairs
         self.published = self.work / checkpoint.FOLDER
         configured = []
@@ -167,7 +166,7 @@ class Inputs:
         else:
             data = self.data / pair.name
             key = reference_key(self.step, pair, self.options.run, self.pythons["torch"], data)
-            write_key(folder, key)
+            write_json(ResultFolder(folder).reference_key(), key)
             if not self.options.reuse:
                 return
             reason = why_not_reused(former, key)

@@ -1,36 +1,34 @@
 """`--preset help` and its like: what an option takes, of the models that are asked for."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from common.check.guard import guarded
+from common.check.options import OPTIONS
 from common.pair.case_hooks import reads_file
-from common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
+from common.pair.pairs import BOTH, Pair, built_in_models, load_pairs, start_of
 from common.report import terminal as report
 from common.transplant.operators import ALL, SMALLEST
 from common.transplant.table import TABLE
 
 
-def show_values(
-    asked: Sequence[str], told: argparse.Namespace, choices: Mapping[str, Sequence]
-) -> int:
+def show_values(asked: Sequence[str], told: argparse.Namespace) -> int:
     """Print what options take; returns the exit status.
 
     asked    the options, by their names
     told     what the rest of the command line says
-    choices  option -> what it takes, of those that the parser knows
     """
 
     def show() -> int:
         for name in asked:
-            for line in _lines(name, told, choices):
+            for line in _lines(name, told):
                 report.say(line)
         return 0
 
     return guarded(getattr(told, "debug", False), show)
 
 
-def _lines(name: str, told: argparse.Namespace, choices: Mapping[str, Sequence]) -> list[str]:
+def _lines(name: str, told: argparse.Namespace) -> list[str]:
     if name == "model":
         return [
             f"--model: {', '.join(built_in_models())}, all of them (all), or a folder with "
@@ -45,7 +43,7 @@ def _lines(name: str, told: argparse.Namespace, choices: Mapping[str, Sequence])
         models = told.model if isinstance(told.model, list) else [told.model or "all"]
         preset = getattr(told, "preset", "default")
         return [_of_model(name, pair, preset, told) for pair in load_pairs(models)]
-    return [f"--{name}: {', '.join(map(str, choices[name]))}"]
+    return [f"--{name}: {', '.join(OPTIONS[name].told['choices'])}"]
 
 
 def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> str:
@@ -55,7 +53,7 @@ def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> s
             for known in pair.case.CONFIGS
         ]
         return f"--preset of {pair.name}: {', '.join(values)}"
-    weights, mode = getattr(told, "weights", None), getattr(told, "mode", BOTH)
-    cases = pair.cases(preset, weights, mode, decode=True)
+    start, mode = start_of(getattr(told, "weights", None)), getattr(told, "mode", BOTH)
+    cases = pair.cases(preset, start, mode, decode=True)
     names = ", ".join(case.name or "main" for case in cases)
     return f"--case of {pair.name}, preset {preset}: {names}"

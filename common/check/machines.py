@@ -17,8 +17,7 @@ def refuse_machines(step: Step, options: CheckOptions, pairs: Sequence[Pair]) ->
         return
     if run.processes == 1 or run.nnodes == 1:
         idle = ("nnodes", "node_rank", "master") if run.processes == 1 else ("node_rank", "master")
-        usual = RunRequest()
-        given = [name for name in idle if getattr(run, name) != getattr(usual, name)]
+        given = [name for name in idle if getattr(run, name) != getattr(RunRequest, name)]
         told = [f"--{name.replace('_', '-')}" for name in given]
         if told:
             more = "--processes N" if run.processes == 1 else "--nnodes N"

@@ -1,24 +1,26 @@
 """What a check is asked for: what its twins are told, and what concerns the check alone."""
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from common.check.flags import (
-    OF_CASES,
-    OF_HALF,
-    OF_JUDGING,
-    OF_OFFLOAD,
-    OF_OPTIMIZERS,
-    OF_PROBES,
-    OF_TRAINING,
-)
-from common.pair.pairs import WORDS
+from common.pair.option import Option, option, options_of
+from common.pair.pairs import Checkpoint
 from common.pair.request import RunRequest
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.system.half import HALF
+
+# Groups of options that some steps do not take.
+_OF_STEPS = ("cases", "half", "probes", "offload", "training", "optimizers")
+
+
+# What declares an option of a group (flags.py).
+_judging, _output = (partial(option, of=group, judges=True) for group in ("judging", "output"))
+_pythons, _reference = partial(option, of="pythons"), partial(option, of="reference")
+_data = partial(option, of="data")
 
 
 @dataclass(frozen=True)
@@ -26,51 +28,90 @@ class CheckOptions:
     """The command line of a check."""
 
     run: RunRequest = RunRequest()  # what every twin is told, whichever its model
-    models: tuple[str, ...] = ("all",)
-    out: Path | None = None  # instead of the steps' own log folders
-    data: Path | None = None  # the file or folder that data are read from
-    tokenizer: Path | None = None  # a SentencePiece model
-    reuse: bool = False  # keep the torch side's logs while they hold
-    reference: Path | None = None  # torch logs of somebody else
-    compare_only: bool = False  # judge what is there
-    allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
-    strict: bool = False  # what is inside a model decides too
-    pythons: dict[str, str | None] = field(default_factory=dict)  # side -> the Python given for it
-    report: bool = True  # ask reprod_log for its own report
+    models: tuple[str, ...] = option(
+        ("all",),
+        "a built-in model (help lists them), a pair's folder, or all (default): --model reformer",
+        of="run",
+        name="model",
+        judges=True,
+        default=None,
+        metavar="NAME|FOLDER",
+    )
+    out: Path | None = option(
+        None,
+        "write logs to DIR/STEP/MODEL instead: --out /tmp/logs",
+        of="logs",
+        judges=True,
+        metavar="DIR",
+    )
+    compare_only: bool = _judging(False, "judge logs that are there, run nothing: --compare-only")
+    allow: tuple[str, ...] = _judging(
+        (),
+        "let PRECISION or UNDECIDED pass, or NaN at the same places on both sides: --allow nan",
+        choices=("precision", "undecided", "nan"),
+    )
+    strict: bool = _judging(
+        False, "values inside a model decide too, not only what it gives: --strict"
+    )
+    torch_python: str | None = _pythons(
+        None,
+        "the Python that runs that side: --torch-python ~/torch-env/bin/python",
+        metavar="PATH",
+    )
+    paddle_python: str | None = _pythons(
+        None, "likewise: --paddle-python ~/paddle-env/bin/python", metavar="PATH"
+    )
+    json: Path | None = _output(None, "write every row as JSON: --json rows.json", metavar="FILE")
+    no_report: bool = _output(
+        False, "leave out reprod_log's own report and the page report.html: --no-report"
+    )
+    reuse: str | None = _reference(
+        None,
+        "keep that side's logs while nothing that they need has changed: --reuse torch",
+        choices=("torch",),
+    )
+    reference: Path | None = _reference(
+        None, "torch logs that somebody else sent: --reference their_logs", metavar="DIR"
+    )
+    data: Path | None = _data(
+        None, "the file or folder to train on: --data reviews_Electronics_5.json.gz", metavar="PATH"
+    )
+    tokenizer: Path | None = _data(
+        None, "a SentencePiece model: --tokenizer spiece.model", metavar="FILE"
+    )
     typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as they were typed
-    judging: tuple[str, ...] = OF_JUDGING  # options that mean something with --compare-only
+    judging: tuple[str, ...] = ()  # further options that mean something with --compare-only
     shared: bool = False  # by several steps, of which one may not use all that is given
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "CheckOptions":
         """Options from a parsed command line; what its parser does not take is as by default."""
-        given = vars(arguments)
-        told = {f.name: given[f.name] for f in dataclasses.fields(RunRequest) if f.name in given}
-        told.pop("model", None)
-        own = ("out", "data", "tokenizer", "reference", "compare_only", "strict")
-        told.pop("data", None)
-        return cls(
-            run=RunRequest(
-                cases=tuple(given.get("case", ())), probes=tuple(given.get("probe", ())), **told
-            ),
-            models=tuple(given["model"] or ["all"]),
-            reuse=bool(given.get("reuse")),
-            allow=tuple(given["allow"]),
-            pythons={side: given[f"{side}_python"] for side in ("torch", "paddle")},
-            report=not given["no_report"],
-            typed=given.get("typed", ()),
-            **{name: given[name] for name in own if name in given},
-        )
 
-    def taken_by(self, flags: Sequence[str]) -> "CheckOptions":
+        def given(declared: type) -> dict[str, object]:
+            names = {dest: one.name.replace("-", "_") for dest, one in options_of(declared).items()}
+            values = {dest: getattr(arguments, name, None) for dest, name in names.items()}
+            return {
+                dest: tuple(value) if isinstance(value, list) else value
+                for dest, value in values.items()
+                if value not in (None, [])
+            }
+
+        typed = getattr(arguments, "typed", ())
+        return cls(run=RunRequest(**given(RunRequest)), typed=typed, **given(cls))
+
+    @property
+    def pythons(self) -> dict[str, str | None]:
+        """Side -> the Python that was given for it."""
+        return {side: getattr(self, f"{side}_python") for side in SIDES}
+
+    def taken_by(self, names: Sequence[str]) -> "CheckOptions":
         """The same for a step that takes these options: what it does not take is as by default."""
-        own = (*OF_CASES, *OF_HALF, *OF_PROBES, *OF_OFFLOAD, *OF_TRAINING, *OF_OPTIMIZERS)
-        fields = {f.name: f.default for f in dataclasses.fields(RunRequest)}
-        plural = {"case": "cases", "probe": "probes"}
-        names = [plural.get(name, name) for name in own if name not in flags]
-        names = [name.replace("-", "_") for name in names]
-        typed = tuple((n, words) for n, words in self.typed if n in flags and n != "json")
-        run = replace(self.run, **{name: fields[name] for name in names})
+        usual, options = RunRequest(), options_of(RunRequest)
+        left = [
+            dest for dest, one in options.items() if one.of in _OF_STEPS and one.name not in names
+        ]
+        run = replace(self.run, **{dest: getattr(usual, dest) for dest in left})
+        typed = tuple((n, words) for n, words in self.typed if n in names and n != "json")
         return replace(self, run=run, typed=typed, shared=True)
 
     def refuse_contradictions(self) -> None:
@@ -85,7 +126,8 @@ class CheckOptions:
             raise UserError(f"{' and '.join(names)} exclude each other: give one of them")
         if self.reference is not None and self.pythons.get("torch"):
             raise UserError("--torch-python: with --reference no torch side runs: leave it out")
-        idle = [f"--{name}" for name, _ in self.typed if name not in self.judging]
+        judging = {name for name, one in OPTIONS.items() if one.judges} | set(self.judging)
+        idle = [f"--{name}" for name, _ in self.typed if name not in judging]
         if self.compare_only and idle:
             raise UserError(
                 f"--compare-only judges logs as they are and runs nothing: leave out "
@@ -101,7 +143,7 @@ class CheckOptions:
         """Raise UserError for what --offload cannot be given with, or needs and has not."""
         if not self.run.offload:
             return
-        if self.run.weights in (None, *WORDS):
+        if not isinstance(self.run.start, Checkpoint):
             raise UserError(
                 "--offload maps a file of weights: give it as --weights model.safetensors, or its "
                 "folder, which may hold shards"
@@ -117,3 +159,11 @@ class CheckOptions:
                 f"--offload and {name} exclude each other: both sides run here, on a CPU, in "
                 "float64 and float32"
             )
+
+
+# Name -> the option, each declared once: the check's own, then those of what a side is asked.
+OPTIONS: dict[str, Option] = {
+    one.name: one
+    for declared in (CheckOptions, RunRequest)
+    for one in options_of(declared).values()
+}

@@ -6,7 +6,6 @@ that `python -m common.pr_report` computes nothing.  `seal` is the hash of all t
 tells a mistake, not fraud, against which there is the bundle (docs/logs-from-others.md).
 """
 
-import dataclasses
 import os
 import shlex
 import sys
@@ -24,6 +23,7 @@ from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.case_hooks import data_preset, training
+from common.pair.option import options_of
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.report.scores import scores_of
@@ -35,13 +35,8 @@ from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256
 from common.system.json_file import write_sealed
 
-# Of a request, what makes other results, and the option that says it.
-ASKED = (
-    *("preset", "seed", "device", "dtype", "autocast", "weights", "mode", "cases", "probes"),
-    *("no_probe", "epochs", "steps", "seeds", "given_gradients_above", "keep", "transplant"),
-    "processes",
-)
-_OPTIONS = {"cases": "case", "probes": "probe"}
+# Of a request, what makes other results -> the option that says it.
+ASKED = {dest: one.name for dest, one in options_of(RunRequest).items() if one.kept}
 _TOP = 10  # ids of the largest values that are compared
 _FIRST = 20  # values that a library's own test holds
 _MOST_STEPS = 2000  # of a training's losses, that are kept each by itself
@@ -89,23 +84,18 @@ def asked_of(stem: str, folder: Path) -> dict[str, object]:
                 request = RunRequest.read(path)
                 break
     else:
-        told = read_sidecar(files.log(stem, "torch")) or Sidecar()
-        weights = None if told.weights == "initial" else told.weights
-        request = RunRequest(
-            preset=told.preset or "default",
-            seed=told.seed or 0,
-            device=told.device or "cpu",
-            dtype=told.dtype or "float32",
-            weights=weights,
-            mode=told.mode or RunRequest.mode,
-            cases=tuple(told.cases),
-            probes=tuple(told.probes),
-            no_probe=bool(told.no_probe),
-        )
-    usual = {field.name: field.default for field in dataclasses.fields(RunRequest)}
+        request = request_of(read_sidecar(files.log(stem, "torch")) or Sidecar())
     found = {name: getattr(request, name) for name in ASKED}
-    found = {name: value for name, value in found.items() if value != usual[name]}
+    found = {name: v for name, v in found.items() if v != getattr(RunRequest, name)}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
+
+
+def request_of(told: Sidecar) -> RunRequest:
+    """What a side was asked for, as far as its log says: entries have the request's names."""
+    entries = {name: getattr(told, name, None) for name in ASKED}
+    entries["weights"] = None if told.weights == "initial" else told.weights
+    entries = {n: v for n, v in entries.items() if v and not isinstance(v, dict)}
+    return RunRequest(**{n: tuple(v) if isinstance(v, list) else v for n, v in entries.items()})
 
 
 def repeated(
@@ -121,10 +111,8 @@ def repeated(
     """
     words = ["python", step.check, "--model", model]
     for name, value in asked.items():
-        option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
-        values = value if isinstance(value, list) else [value]
-        for one in values:
-            words += [option] if one is True else [option, str(one)]
+        for one in value if isinstance(value, list) else [value]:
+            words += [f"--{ASKED[name]}"] if one is True else [f"--{ASKED[name]}", str(one)]
     words += ["--strict"] if options.strict else []
     words += [word for name in options.allow for word in ("--allow", name)]
     for side, python in (pythons or {}).items():

@@ -31,7 +31,7 @@ from common.system.archive import Archive
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import same_bits
-from common.system.json_file import parse_json, write_json
+from common.system.json_file import parse_json
 from common.verdict.context import Context
 from common.verdict.row import AGREEING
 from common.verdict.tensor import judge_tensor
@@ -97,17 +97,14 @@ def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckO
     for name in _MUST_BE_GIVEN:
         if name in told and told[name] not in ("stirred", "trained-like"):
             raise UserError(f"it was run with --{name}, a file that is not in the bundle")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "request.json"
-        write_json(path, {"model": model, **told})
-        request = RunRequest.read(path)
+    request = RunRequest.of({"model": model, **told}, "this bundle")
     return CheckOptions(
         run=replace(request, model=""),
         models=(model,),
         out=out,
         strict=bool(manifest["strict"]),
         allow=tuple(w for w in ("precision", "undecided", "nan") if w in manifest["allow"]),
-        report=False,
+        no_report=True,
     )
 
 

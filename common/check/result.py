@@ -4,7 +4,6 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 from common.check.draws import draw_notes, dropout_notes
@@ -300,16 +299,22 @@ def refuse_unfit(
     fresh     sides whose logs this check has made
     made_now  whether the check ran at all, so that no log can be stale
     """
-    stems = tuple(dict.fromkeys((*step.judged, step.full_stem)))
-    for stem in stems:
-        _refuse_missing(folder, stem, step.guide_stem)
+    files = ResultFolder(folder)
+    stems = dict.fromkeys((*step.judged, step.full_stem))
+    logs = {(stem, side): files.log(stem, side) for stem in stems for side in SIDES}
+    for (_, side), log in logs.items():
+        if not os.path.lexists(log):
+            former, why = files.log(step.guide_stem, side), ""
+            if is_of_former_version(former):
+                why = f", and {former.name} is a log of an earlier version"
+            raise UserError(f"{shown(log)} is missing{why}: run this check without --compare-only")
     problems = folder_problems(folder, fresh)
     if not (problems or made_now) and has_pair(step.guide_stem):
         problems = pair_problems(folder, step.guide_stem)
     if problems:
         raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
-    for stem, side in product(stems, SIDES):
-        log = ResultFolder(folder).log(stem, side)
+    asked = probe_options(run)
+    for (_, side), log in logs.items():
         told = read_sidecar(log) or Sidecar()
         changed = [] if made_now else changed_sources(told.sources, pair, side)
         if changed:
@@ -322,25 +327,12 @@ def refuse_unfit(
                 f"{shown(log)} holds {_named_cases(told.cases)}, and this check is for "
                 f"{_named_cases(run.cases)}: give the same --case options, or run both sides"
             )
-        made, asked = probe_options(told), probe_options(run)
+        made = probe_options(told)
         if asked and set(asked) != set(made):
             raise UserError(
                 f"{shown(log)} was made {_with(made)}, and this check is {_with(asked)}: give the "
                 "same options, or run both sides"
             )
-
-
-def _refuse_missing(folder: Path, stem: str, guide_stem: str) -> None:
-    """Raise UserError for logs that are not there."""
-    for side in SIDES:
-        log = ResultFolder(folder).log(stem, side)
-        if os.path.lexists(log):
-            continue
-        former = ResultFolder(folder).log(guide_stem, side)
-        why = ""
-        if is_of_former_version(former):
-            why = f", and {former.name} is a log of an earlier version"
-        raise UserError(f"{shown(log)} is missing{why}: run this check without --compare-only")
 
 
 def _with(options: Sequence[str]) -> str:

@@ -12,31 +12,30 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from common.check.record import ASKED
 from common.check.steps import Step
 from common.logs.guide_pair import is_of_former_version
 from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.pairs import WORDS, Pair
+from common.pair.pairs import Checkpoint, Pair, start_of
 from common.pair.provenance import changed_sources, model_sources, workbench_sha256
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.hashes import file_sha256
 from common.system.interpreters import versions
-from common.system.json_file import load_json, write_json
+from common.system.json_file import load_json
 from common.system.processes import environment
 from common.weights.read import parts
 
-_FIELDS = (
-    *("preset", "seed", "mode", "cases", "probes", "no_probe", "epochs", "steps", "seeds"),
-    *("dtype", "autocast", "device", "keep", "given_gradients_above", "offload"),
-)
+# Of a request, what torch's logs depend on, beside the weights' content.
+_FIELDS = ({*ASKED} | {"offload"}) - {"weights", "transplant", "processes"}
 
 
 def reference_key(
     step: Step, pair: Pair, run: RunRequest, python: str, data: Path
 ) -> dict[str, str]:
     """What the torch side's logs depend on, each part as a text; equal texts, equal logs."""
-    configuration = {name: getattr(run, name) for name in _FIELDS}
+    configuration = {name: getattr(run, name) for name in sorted(_FIELDS)}
     values = environment()
     threads = {name: values.get(name) for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE")}
     return {
@@ -67,7 +66,7 @@ def _other_files(pair: Pair) -> dict[str, list[int]]:
 
 
 def _weights(given: str | None) -> str:
-    if not given or given in WORDS:
+    if not isinstance(start_of(given), Checkpoint):
         return str(given)
     return f"{given} {[file_sha256(path) for path in parts(given)]}"
 
@@ -146,8 +145,3 @@ def differing_reference(folder: Path, pair: Pair) -> str:
         if name == LogName(name.stem, "torch") and changed:
             return f"the reference was made from another {', '.join(changed)} than the one here"
     return ""
-
-
-def write_key(folder: Path, key: dict[str, str]) -> None:
-    """Remember what the torch side's logs in a folder depend on."""
-    write_json(ResultFolder(folder).reference_key(), key)

@@ -23,7 +23,8 @@ from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.key import Key
 from common.logs.result_folder import BESIDE, ResultFolder
 from common.pair.case_hooks import data_preset
-from common.pair.pairs import WORDS, Pair, chosen_cases, load_pairs
+from common.pair.pairs import Checkpoint, Pair, chosen_cases, load_pairs
+from common.pair.task import Again, Noise
 from common.report.guide_report import GuideReport, GuideReports
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -72,13 +73,13 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     step = step.shared_by(options.run)
     if options.compare_only:
         remove_abandoned(base)
-        with GuideReports(len(pairs) if options.report else 0) as reports:
+        with GuideReports(0 if options.no_report else len(pairs)) as reports:
             return [_judge_in_place(step, p, base / p.name, options, reports) for p in pairs]
     for pair in pairs:
         pair.config(data_preset(pair, options.run.preset) if step.data else options.run.preset)
         run = options.run
-        if run.cases and run.weights in (None, *WORDS):  # a checkpoint's case is known later
-            cases = pair.cases(run.preset, run.weights, run.modes, step.decodes)
+        if run.cases and not isinstance(run.start, Checkpoint):  # its case is known later
+            cases = pair.cases(run.preset, run.start, run.modes, step.decodes)
             chosen_cases(cases, run.cases)
     _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
     needed = [side for side in SIDES if side == "paddle" or not options.reference]
@@ -87,7 +88,7 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     remove_abandoned(base)
     with working_folder(base) as work, Unfinished(base, work, options.run.resume) as unfinished:
         inputs = Inputs(step, options, pythons, work, on_progress, unfinished)
-        wanted = len(pairs) if options.report else 0
+        wanted = 0 if options.no_report else len(pairs)
         with Twins(inputs) as twins, GuideReports(wanted) as reports:
             twins.start()
             pairs = inputs.bring(pairs, base)
@@ -116,14 +117,14 @@ def _conclude(
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
         return Result(step, pair.name, error=sentence)
-    twins.judging(pair)
+    twins.on_progress(f"step {step.number}: judging {pair.name}")
     result = judge_model(step, pair, made, options, twins, reports.next())
     while step.undecided is not None and (seeds := step.undecided(result, made)):
         failed = twins.more_seeds(pair, seeds)
         if failed:
             result.notes.append(f"{seeds} seeds could not be trained: {failed}")
             break
-        guide = GuideReport() if options.report else None
+        guide = None if options.no_report else GuideReport()
         result = judge_model(step, pair, made, options, twins, guide)
     result.folder = base / pair.name
     result.elapsed_s += twins.elapsed_s(pair.name)
@@ -252,9 +253,9 @@ def _looked_closer(
     A row that is less exact than float32 is by its noise may be so by luck, which does not repeat.
     """
     found = judgements.values()
-    failed = twins.measure_noise(pair, (case for one in found for case in one.asks_noise))
+    failed = twins.look_closer(Noise(), pair, (c for one in found for c in one.asks_noise))
     if failed is None:
-        failed = twins.repeat(pair, (case for one in found for case in one.asks_again))
+        failed = twins.look_closer(Again(), pair, (c for one in found for c in one.asks_again))
     if failed:
         result.notes.append(f"rows that are in doubt could not be looked at once more: {failed}")
     return failed == ""

@@ -13,7 +13,7 @@ from common.check.options import CheckOptions
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import data_case, data_preset
-from common.pair.pairs import TRAIN, WORDS, Case, Pair
+from common.pair.pairs import TRAIN, Case, Checkpoint, Pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
 from common.system.errors import UserError
@@ -52,7 +52,7 @@ def asked(pair: Pair, options: CheckOptions, base: Path, **more: object) -> Iter
         pythons = {side: interpreter(side, options.pythons.get(side)) for side in SIDES}
         run = replace(options.run, model=pair.model, progress=True, memory=memory.address, **more)
         preset, notes = data_preset(pair, run.preset), []
-        if run.weights and run.weights not in WORDS:
+        if isinstance(run.start, Checkpoint):
             told = run.weights, preset, run.mode == TRAIN, pythons, work
             pair, contents = checkpoint.prepare(pair, *told)
             notes += contents.notes

@@ -4,17 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from common.check.flags import (
-    OF_CASES,
-    OF_DATA,
-    OF_EVERY_CHECK,
-    OF_HALF,
-    OF_OFFLOAD,
-    OF_OPTIMIZERS,
-    OF_PROBES,
-    OF_TRAINING,
-    OF_TRANSPLANTS,
-)
+from common.check.flags import OF_EVERY_CHECK, of
 from common.logs.guide_pair import full_stem
 from common.pair.request import RunRequest
 from common.system.checkout import ROOT
@@ -105,13 +95,17 @@ class Step:
     @property
     def takes(self) -> tuple[str, ...]:
         """The options that its check takes."""
-        more = OF_DATA if self.data else OF_CASES
-        more += OF_HALF if self.trains or not self.data else ()
-        more += OF_PROBES if self.probes else ()
-        more += OF_OFFLOAD if self.probes else ()
-        more += OF_TRAINING if self.trains else ()
-        more += OF_OPTIMIZERS if self.optimizers else ()
-        return (*OF_EVERY_CHECK, *OF_TRANSPLANTS, *more)
+        groups = {
+            "reference": True,
+            "data": self.data,
+            "cases": not self.data,
+            "half": self.trains or not self.data,
+            "probes": self.probes,
+            "offload": self.probes,
+            "training": self.trains,
+            "optimizers": self.optimizers,
+        }
+        return OF_EVERY_CHECK + of(*(name for name, taken in groups.items() if taken))
 
     @property
     def check(self) -> str:

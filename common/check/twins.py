@@ -16,6 +16,7 @@ from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file, rank_folder
+from common.pair.task import Again, FedAlike, Noise, SingleStep, Task, Whole, label
 from common.pair.twin_process import TwinProcess, run_group
 from common.system.frameworks import SIDES
 from common.system.half import HALF
@@ -146,7 +147,7 @@ class Twins:
         return [
             part
             for part in launch.parts(side)
-            if spares is None or not spares(part, folder, pair, self.options.run)
+            if spares is None or not spares(part, folder, pair, self._request(side, pair, part))
         ]
 
     def more_seeds(self, pair: Pair, seeds: int) -> str:
@@ -161,13 +162,9 @@ class Twins:
             if name.single_step or name.exact:  # of fewer seeds; made again where they are needed
                 path.unlink()
                 sidecar_path(path).unlink()
+        self.inputs.brought.discard(pair.name)
         for launch in self.step.launches:
-            threads, owed = 1 if launch.side_by_side else None, []
-            for side in SIDES:
-                owed.append(self._ask(side, launch, pair, threads))
-                if not launch.side_by_side:
-                    self._collect(owed)
-            self._collect(owed)
+            self._collect(self._hand_out(launch, [pair]))
             failure = self.inputs.errors.pop(pair.name, None)
             if failure is not None:
                 return failure.sentence
@@ -185,83 +182,57 @@ class Twins:
 
     def _feed_alike(self, pair: Pair) -> None:
         """Have torch's modules fed what Paddle's can be fed, where that is less than was fed."""
-        files = ResultFolder(self.work / pair.name)
+        files, launches = ResultFolder(self.work / pair.name), []
         for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
-            log = files.log(stem, "torch", HALF_STEP64)
-            former = read_sidecar(log)
-            if former is None or former.unfed == unlike(files, stem):
-                continue
-            if "torch" not in self.pythons:  # somebody else's logs
-                continue
-            path = files.path / "request_torch_fed_alike.json"
-            failed = self._answered("torch", path, pair, launch, fed_alike=True)
+            former = read_sidecar(files.log(stem, "torch", HALF_STEP64))
+            if former is not None and former.unfed != unlike(files, stem):
+                launches.append(launch)
+        if launches and "torch" in self.pythons:  # else the logs are somebody else's
+            failed = self._further("torch", pair, FedAlike(), launches)
             if failed:
                 self.inputs.notes[pair.name].append(
                     f"torch could not be fed what Paddle has alone: {failed}"
                 )
 
+    # Each of the following returns why it could not be done; empty where it was.
+
     def single_step(self, pair: Pair, exact: bool = False) -> str:
         """Run the Paddle side once more, each module fed with the reference's values.
 
         exact   compute exactly what Paddle's operators compute inexactly in float64
-        Returns why that could not be done; empty where it was.
         """
-        failed = self._make_whole(pair)
-        if failed:
-            return failed
-        name = f"request_paddle_single_step{'_exact' if exact else ''}.json"
-        return self._once_more(pair, self.work / pair.name / name, exact=exact)
+        task = SingleStep(exact=exact, stepping=self.stepping.get(pair.name, ()))
+        return self._make_whole(pair) or self._further("paddle", pair, task)
 
     def _make_whole(self, pair: Pair) -> str:
-        """Have the torch side log whole what its float64 logs hold as sums; once.
-
-        Returns why that could not be done; empty where it was, or where nothing is missing.
-        """
-        files = ResultFolder(self.work / pair.name)
+        """Have the torch side log whole what its float64 logs hold as sums; once."""
+        files, launches = ResultFolder(self.work / pair.name), []
         for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
             log = files.log(stem, "torch", FLOAT64)
-            if not (read_sidecar(log) or Sidecar()).sums:
-                continue
-            if files.log(stem, "torch", WHOLE).is_file():
-                continue
-            if "torch" not in self.pythons:  # somebody else's logs
-                return f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
-            path = files.path / "request_torch_whole.json"
-            failed = self._answered("torch", path, pair, launch, whole=True)
-            if failed:
-                return failed
-        return ""
+            has_sums = bool((read_sidecar(log) or Sidecar()).sums)
+            if has_sums and not files.log(stem, "torch", WHOLE).is_file():
+                if "torch" not in self.pythons:  # somebody else's logs
+                    return (
+                        f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
+                    )
+                launches.append(launch)
+        return self._further("torch", pair, Whole(), launches)
 
-    def measure_noise(self, pair: Pair, cases: Iterable[str]) -> str | None:
-        """Have the torch side measure how far float32's rounding moves what it logged of cases.
+    def look_closer(self, task: Noise | Again, pair: Pair, cases: Iterable[str]) -> str | None:
+        """Have torch measure the noise of what it logged of cases, or Paddle repeat its runs.
 
-        Returns why that could not be done; empty where it was, None where nothing was left to do.
+        Returns None where nothing was left to do.
         """
-        return self._of_cases("torch", pair, cases, "noise")
-
-    def repeat(self, pair: Pair, cases: Iterable[str]) -> str | None:
-        """Have the Paddle side repeat its float32 run of cases from starts beside its own.
-
-        Returns as `measure_noise` does.
-        """
-        return self._of_cases("paddle", pair, cases, "again")
-
-    def _of_cases(self, side: str, pair: Pair, cases: Iterable[str], what: str) -> str | None:
-        known = self._done.setdefault((pair.name, what), set())
+        side = "torch" if task == Noise() else "paddle"
+        known = self._done.setdefault((pair.name, label(task)), set())
         cases = tuple(case for case in dict.fromkeys(cases) if case not in known)
-        launches = [launch for launch in self.step.launches if launch.single_step]
-        if not (cases and launches):
+        if not (cases and any(launch.single_step for launch in self.step.launches)):
             return None
         known.update(cases)
         if side not in self.pythons:
             return "torch's logs were brought, and torch runs no more"
-        path = self.work / pair.name / f"request_{side}_{what}.json"
-        more = {what: True, "cases": tuple(sorted(known)) if what == "again" else cases}
-        for launch in launches:
-            failed = self._answered(side, path, pair, launch, **more)
-            if failed:
-                return failed
-        return ""
+        cases = tuple(sorted(known)) if task == Again() else cases
+        return self._further(side, pair, task, cases=cases)
 
     def forget_whole(self, pair: Pair) -> None:
         """Remove what was logged whole for single-step runs."""
@@ -282,45 +253,44 @@ class Twins:
 
         fed    key -> the value; None: nothing, and Paddle's inexact operators computed exactly
         cases  those to run; none means those of the check
-        Returns why that could not be done; empty where it was.
         """
         ResultFolder(self.work / pair.name).take_over(folder)
-        more: dict[str, object] = {"cases": tuple(cases)} if cases else {}
-        if fed is None:
-            more |= {"free": True, "exact": True}
-        else:
-            states.save_state(folder / "fed.npz", fed)
-            more["feed"] = "fed.npz"
-        return self._once_more(pair, folder / "request_paddle.json", **more)
+        task = SingleStep(free=True, exact=True) if fed is None else SingleStep(feed="fed.npz")
+        if fed is not None:
+            states.save_state(folder / task.feed, fed)
+        task = replace(task, stepping=self.stepping.get(pair.name, ()))
+        more = {"cases": tuple(cases)} if cases else {}
+        return self._further("paddle", pair, task, folder=folder, **more)
 
-    def _once_more(self, pair: Pair, path: Path, **more: object) -> str:
-        """Have the waiting Paddle process answer a request for a single step, written to `path`.
+    def _further(
+        self,
+        side: str,
+        pair: Pair,
+        task: Task,
+        launches: Sequence[Launch] | None = None,
+        folder: Path | None = None,
+        **more: object,
+    ) -> str:
+        """Have the waiting process of a side do a task.
 
-        Returns why that could not be done; empty where it was.
+        launches  by default those whose differences can be judged locally
+        folder    for the request and what is made; by default the model's
+        more      of the request
         """
-        for launch in self.step.launches:
-            if launch.single_step:
-                more["stepping"] = self.stepping.get(pair.name, ())
-                failed = self._answered("paddle", path, pair, launch, single_step=True, **more)
-                if failed:
-                    return failed
+        path = (folder or self.work / pair.name) / f"request_{side}_{label(task)}.json"
+        if launches is None:
+            launches = [launch for launch in self.step.launches if launch.single_step]
+        for launch in launches:
+            process = self._process(side)
+            process.ask(self._request(side, pair, launch, task=task, **more), path)
+            failure = process.failure(path)  # behind what it may owe of other models
+            if failure is not None:
+                error_file(path.parent, side).unlink(missing_ok=True)
+                return failure.sentence
         return ""
 
-    def _answered(self, side: str, path: Path, pair: Pair, launch: Launch, **more: object) -> str:
-        """Have a side answer one more request, written to `path`; why it failed, or empty."""
-        process = self._process(side)
-        process.ask(self._request(side, pair, launch, **more), path)
-        failure = process.failure(path)  # behind what it may owe of other models
-        if failure is None:
-            return ""
-        error_file(path.parent, side).unlink(missing_ok=True)
-        return failure.sentence
-
     def trial(self, pair: Pair, folder: Path, **more: object) -> str:
-        """Run the Paddle side in a process of its own with more in its request, into `folder`.
-
-        Returns why that could not be done; empty where it was.
-        """
+        """Run the Paddle side in a process of its own with more in its request, into `folder`."""
         for launch in self.step.launches:
             with self._started("paddle") as process:
                 process.ask(
@@ -400,10 +370,6 @@ class Twins:
         return TwinProcess(python, module, self._show(side), self.options.run.device, threads)
 
     # ---- how far it is --------------------------------------------------------------------------
-
-    def judging(self, pair: Pair) -> None:
-        """Both sides of a model are done, and their logs are judged now."""
-        self.on_progress(f"step {self.step.number}: judging {pair.name}")
 
     def _show(self, side: str):
         return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")

@@ -75,6 +75,7 @@ import numpy as np
 from common.pair.nested import flat
 from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from common.system.errors import UserError
+from common.system.json_file import load_json
 from common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
@@ -83,6 +84,36 @@ TRAINED_LIKE, STIRRED = WORDS = ("trained-like", "stirred")
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
+
+
+@dataclass(frozen=True)
+class Initial:
+    """Weights start as the model's own under the seed; where a case says so, stirred."""
+
+
+@dataclass(frozen=True)
+class Perturbed:
+    """Weights start as the initial ones with noise of a kind."""
+
+    word: str  # one of WORDS
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Weights start as a file's or folder's."""
+
+    path: str
+
+
+Start = Initial | Perturbed | Checkpoint
+INITIAL = Initial()
+
+
+def start_of(weights: str | None) -> Start:
+    """What --weights means."""
+    if weights is None:
+        return INITIAL
+    return Perturbed(weights) if weights in WORDS else Checkpoint(weights)
 
 
 @dataclass(frozen=True)
@@ -125,6 +156,15 @@ class Pair:
         """What --model takes for this pair: a built-in name, or the path of its folder."""
         return self.name if self.built_in else str(self.folder)
 
+    def of_checkpoint(self, folder: str | None) -> "Pair":
+        """The same with the configuration that the check has written of a checkpoint, if any."""
+        written = load_json(Path(folder) / f"{self.name}.json") if folder else {}
+        if "config" not in written:
+            return self
+        if not isinstance(written["config"], dict) or not isinstance(written.get("inputs"), dict):
+            raise UserError(f"{folder}: refused: no configuration of {self.name}")
+        return replace(self, published=written)
+
     def config(self, preset: str) -> dict:
         """The preset's configuration; raises UserError that lists the presets."""
         if preset not in self.case.CONFIGS:
@@ -136,11 +176,10 @@ class Pair:
         return dict((self.published or {}).get("config", self.case.CONFIGS[preset]))
 
     def cases(
-        self, preset: str, weights: str | None = None, mode: str = BOTH, decode: bool = False
+        self, preset: str, start: Start = INITIAL, mode: str = BOTH, decode: bool = False
     ) -> list[Case]:
         """What a step runs: the preset's CASES, or the preset alone where its weights are a file's.
 
-        weights  what --weights says: None, one of WORDS or a file
         mode     one of MODES: in train mode with what a row's `when_training` changes of config and
                  inputs; for both modes a user's pair has one case more, TRAIN
         decode   also the rows that decode with a cache, as step 1 alone does; none in train mode
@@ -149,7 +188,7 @@ class Pair:
         """
         config, train = self.config(preset), mode == TRAIN
         table = getattr(self.case, "CASES", {}).get(preset) or {}
-        cases = self._in_one_mode(config, table, weights, train, decode)
+        cases = self._in_one_mode(config, table, start, train, decode)
         if mode == EVAL and table:
             cases = [case for case in cases if not case.train] or cases
         if mode == BOTH and not self.built_in and not any(case.train for case in cases):
@@ -162,16 +201,16 @@ class Pair:
         return cases
 
     def _in_one_mode(
-        self, config: dict, table: dict, weights: str | None, train: bool, decode: bool
+        self, config: dict, table: dict, start: Start, train: bool, decode: bool
     ) -> list[Case]:
         if self.published:
             return [Case("", config, self.published["inputs"], train=train, stored=False)]
-        if table and weights in (None, *WORDS):
+        if table and not isinstance(start, Checkpoint):
             left_out = {n for n, row in table.items() if "decode" in row and (train or not decode)}
             kept = {name: row for name, row in table.items() if name not in left_out}
             return [self._case(name, config, row, train) for name, row in kept.items()]
         cases = [Case("", config, train=train)]
-        if weights is None and not self.built_in:
+        if isinstance(start, Initial) and not self.built_in:
             cases.append(Case(STIRRED, config, weights=STIRRED, train=train))
         return cases
 

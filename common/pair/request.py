@@ -12,122 +12,171 @@ Here, since check/ writes requests and sides/ reads them, and neither may import
 import dataclasses
 import types
 import typing
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from common.pair.pairs import BOTH, EVAL, MODES
+from common.pair.option import option
+from common.pair.pairs import BOTH, EVAL, MODES, Start, start_of
+from common.pair.task import TASKS, Save, SingleStep, Task, Usual
 from common.system.errors import UserError
 from common.system.half import HALF
 from common.system.json_file import load_json, write_json
 
 PHASES = ("first", "full", "self", "shared", "alone")  # of step 5
-DEVICES = ("cpu", "gpu")
-KEEP = ("auto", "all", "rows")
-DTYPES = ("float32", *HALF)
-ROUND_TRIP = ("save", "read", "compare")
+# What earlier versions asked in fields of their own, where a request has its task now.
+_FORMER = (
+    *("single_step", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),
+    *("save", "fed_alike", "whole", "noise", "again"),
+)
 FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
+
+
+# What declares an option of a group (common/check/flags.py).
+_run, _half, _cases = (partial(option, of=group) for group in ("run", "half", "cases"))
+_training, _machines = partial(option, of="training"), partial(option, of="machines", kept=False)
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run of one model on one side; each field has a sentence."""
+    """One run of one model on one side; each field has a sentence, its own or its option's."""
 
     # The model: a built-in name, or the path of a pair's folder.
     model: str = ""
-    # The preset of the pair's case.py.
-    preset: str = "default"
-    # Where the run computes: cpu or gpu.
-    device: str = "cpu"
-    # The precision that is judged beside float64: float32, bfloat16 or float16.
-    dtype: str = "float32"
-    # Whether that half precision is each framework's own mixed one (O1): weights stay in float32.
-    autocast: bool = False
-    # The seed of the tape, of the inputs and of the initial weights.
-    seed: int = 0
-    # What the user gave as --weights: a word (trained-like, stirred) or a checkpoint's path.
-    weights: str | None = None
+    preset: str = _run(
+        "default",
+        "a configuration of the model's case.py (help lists them): --preset enwik8",
+        metavar="NAME",
+    )
+    device: str = _run("cpu", "where both sides compute: --device gpu", choices=("cpu", "gpu"))
+    seed: int = _run(0, "of inputs, weights and dropout: --seed 1", least=0)
+    dtype: str = _half(
+        "float32",
+        "the precision to judge; half precision by the reference's own error: --dtype bfloat16",
+        choices=("float32", *HALF),
+    )
+    autocast: bool = _half(
+        False, "with --dtype, each framework's own mixed precision, O1: --autocast"
+    )
+    # As it was given: a word or a checkpoint's path; `start` is what it means.
+    weights: str | None = _run(
+        None,
+        "a checkpoint, or trained-like or stirred: --weights checkpoints/reformer",
+        metavar="PATH|WORD",
+    )
     # The folder that common/weights/checkpoint.py has written of that checkpoint.
     published: str | None = None
-    # Whether weights stay in their files, and come into a part of the model while it runs.
-    offload: bool = False
-    # The modes that steps 1, 3 and 4 run in, one of MODES; in train mode dropout is the tape's.
-    mode: str = BOTH
-    # The cases of the preset to run, by name; none means all of them.
-    cases: tuple[str, ...] = ()
-    # Patterns of the modules whose inputs and outputs are logged; none means all of them.
-    probes: tuple[str, ...] = ()
-    # Whether no module's inputs and outputs are logged.
-    no_probe: bool = False
+    # Weights stay in their files, and come into a part of the model while it runs.
+    offload: bool = option(
+        False,
+        "for a model larger than memory: a block's weights, which --weights names, are in memory "
+        "while it runs: --offload",
+        kept=False,
+        of="offload",
+    )
+    # None means all.
+    cases: tuple[str, ...] = _cases(
+        (),
+        "run this case of the preset alone (help lists them); may be repeated: --case lm",
+        name="case",
+        judges=True,
+        metavar="NAME",
+    )
+    mode: str = _cases(
+        BOTH,
+        "eval, train (dropout from the tape) or both, the default, where they differ: --mode train",
+        choices=MODES,
+    )
+    # None means all.
+    probes: tuple[str, ...] = _cases(
+        (),
+        "look at this module and all within it, and at no other; or a shell pattern of whole names,"
+        " whose * goes past dots; torch's names; may be repeated: --probe 'encoder.*.norm'",
+        name="probe",
+        judges=True,
+        metavar="NAME|PATTERN",
+    )
+    no_probe: bool = option(
+        False,
+        "look at no module's inputs and outputs, only at what decides: --no-probe",
+        of="probes",
+        judges=True,
+    )
     # The folder in which each model's data have a folder (steps 2 and 5).
     data: str | None = None
     # The kind of weights that steps 2 and 5 start from: initial or stirred.
-    data_weights: str = "initial"
+    data_weights: str = field(default="initial", metadata={"choices": ("initial", "stirred")})
     # Which part of step 5 to run; step5_train/train.py says what each is.
-    phase: str = "first"
-    # How many epochs step 5 trains, instead of the preset's number.
-    epochs: int | None = None
-    # How many steps the whole training of step 5 has, instead of whole epochs.
-    steps: int | None = None
-    # How many trainings step 5 makes, each from a seed of its own.
-    seeds: int = 1
+    phase: str = field(default="first", metadata={"choices": PHASES})
+    epochs: int | None = _training(
+        None, "train so many, instead of the preset's number: --epochs 1", least=1
+    )
+    steps: int | None = _training(
+        None, "end the whole training after so many steps: --steps 100", least=1
+    )
+    seeds: int = _training(1, "train each side so often, from N seeds: --seeds 5", least=1)
     # The folder of step 5's checkpoints.
     checkpoints: str | None = None
-    # After how many steps step 5 writes a checkpoint, instead of once a minute.
-    checkpoint_every: int | None = None
-    # Whether step 5 goes on from the checkpoints.
-    resume: bool = False
-    # A model whose parameters have more values is large: step4_backward/given.py, logs of sums.
-    given_gradients_above: int = 100_000
+    resume: bool = _training(
+        False, "go on with what was stopped, a training or an agreement: --resume", kept=False
+    )
+    checkpoint_every: int | None = _training(
+        None,
+        "beside those after each epoch; else one a minute: --checkpoint-every 50",
+        kept=False,
+        least=1,
+        metavar="STEPS",
+    )
+    # It is not only step 4's: step4_backward/given.py, logs of sums.
+    given_gradients_above: int = option(
+        100_000,
+        "more parameter values than that make a model large: three of its four optimizers take "
+        "given gradients instead of running it; 100000 by default: --given-gradients-above 500000",
+        of="optimizers",
+        least=1,
+    )
+    keep: str = option(
+        "auto",
+        "which tensors stay whole in the logs; auto, the default, keeps a step of a model below "
+        "500 MB: large tensors are judged by a sample and sums: --keep all",
+        of="logs",
+        choices=("auto", "all", "rows"),
+    )
+    transplant: str | None = option(
+        None,
+        "operators that torch computes on the Paddle side: --transplant softmax,gelu",
+        of="reference",
+        metavar="OP,OP…|all|smallest",
+    )
     # Into how many parts a batch is cut, one for each process: of step 4's parallel.py, of step 5.
-    processes: int = 1
-    # On how many machines these are, as many on each.
-    nnodes: int = 1
-    # The number of this one among them.
-    node_rank: int = 0
-    # The address at which the first machine's processes are found, HOST:PORT.
-    master: str | None = None
-    # The operators that torch computes on the Paddle side, as --transplant names them.
-    transplant: str | None = None
+    processes: int = option(
+        1, "of each side, 2 by default: --processes 4", of="processes", least=2, default=2
+    )
+    nnodes: int = _machines(
+        1, "how many machines these are on, as many on each: --nnodes 2", least=1
+    )
+    node_rank: int = _machines(
+        0, "which of them this is; 0, the first, judges: --node-rank 1", least=0
+    )
+    master: str | None = _machines(
+        None,
+        "where all find the first machine, the same on each: --master 10.0.0.1:29500",
+        metavar="HOST:PORT",
+    )
     # Whether Paddle's own operators are left out beside the transplanted ones.
     uncounted: bool = False
     # Whether the float64 run is left out.
     only_float32: bool = False
-    # Whether each module is fed the reference's values, in float64 alone.
-    single_step: bool = False
-    # A file beside the request: the only keys that are fed in such a run, and what they are fed.
-    feed: str | None = None
-    # The cases whose optimizer steps such a run takes; none means all that take some.
-    stepping: tuple[str, ...] = ()
-    # Whether nothing is fed in such a run.
-    free: bool = False
-    # Whether Paddle's inexact operators are computed exactly in such a run.
-    exact: bool = False
     # Whether the sidecar tells what common.certificate asks for beside the usual.
     certify: bool = False
-    # Whether the model is only built, and the owners of its weights written.
-    describe: bool = False
-    # What is asked of the model's structure, for a proposal of RENAME and convert: see or try.
-    structure: str = ""
-    # Which part of a round trip through the libraries' own files to run, instead of the step.
-    round_trip: str | None = None
-    # A file to write `weights` to in this framework's own format, without running any model.
-    save: str | None = None
-    # Whether torch's run on half precision values is made again, fed those that Paddle has too.
-    fed_alike: bool = False
-    # Whether the float64 run is made again, without optimizer steps, for a log of whole tensors.
-    whole: bool = False
-    # Whether the float64 run is made again and again, with float32's rounding in its operators.
-    noise: bool = False
-    # Whether the float32 run is repeated, from weights and inputs one unit in the last place away.
-    again: bool = False
-    # Which arrays stay whole in the logs: as many as a log's size allows, all, or small ones alone.
-    keep: str = "auto"
+    # What to do with the model.
+    task: Task = Usual()
     # Where large weights and other large states of this model are handed over, in memory.
     memory: str | None = None
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
-    # Whether tracebacks are printed beside the sentences.
-    debug: bool = False
+    debug: bool = option(False, "show tracebacks: --debug", kept=False, of="output", judges=True)
 
     @property
     def modes(self) -> str:
@@ -140,40 +189,34 @@ class RunRequest:
         """The precision of weights and inputs in the run that is judged beside float64."""
         return "float32" if self.autocast else self.dtype
 
+    @property
+    def single_step(self) -> SingleStep | None:
+        """The task where it is a single step."""
+        return self.task if isinstance(self.task, SingleStep) else None
+
+    @property
+    def start(self) -> Start:
+        """What `weights` means."""
+        return start_of(self.weights)
+
     def write(self, path: Path) -> None:
         """Write the request as JSON, every field of it."""
-        write_json(path, dataclasses.asdict(self))
+        entries = dataclasses.asdict(self)
+        write_json(path, entries | {"task": {"name": type(self.task).__name__, **entries["task"]}})
 
     @classmethod
     def read(cls, path: Path) -> "RunRequest":
         """A request from its file; raises UserError for a file that holds none."""
-        entries = load_json(path)
-        for name, value in entries.items():
-            if name not in _DEFAULTS:
-                known = ", ".join(_DEFAULTS)
-                raise UserError(f"{path}: a request has no field {name!r}; it has {known}")
-            problem = _problem(name, value)
-            if problem:
-                raise UserError(f"{path}: {name} is {repr(value)[:80]}; allowed: {problem}")
-        entries = {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()}
-        request = cls(**entries)
-        if not request.model and not request.save:
-            raise UserError(f"{path}: this request names no model")
+        return cls.of(load_json(path), path)
+
+    @classmethod
+    def of(cls, entries: Mapping[str, object], name: object) -> "RunRequest":
+        """A request from its fields, where all of them are such as they may be."""
+        entries = {key: value for key, value in entries.items() if value or key not in _FORMER}
+        request = _read(cls, entries, f"{name}: a request", name)
+        if not request.model and not isinstance(request.task, Save):
+            raise UserError(f"{name}: this request names no model")
         return request
-
-
-_DEFAULTS = {field.name: field.default for field in dataclasses.fields(RunRequest)}
-_TYPES = typing.get_type_hints(RunRequest)
-_CHOICES = {
-    "device": DEVICES,
-    "dtype": DTYPES,
-    "phase": PHASES,
-    "data_weights": ("initial", "stirred"),
-    "keep": KEEP,
-    "mode": MODES,
-    "structure": ("", "see", "try"),
-    "round_trip": ROUND_TRIP,
-}
 
 
 def error_file(folder: Path, side: str) -> Path:
@@ -186,17 +229,39 @@ def rank_folder(rank: int | str) -> str:
     return f"rank_{rank}"
 
 
-def _problem(name: str, value: object) -> str:
+def _read(cls: type, entries: Mapping, what: str, path: object):
+    """A request or its task from what a file says; raises UserError for what it cannot say."""
+    known = {each.name: each for each in dataclasses.fields(cls)}
+    kinds, values = typing.get_type_hints(cls), {}
+    for name, value in entries.items():
+        if name not in known:
+            raise UserError(f"{what} has no field {name!r}; it has {', '.join(known) or 'none'}")
+        if kinds[name] == Task and isinstance(value, dict):
+            task = dict(value)
+            kind = TASKS.get(task.pop("name", None))
+            if kind is not None:
+                values[name] = _read(kind, task, f"{path}: this task", path)
+                continue
+        problem = _problem(known[name], kinds[name], value)
+        if problem:
+            raise UserError(f"{path}: {name} is {repr(value)[:80]}; allowed: {problem}")
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return cls(**values)
+
+
+def _problem(known: dataclasses.Field, kind: object, value: object) -> str:
     """What a field may hold, where its value is something else; empty where it is allowed."""
-    kind = _TYPES[name]
+    if kind == Task:
+        return f"a task's fields and its name, {' or '.join(TASKS)}"
     if isinstance(kind, types.UnionType):  # `str | None` and `int | None`
         if value is None:
             return ""
         kind = typing.get_args(kind)[0]
-    if name in _CHOICES:
-        return "" if value in _CHOICES[name] else " or ".join(_CHOICES[name])
+    choices = known.metadata.get("choices")
+    if choices:
+        return "" if value in choices else " or ".join(choices)
     if kind is int:
-        least = 0 if name in ("seed", "node_rank") else 1
+        least = 0 if known.default == 0 else 1
         return "" if type(value) is int and value >= least else f"a whole number from {least}"
     if kind is bool:
         return "" if type(value) is bool else "true or false"

@@ -14,7 +14,16 @@ from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, UNFORCED, ResultFolder
 from common.logs.sidecar import read_sidecar
-from common.pair.pairs import STIRRED, TRAINED_LIKE, WORDS, Case, Pair, chosen_cases
+from common.pair.pairs import (
+    STIRRED,
+    TRAINED_LIKE,
+    Case,
+    Initial,
+    Pair,
+    Perturbed,
+    chosen_cases,
+    start_of,
+)
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.frameworks import SETTINGS
@@ -58,7 +67,8 @@ def run_twins(
 
     Raises UserError, in a side's own words where it cannot run the model.
     """
-    from_file = weights is not None and weights not in WORDS
+    start = start_of(weights)
+    from_file = not isinstance(start, Initial | Perturbed)
     if from_file:
         on_progress("reading the weights")
         pair, checkpoint = prepare(pair, weights, preset, False, pythons, work, both=True)
@@ -66,12 +76,12 @@ def run_twins(
     case = _case(pair, preset, case_name, weights)
     if from_file:
         origin = f"{file.name} of {file.parent.name}", f"{file.parent.name} 中的 {file.name}"
-    elif weights == TRAINED_LIKE:
+    elif start == Perturbed(TRAINED_LIKE):
         origin = (
             f"random values like those of training, under seed {seed}",
             f"随机种子 {seed} 下模拟训练后分布的随机值，未经训练",
         )
-    elif weights == STIRRED or case.weights == STIRRED:
+    elif start == Perturbed(STIRRED) or case.weights == STIRRED:
         origin = (
             f"the initial state under seed {seed} with noise, untrained",
             f"随机种子 {seed} 下的初始权重加噪声，未经训练",
@@ -105,7 +115,7 @@ def run_twins(
 
 def _case(pair: Pair, preset: str, name: str | None, weights: str | None) -> Case:
     """The case that --case names, else the first; UserError for one in train mode."""
-    cases = pair.cases(preset, weights)
+    cases = pair.cases(preset, start_of(weights))
     case = chosen_cases(cases, [name] if name else [])[0]
     if case.train:
         others = ", ".join(c.name or "main" for c in cases if not c.train)

@@ -16,6 +16,7 @@ import numpy as np
 
 from common.pair.pairs import load_pair
 from common.pair.request import RunRequest
+from common.pair.task import SEE, TRY, Inspect
 from common.pair.twin_process import TwinProcess
 from common.setup.align import align, similarity, words
 from common.setup.assignment import Assignment, Match, Models
@@ -154,7 +155,7 @@ def of_pair(
     """
     pair = load_pair(str(folder))
     pythons = {"torch": torch_python, "paddle": paddle_python}
-    see = RunRequest(model=pair.model, seed=seed, structure="see")
+    see = RunRequest(model=pair.model, seed=seed, task=Inspect(SEE))
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="propose-")))
         processes = {}
@@ -174,7 +175,7 @@ def of_pair(
         paddle = in_halves(paddle, torch)
         if torch.error or paddle.error:
             return propose(torch, paddle)
-        request = replace(see, structure="try")
+        request = replace(see, task=Inspect(TRY))
         return propose(
             torch, paddle, Trials(processes["paddle"], request, work, Models(torch, paddle))
         )

@@ -35,9 +35,9 @@ def round_trip(job) -> None:
         )
     trip = _RoundTrip(job)
     for case in job.cases:
-        getattr(trip, f"_{job.request.round_trip}")(case)
+        getattr(trip, f"_{job.request.task.part}")(case)
     found = {"problems": trip.problems, "notes": list(dict.fromkeys(trip.notes))}
-    write_json(ResultFolder(job.folder).round_trip(job.request.round_trip), found)
+    write_json(ResultFolder(job.folder).round_trip(job.request.task.part), found)
 
 
 class _RoundTrip:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from common.logs.result_folder import ResultFolder
-from common.pair.pairs import STIRRED, WORDS, Case
+from common.pair.pairs import STIRRED, Case, Checkpoint, Perturbed
 from common.sides.job import Job
 from common.sides.library_loader import Carrier, has_loader
 from common.sides.model_file import load_model_file
@@ -20,7 +20,6 @@ from common.system.memory import no_collections
 from common.weights import states as weights
 from common.weights.mapped import read_mapped
 from common.weights.noise import perturbed
-from common.weights.published import stored_weights
 from common.weights.suits import suited
 
 
@@ -38,18 +37,20 @@ def make_weights(job: Job) -> None:
             model = module.build(dict(case.config))
         built = state = side.state(model)
         owners = side.owners(model)
-        words = request.weights is None or request.weights in WORDS
-        if words and STIRRED in (case.weights, request.weights):
+        start = request.start
+        is_file = isinstance(start, Checkpoint)
+        if not is_file and (case.weights == STIRRED or start == Perturbed(STIRRED)):
             weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)
             measure = measuring(job, case)
             state, level, because = suited(state, owners, request.seed, measure)
             choices.choose_noise(case.start, level, because)
-        if request.weights in WORDS and request.weights != STIRRED:
-            state = perturbed(request.weights, state, owners, request.seed, case.gain)
-        elif request.weights not in (None, STIRRED):
-            path = stored_weights(job.pair, request.published, request.weights)
+        if is_file:  # the check has written it, or it is one that the workbench wrote
+            folder = request.published
+            path = Path(folder) / f"{job.pair.name}.npz" if folder else Path(start.path)
             state = weights.load_state(path)
-            weights.check_state(request.weights, state, owners)
+            weights.check_state(start.path, state, owners)
+        elif isinstance(start, Perturbed) and start.word != STIRRED:
+            state = perturbed(start.word, state, owners, request.seed, case.gain)
         state = {key: rounded(values, request.stored_dtype) for key, values in state.items()}
         job.states.save(files.weights(case.start), state, owners)
         buffers = [key for key, owner in owners.items() if not owner.parameter]

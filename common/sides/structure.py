@@ -19,6 +19,7 @@ import numpy as np
 
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import STIRRED, Case
+from common.pair.task import TRY
 from common.sides.hooks import hooked
 from common.sides.job import Job
 from common.sides.lift import lifting
@@ -32,7 +33,6 @@ from common.system.tree import tree_map
 from common.weights import states as weights
 from common.weights.layers import Owner
 
-SEE, TRY = "see", "try"  # of a request's `structure`
 _ONE = 1e-9  # of the largest: float64's rounding is far below, what differs in earnest far above
 _SAMPLES = 256  # values of a tensor that are kept of its order, and as many of its sizes
 
@@ -128,8 +128,8 @@ def axes_of(given: np.ndarray, value: np.ndarray, usual: Sequence[int], nearer: 
 
 
 def answer(job: Job) -> None:
-    """Do what a request's `structure` says."""
-    if job.request.structure == TRY:
+    """Do what a request's Inspect says."""
+    if job.request.task.ask == TRY:
         _try(job)
     else:
         _see(job)

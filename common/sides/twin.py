@@ -41,6 +41,7 @@ from common.logs.result_folder import (
     ResultFolder,
 )
 from common.logs.sidecar import note_unfed, read_sidecar, write_sidecar
+from common.pair import task as tasks
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
 from common.sides import choices, dropouts, lift, random_functions
@@ -66,7 +67,6 @@ from common.system.processes import leave, watch, watch_launcher
 from common.transplant import operators
 from common.weights import states as weights
 from common.weights.layout import LayoutError
-from common.weights.published import published
 
 DTYPES = ("float64", "float32")
 
@@ -120,10 +120,10 @@ class Twin:
         do_not_keep_freed_memory() if request.offload else None
         try:
             self._prepare(request)
-            if request.save:
-                save(self.side, Path(request.save), Path(request.weights))
+            if isinstance(request.task, tasks.Save):
+                save(self.side, Path(request.task.path), Path(request.weights))
                 return 0
-            pair = published(load_pair(request.model), request.published)
+            pair = load_pair(request.model).of_checkpoint(request.published)
             if self.side.NAME == "paddle":
                 quick = importlib.import_module("common.sides.quick_in_paddle")
                 quick.make_quick(pair.built_in and not _needs_views(request))
@@ -248,12 +248,12 @@ def _needs_views(request: RunRequest) -> bool:
 
 def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
     """What steps 1, 3 and 4 run of a pair."""
-    return pair.cases(request.preset, request.weights, request.modes)
+    return pair.cases(request.preset, request.start, request.modes)
 
 
 def cases_with_decoding(pair: Pair, request: RunRequest) -> list[Case]:
     """The same, and the cases that decode with a cache."""
-    return pair.cases(request.preset, request.weights, request.modes, decode=True)
+    return pair.cases(request.preset, request.start, request.modes, decode=True)
 
 
 def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
@@ -262,14 +262,14 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
     """
     request, side, files = job.request, job.side.NAME, ResultFolder(job.folder)
-    if request.describe:
+    task = request.task
+    if isinstance(task, tasks.Describe):
         describe(job)
         return
-    if request.structure:
+    if isinstance(task, tasks.Inspect):
         importlib.import_module("common.sides.structure").answer(job)
         return
-
-    if request.round_trip:
+    if isinstance(task, tasks.RoundTrip):
         round_trip(job)
         return
 
@@ -291,17 +291,17 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     aligned = "float64" in dtypes
     if request.offload:
         map_weights(job)
-    if request.whole:
+    if isinstance(task, tasks.Whole):
         write(WHOLE, "float64", None)
         return
-    if request.fed_alike:
+    if isinstance(task, tasks.FedAlike):
         unfed = unlike(files, job.stem)
         with reference_values(files, job.stem, (FLOAT32,), unfed) as reference:
             write(HALF_STEP64, "float64", _load_choices(files.choices(job.stem)), reference)
         note_unfed(files.log(job.stem, side, HALF_STEP64), unfed)
         return
     choices_path = files.choices(job.stem)
-    if request.noise:
+    if isinstance(task, tasks.Noise):
         moving = importlib.import_module("common.sides.noise_in_torch")
         moving.measure(job, partial(write, forced=_load_choices(choices_path)))
         return
@@ -312,16 +312,16 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     if side == "paddle":
         read_folders(job)
     forced = _load_choices(choices_path) if side == "paddle" and aligned else None
-    if request.again:
+    if isinstance(task, tasks.Again):
         for number, run in enumerate(AGAIN, 1):
             write(run, "float32", forced, again=number)
         return
-    if request.single_step:
-        run = EXACT if request.exact else SINGLE_STEP
-        if request.free:
+    if isinstance(task, tasks.SingleStep):
+        run = EXACT if task.exact else SINGLE_STEP
+        if task.free:
             write(FREE_EXACT, "float64", forced, {})
-        elif request.feed:
-            write(run, "float64", forced, read_npz(job.folder / request.feed))
+        elif task.feed:
+            write(run, "float64", forced, read_npz(job.folder / task.feed))
         else:
             with fed_values(files, job.stem) as fed:
                 write(run, "float64", forced, fed)

@@ -29,6 +29,7 @@ from common.logs.writer import LogWriter
 from common.pair.pairs import EVAL, TRAIN
 from common.pair.provenance import imported_packages, model_sources, workbench_sha256
 from common.pair.tape import Tape
+from common.pair.task import FedAlike, SingleStep, Whole
 from common.sides.compat import frameworks_loaded, torch_is_paddle
 from common.sides.draws import Draws, Dropouts
 from common.sides.job import Job
@@ -70,6 +71,7 @@ def write_log(
     moved      float32's rounding is put into the operators (common/sides/noise_in_torch.py)
     """
     side, pair, request = job.side, job.pair, job.request
+    fed = request.single_step or SingleStep()
     start = time.perf_counter()
     notes: dict[str, object] = {}
     if job.transplant:
@@ -83,8 +85,8 @@ def write_log(
     selection = Selection(request.probes, request.no_probe)
     watching = nullcontext({})
     if job.exact and reference is not None:
-        watching = job.exact.doing("lift" if request.exact else "watch")
-        notes["exact"] = request.exact
+        watching = job.exact.doing("lift" if fed.exact else "watch")
+        notes["exact"] = fed.exact
     elif job.exact and dtype == "float64" and job.may_sum and is_large(job):
         watching = job.exact.doing("lift")  # to show it by three more runs would be dear
     half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
@@ -97,9 +99,9 @@ def write_log(
             record=writer.add,
             forced=forced,
             reference=reference,
-            partly=request.free
-            or request.fed_alike
-            or request.feed is not None
+            partly=fed.free
+            or isinstance(request.task, FedAlike)
+            or fed.feed is not None
             or selection.is_partial,
         )
         session.probing, session.selection = probing, selection
@@ -181,7 +183,7 @@ def write_log(
         forced_choices=forced is not None,
         flips=session.flips,
         choices=session.ledger,
-        single_step=reference is not None and not request.free,
+        single_step=reference is not None and not fed.free,
         batches=batches,
         modules=session.modules,
         sums=writer.sums,
@@ -228,7 +230,7 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
     The first of the reference's logs decides for the logs of all other runs.
     """
     keep, files = job.request.keep, ResultFolder(job.folder)
-    if keep == "all" or job.request.whole or not job.may_sum:
+    if keep == "all" or isinstance(job.request.task, Whole) or not job.may_sum:
         return {}
     if keep == "rows":
         return {"summing": True}

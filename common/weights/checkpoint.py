@@ -20,6 +20,7 @@ import numpy as np
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import EVAL, TRAIN, Pair
 from common.pair.request import RunRequest
+from common.pair.task import Describe
 from common.pair.twin_process import TwinProcess
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -105,7 +106,7 @@ def configured(pair: Pair, weights: str, preset: str, train: bool) -> tuple[Pair
     table = getattr(pair.case, "CASES", {}).get(preset, {}) if preset != "default" else {}
     hook = getattr(pair.case, "published_inputs", None)
     if len(table) == 1:
-        checkpoint.inputs = pair.cases(preset, None, TRAIN if train else EVAL)[0].inputs
+        checkpoint.inputs = pair.cases(preset, mode=TRAIN if train else EVAL)[0].inputs
     elif hook is not None:
         checkpoint.inputs = _from_hook(pair, path, hook, checkpoint.config, train)
     published = {"config": checkpoint.config, "inputs": checkpoint.inputs}
@@ -224,8 +225,9 @@ def describe(
     """
     folder = work / FOLDER / side / pair.name
     published = str(work / FOLDER) if (work / FOLDER / f"{pair.name}.json").is_file() else None
-    request = RunRequest(pair.model, preset, published=published, cases=cases, describe=True)
-    request = dataclasses.replace(request, offload=offload)
+    request = RunRequest(
+        pair.model, preset, published=published, cases=cases, offload=offload, task=Describe()
+    )
     run_side(
         side,
         python,

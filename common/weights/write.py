@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from common.pair.request import RunRequest
+from common.pair.task import Save
 from common.system.json_file import write_json
 from common.weights.checkpoint import Checkpoint, run_side
 from common.weights.layers import Owner
@@ -60,6 +61,6 @@ def _by_side(side, path: Path, state, owners: Mapping[str, Owner], pythons, work
     names = {key: owners[key].same_as for key in state}
     save_state(stored, {key: state[key] for key in dict.fromkeys(names.values())})
     write_json(stored.with_suffix(".json"), names)
-    request = RunRequest(weights=str(stored.absolute()), save=str(path.absolute()))
+    request = RunRequest(weights=str(stored.absolute()), task=Save(str(path.absolute())))
     run_side(side, pythons[side], request, work / f"to_write_{side}" / "request.json")
     stored.unlink()
