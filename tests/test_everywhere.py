@@ -28,10 +28,10 @@ def test_tests_and_twins_have_the_setting_on_amd_alone(monkeypatch, is_amd):
     monkeypatch.delenv(SETTING)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     twins = runner.environment().get(SETTING)
-    runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+    runpy.run_path(str(ROOT / "conftest.py"))
     assert os.environ.get(SETTING) == twins == ("5" if is_amd else None)
     monkeypatch.setenv(SETTING, "4")
-    runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+    runpy.run_path(str(ROOT / "conftest.py"))
     assert os.environ[SETTING] == runner.environment()[SETTING] == "4"
 
 

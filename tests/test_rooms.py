@@ -72,6 +72,23 @@ def test_nor_do_they_through_a_third_room(copy):
     assert "common.check.steps: sides reaches it, although sides and check speak" in str(problems)
 
 
+def test_the_core_and_the_extras_import_no_extra(copy):
+    extra = copy / "extras" / "one" / "command.py"
+    step = copy / "step5_train" / "torch" / "train.py"
+    for file, line in ((extra, "from extras.one import words"), (step, "import numpy")):
+        file.parent.mkdir(parents=True)
+        file.write_text(f"{line}\n")
+    assert rooms.violations(copy) == []
+    add(copy, "check/steps.py", "def later():\n    from extras.one.command import main")
+    extra.write_text("import extras.other\n")
+    step.write_text("from extras import one\n")
+    problems = [one for one in rooms.violations(copy) if "extras" in one]
+    assert len(problems) == 3
+    assert "the core may not import extras.one.command.main" in problems[0]
+    assert problems[1] == "step5_train/torch/train.py:1: the core may not import extras.one"
+    assert problems[2] == "extras/one/command.py:1: extras.one may not import extras.other"
+
+
 def test_a_circle_is_found(copy):
     add(copy, "system/errors.py", "from common.system.files import whole")
     assert any(

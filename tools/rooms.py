@@ -5,8 +5,9 @@
 
 A room is a folder of common/, or a file beside the folders, which is a command.  An arrow is a room
 that imports another; a room stands one floor above the highest that it imports.  Imports are read
-from the source, those inside functions too, so that nothing has to be installed.  Exit status 1
-where an import is not allowed.
+from the source, those inside functions too, so that nothing has to be installed.  The core, which
+is common/ and the steps, imports no extra, and no extra imports another.  Exit status 1 where an
+import is not allowed.
 """
 
 import sys
@@ -27,6 +28,7 @@ from graphlib import CycleError, TopologicalSorter
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "common"
+EXTRAS = "extras"
 
 # What a folder may import besides itself.
 FOLDERS: dict[str, set[str]] = {
@@ -164,6 +166,7 @@ def violations(root: Path = ROOT) -> list[str]:
         room, other = room_of(one.importer), room_of(one.imported)
         if room != other and not _allowed(room, other):
             found.append(f"{one}: {room} may not import {other}")
+    found += _imports_of_extras(root)
     way = circle(imports)
     if way:
         found.append(f"a circle of imports: {' imports '.join(way)}")
@@ -174,6 +177,20 @@ def violations(root: Path = ROOT) -> list[str]:
             for module in sorted(reached[side])
             if room_of(module) == other
         ]
+    return found
+
+
+def _imports_of_extras(root: Path) -> list[str]:
+    """Sentences on files of the core, and of an extra, that import another extra."""
+    found = []
+    for folder in (root / PACKAGE, *sorted(root.glob("step*/")), *sorted(root.glob("extras/*/"))):
+        own = f"{EXTRAS}.{folder.name}" if folder.parent.name == EXTRAS else None
+        for path in sorted(folder.rglob("*.py")):
+            for line, name in _names_in(path.read_text(encoding="utf-8")):
+                is_own = own is not None and f"{name}.".startswith(f"{own}.")
+                if name.partition(".")[0] == EXTRAS and not is_own:
+                    where = f"{path.relative_to(root)}:{line}"
+                    found.append(f"{where}: {own or 'the core'} may not import {name}")
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent
 
 # In importlib mode pytest puts nothing on the path: the checkout, and the tests' own helpers.
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]

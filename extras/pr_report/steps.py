@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from common.logs.key import Key
-from common.report.pr.claims import (
+from extras.pr_report.claims import (
     STEP_COLUMNS,
     Claim,
     Kind,
@@ -21,8 +21,8 @@ from common.report.pr.claims import (
     value,
     worst,
 )
-from common.report.pr.document import Folded, Picture, Say, Table
-from common.report.pr.results import Found, Run
+from extras.pr_report.document import Folded, Picture, Say, Table
+from extras.pr_report.results import Found, Run
 
 
 def step_claims(step: int, evidence: str) -> Callable:

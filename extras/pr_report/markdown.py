@@ -6,9 +6,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from common.report import marks
-from common.report.pr.document import Code, Folded, Picture, Say, Section, Table
-from common.report.pr.words import heading, joined, words
 from common.system.files import whole
+from extras.pr_report.document import Code, Folded, Picture, Say, Section, Table
+from extras.pr_report.words import heading, joined, words
 
 
 def markdown(title: Say, told: Sequence, language: str, stem: str) -> tuple[str, dict[str, object]]:

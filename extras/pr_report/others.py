@@ -8,7 +8,8 @@ from common.logs.result_folder import (
     GENERATION_FILE,
     TRAINERS_FILE,
 )
-from common.report.pr.claims import (
+from common.verdict.row import FAILING
+from extras.pr_report.claims import (
     AGREEMENT,
     MOST_ROWS,
     Claim,
@@ -18,9 +19,8 @@ from common.report.pr.claims import (
     number,
     shape,
 )
-from common.report.pr.document import Code, Folded, Picture, Say, Table
-from common.report.pr.results import Found
-from common.verdict.row import FAILING
+from extras.pr_report.document import Code, Folded, Picture, Say, Table
+from extras.pr_report.results import Found
 
 
 def _plain(found: Found, name: str) -> list[dict]:

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from bundled import PAIR, write_logs
 
-from common import pr_report
 from common.check.options import CheckOptions
 from common.check.record import losses_facts, output_facts, write_record
 from common.check.result import Result
@@ -24,11 +23,12 @@ from common.check_all import all_steps
 from common.logs.sidecar import read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
 from common.pair.pairs import load_pairs
-from common.report.pr import claims, forward, sections, steps
-from common.report.pr.words import LANGUAGES, table
 from common.system.checkout import ROOT
 from common.system.json_file import load_json, load_sealed, write_json
 from common.verdict.row import FAILING, claim
+from extras.pr_report import claims, forward, sections, steps
+from extras.pr_report import command as pr_report
+from extras.pr_report.words import LANGUAGES, table
 
 MODEL = "small_cnn"
 STEPS = {step.number: step for step in all_steps()}
@@ -277,7 +277,7 @@ def test_each_sentence_says_all_that_it_is_given(base, monkeypatch):
     write_plain(base, generation="DIVERGED", share=0.9)
     given = []
     monkeypatch.setattr(
-        "common.report.pr.markdown.words",
+        "extras.pr_report.markdown.words",
         lambda _, word, fields: given.append((word, set(fields))) or "",
     )
     written(base)
@@ -510,7 +510,7 @@ def test_results_that_do_not_belong_together_are_refused(base, capsys, monkeypat
 def test_what_another_command_made_of_other_files_is_refused(base, capsys, monkeypatch, place):
     shutil.rmtree(base / "step5_train")
     monkeypatch.setattr("common.check.result.changed_sources", lambda *given: [])
-    monkeypatch.setattr("common.report.pr.results.changed_sources", lambda *given: [])
+    monkeypatch.setattr("extras.pr_report.results.changed_sources", lambda *given: [])
     for step in (1, 3, 4):
         retell(base, step, sources={"case.py": "4" * 64})
     (base / "step5_train" / MODEL).mkdir(parents=True)
@@ -534,7 +534,7 @@ def test_results_of_changed_files_are_refused(base, capsys, monkeypatch):
 
 def test_results_of_two_states_of_the_workbench_are_refused(base, capsys, monkeypatch):
     """One step's logs are of the files that are here, another's are not."""
-    monkeypatch.setattr("common.report.pr.results.workbench_sha256", lambda *given: "6" * 64)
+    monkeypatch.setattr("extras.pr_report.results.workbench_sha256", lambda *given: "6" * 64)
     retell(base, 3, workbench_sha256="6" * 64)
     assert written(base)[1] == 0  # the others do not say
     retell(base, 4, workbench_sha256="7" * 64)

@@ -14,11 +14,11 @@ from common.logs.result_folder import (
     RESULT_FILE,
     TRAINERS_FILE,
 )
-from common.report.pr import forward, others, steps
-from common.report.pr.claims import EVIDENCE, KINDS, Claim, Kind, claim, met, run_name
-from common.report.pr.document import Code, Say, Section, Table
-from common.report.pr.results import Found, Run
 from common.system.hashes import file_sha256
+from extras.pr_report import forward, others, steps
+from extras.pr_report.claims import EVIDENCE, KINDS, Claim, Kind, claim, met, run_name
+from extras.pr_report.document import Code, Say, Section, Table
+from extras.pr_report.results import Found, Run
 
 
 def sections(found: Found, kind: str) -> list:

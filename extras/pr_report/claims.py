@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.logs.key import Key
-from common.report.pr.document import Code, Folded, Say, Table
-from common.report.pr.results import Run
 from common.verdict.row import FAILING, SEVERITY
+from extras.pr_report.document import Code, Folded, Say, Table
+from extras.pr_report.results import Run
 
 _MOST_WHY = 20  # rows whose notes are shown
 MOST_ROWS = 400  # of a table; a longer one says how many it leaves out
