@@ -26,7 +26,7 @@ LEFT_OUT = {
 }
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
-    "common/publish/alone.py",
+    "extras/publish/alone.py",
     "common/system/launched.py",
     "faults/warm/server.py",
     "tools/install.py",

@@ -3,7 +3,7 @@
     python -m common.sides.library SIDE REQUEST.json
 
 The same on both sides.  The request and the answer, both JSON, are described in
-common/setup/described.py.
+extras/new_pair/described.py.
 """
 
 import sys

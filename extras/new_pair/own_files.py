@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from common.setup.spec import Spec
-from common.setup.torch_sources import packages
 from common.system.errors import UserError
+from extras.new_pair.spec import Spec
+from extras.new_pair.torch_sources import packages
 
 CASE = "case.py"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from common.setup.inputs import LABELS, Input
-from common.setup.spec import Arguments, Spec
 from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 from common.system.processes import Process, how_it_ended
+from extras.new_pair.inputs import LABELS, Input
+from extras.new_pair.spec import Arguments, Spec
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from common.setup.recipes import HELPERS, Recipe
+from extras.new_pair.recipes import HELPERS, Recipe
 
 # A text, or the number of one of a stack: what layers and experts of a kind differ in.
 _TEXT = re.compile(r'(f?)"([^"]*)"|(?<=\])\[(\d+)\]')

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from common.logs.sidecar import setting_text
-from common.setup.align import Fused, Stack
-from common.setup.assignment import Models, alike, grouped, is_turned_by_class
-from common.setup.search import Found
-from common.setup.structure import halved
-from common.setup.trials import CLOSE, Event
+from extras.new_pair.align import Fused, Stack
+from extras.new_pair.assignment import Models, alike, grouped, is_turned_by_class
+from extras.new_pair.search import Found
+from extras.new_pair.structure import halved
+from extras.new_pair.trials import CLOSE, Event
 
 # A layer's result that is off by less of its size has the right weights, but another setting.
 _COMPUTES_OTHERWISE = 0.1

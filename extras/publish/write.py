@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from common.pair.pairs import Pair
-from common.publish.repository import Settings, package_name, write_outputs, write_repository
-from common.publish.samples import samples_of
-from common.publish.self_check import check_bits, last_line, run_alone
-from common.publish.source import take
-from common.publish.twin import run_twins
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.folders import put_in_place
+from extras.publish.repository import Settings, package_name, write_outputs, write_repository
+from extras.publish.samples import samples_of
+from extras.publish.self_check import check_bits, last_line, run_alone
+from extras.publish.source import take
+from extras.publish.twin import run_twins
 
 _MADE_BY_PROGRAMS = ("inference", "log", "output")
 

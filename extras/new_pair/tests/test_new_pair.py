@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
-from common.setup.described import Asked, Described, Outputs, request_for
-from common.setup.inputs import parse_inputs, proposals
-from common.setup.loss import choose_loss
-from common.setup.outputs import match_outputs
-from common.setup.own_files import linked, make_links, places_of
-from common.setup.record import RECORD
-from common.setup.remarks import remarks
-from common.setup.spec import Arguments, Spec, parse_settings, parse_spec, read_arguments
-from common.setup.thin import Plan, case_text, inputs_text, model_text
 from common.sides import library
 from common.system.checkout import ROOT
 from common.system.errors import UserError
+from extras.new_pair.described import Asked, Described, Outputs, request_for
+from extras.new_pair.inputs import parse_inputs, proposals
+from extras.new_pair.loss import choose_loss
+from extras.new_pair.outputs import match_outputs
+from extras.new_pair.own_files import linked, make_links, places_of
+from extras.new_pair.record import RECORD
+from extras.new_pair.remarks import remarks
+from extras.new_pair.spec import Arguments, Spec, parse_settings, parse_spec, read_arguments
+from extras.new_pair.thin import Plan, case_text, inputs_text, model_text
 
 SIDES = ("torch", "paddle")
 
@@ -676,7 +676,7 @@ def test_where_it_fails_nothing_is_left(checkout, folder, words, told):
     ],
 )
 def test_half_a_command_is_refused(tmp_path, capsys, words, told):
-    from common.new import main
+    from extras.new_pair.command import main
 
     assert main([*words, "--folder", str(tmp_path)]) == 2
     assert told in capsys.readouterr().err
@@ -684,7 +684,7 @@ def test_half_a_command_is_refused(tmp_path, capsys, words, told):
 
 
 def test_a_folder_that_no_command_set_up_cannot_be_updated(tmp_path, capsys):
-    from common.new import lay_out, main
+    from extras.new_pair.command import lay_out, main
 
     lay_out("mine", tmp_path)
     assert main(["mine", "--update", "--folder", str(tmp_path)]) == 2

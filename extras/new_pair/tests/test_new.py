@@ -6,7 +6,7 @@ import shlex
 import pytest
 from checkout import Checkout
 
-from common.new import FILES, lay_out, main
+from extras.new_pair.command import FILES, lay_out, main
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from common.publish import readme
-from common.publish.samples import Samples
-from common.publish.source import (
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.hashes import file_sha256
+from extras.publish import readme
+from extras.publish.samples import Samples
+from extras.publish.source import (
     CONFIG,
     MODEL,
     PROGRAMS,
@@ -23,10 +26,7 @@ from common.publish.source import (
     extract,
     take,
 )
-from common.publish.twin import Published
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.hashes import file_sha256
+from extras.publish.twin import Published
 
 _ALWAYS = ("predict.py", "export.py", "infer.py", "run_chain.py")
 _LICENSES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "COPYING")

@@ -7,8 +7,8 @@ names, tensors are told by their shapes, in their order.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from common.setup.described import Described, Outputs
 from common.system.errors import UserError
+from extras.new_pair.described import Described, Outputs
 
 ALONE = "output"  # of two tensors without a name
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
-from common.setup.align import Fused
-from common.setup.assignment import Assignment, Models
-from common.setup.recipes import Recipe, cut, join, value_of
-from common.setup.structure import Structure, read_calls
 from common.system.json_file import write_json
 from common.weights.states import save_state
+from extras.new_pair.align import Fused
+from extras.new_pair.assignment import Assignment, Models
+from extras.new_pair.recipes import Recipe, cut, join, value_of
+from extras.new_pair.structure import Structure, read_calls
 
 # Both sides compute in float64: what agrees does so within rounding, what does not is far off.
 CLOSE = 1e-7

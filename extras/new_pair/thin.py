@@ -10,11 +10,11 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from common.setup.described import Described
-from common.setup.inputs import LABELS, MASK, POSITIVE, SORTED, Input, mask_of
-from common.setup.loss import Loss
-from common.setup.outputs import Matched
-from common.setup.source import rename_source
+from extras.new_pair.described import Described
+from extras.new_pair.inputs import LABELS, MASK, POSITIVE, SORTED, Input, mask_of
+from extras.new_pair.loss import Loss
+from extras.new_pair.outputs import Matched
+from extras.new_pair.source import rename_source
 
 WIDTH = 100
 TRANSLATED = "translated"  # the folder in a pair's that PaConvert's translation is in

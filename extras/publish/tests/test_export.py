@@ -22,12 +22,12 @@ from test_environments import INSTALLED, link_environment
 from common import export
 from common.pair.pairs import built_in_models, load_pair
 from common.pair.tape import Tape
-from common.publish.self_check import ALONE, check_bits, differing, run_alone
-from common.publish.source import extract, stand_in, take
-from common.publish.write import refuse_place
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.npz import read_npz
+from extras.publish.self_check import ALONE, check_bits, differing, run_alone
+from extras.publish.source import extract, stand_in, take
+from extras.publish.write import refuse_place
 
 TEXTS = ROOT / "examples" / "text_classifier"
 

@@ -17,19 +17,19 @@ import numpy as np
 from common.pair.pairs import load_pair
 from common.pair.request import RunRequest
 from common.pair.twin_process import TwinProcess
-from common.setup.align import align, similarity, words
-from common.setup.assignment import Assignment, Match, Models
-from common.setup.proofs import open_questions, proofs
-from common.setup.rename import shortest
-from common.setup.search import Found, Search
-from common.setup.source import convert_source
-from common.setup.structure import MULTIHEAD, Structure, Unit, halved, in_halves, read_structure
-from common.setup.trials import CLOSE, Trials, Tried, distance
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
 from common.weights.layers import COMPAT, torch_locals
 from common.weights.layout import Layout
+from extras.new_pair.align import align, similarity, words
+from extras.new_pair.assignment import Assignment, Match, Models
+from extras.new_pair.proofs import open_questions, proofs
+from extras.new_pair.rename import shortest
+from extras.new_pair.search import Found, Search
+from extras.new_pair.source import convert_source
+from extras.new_pair.structure import MULTIHEAD, Structure, Unit, halved, in_halves, read_structure
+from extras.new_pair.trials import CLOSE, Trials, Tried, distance
 
 # Names of whole layers, which no weight needs, are worth so many more lines.
 _LONGER = 1.25

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from common.setup.inputs import SORTED, Input
-from common.setup.paconvert import Translation
-from common.setup.thin import Plan
 from common.system.frameworks import SIDES
+from extras.new_pair.inputs import SORTED, Input
+from extras.new_pair.paconvert import Translation
+from extras.new_pair.thin import Plan
 
 # Settings that say nothing of what is computed.
 _IDLE = {

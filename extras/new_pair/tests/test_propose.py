@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from common.setup.propose import Proposal, of_pair
-from common.setup.propose import propose as propose_of
-from common.setup.rename import shortest
-from common.setup.source import convert_source, rename_source
-from common.setup.structure import Structure
 from common.weights.layers import Owner, make_rename
+from extras.new_pair.propose import Proposal, of_pair
+from extras.new_pair.propose import propose as propose_of
+from extras.new_pair.rename import shortest
+from extras.new_pair.source import convert_source, rename_source
+from extras.new_pair.structure import Structure
 
 CASE = """
 import numpy as np

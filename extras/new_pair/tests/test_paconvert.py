@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from checkout import Checkout, change
 
-from common.new import main
 from common.pair.pairs import load_pair
-from common.setup import paconvert as tool
-from common.setup.merge import merge
-from common.setup.paconvert import find_paconvert, translate
-from common.setup.spec import Spec, parse_spec
-from common.setup.torch_sources import gather
 from common.system.errors import UserError
 from common.system.json_file import load_json
+from extras.new_pair import paconvert as tool
+from extras.new_pair.command import main
+from extras.new_pair.merge import merge
+from extras.new_pair.paconvert import find_paconvert, translate
+from extras.new_pair.spec import Spec, parse_spec
+from extras.new_pair.torch_sources import gather
 
 PYTHON = Path(os.environ.get("PACONVERT_PYTHON", tool.PYTHON))
 installed = pytest.mark.skipif(
