@@ -19,7 +19,7 @@ import numpy as np
 
 from common.pair.data import BYTE_OFFSET, PADDING, TEXT_VOCABULARY, text
 from common.pair.sentencepieces import load_processor
-from common.pair.sources.request import Dataset, SourceRequest
+from common.pair.sources.request import Dataset, Source, SourceRequest
 from common.system.errors import UserError
 
 SHARES = {"train": (0, 90), "validation": (90, 95), "test": (95, 100)}  # per cent, from and to
@@ -146,3 +146,20 @@ def _lines(content: np.ndarray) -> Iterator[bytes]:
                 break
         yield content[start:end].tobytes()
         start = end
+
+
+ENWIK8 = Source(
+    "enwik8, the first 100,000,000 bytes of a dump of Wikipedia",
+    "https://mattmahoney.net/dc/enwik8.zip",
+    "enwik8.txt",
+    ("length", "vocabulary"),
+    build,
+)
+TEXT = Source(
+    "a text: a file, or a folder of .txt files",
+    "https://www.gutenberg.org, for one",
+    "enwik8.txt",
+    ("length", "vocabulary", "default"),
+    build,
+    cuts=True,
+)

@@ -22,12 +22,13 @@ from common.pair.data import load_arrays
 from common.pair.metrics import next_token_sums
 from common.pair.pairs import Pair, load_pair
 from common.pair.request import RunRequest
-from common.pair.sources import cache, classes, language, prepare, reviews, words
+from common.pair.sources import cache, prepare
 from common.pair.sources.request import SourceRequest
+from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.signals import stoppable
+from extras.sources import classes, language, reviews, words
 
-ROOT = Path(__file__).resolve().parent.parent
 REVIEWS = ROOT / "fake_data" / "reviews_Electronics_5.json.gz"
 NEWS = ROOT / "fake_data" / "ag_news"
 WIKI = ROOT / "fake_data" / "enwik8.txt"
@@ -229,7 +230,8 @@ PREPARE = """
 import os, signal, sys
 from pathlib import Path
 from common.pair.pairs import load_pair
-from common.pair.sources import prepare, reviews
+from common.pair.sources import prepare
+from extras.sources import reviews
 reviews.SAVE_EVERY_S, reviews._LINES_AT_ONCE = 0.0, 25
 stop = int(sys.argv[3])
 def on_progress(text):

@@ -24,13 +24,13 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from common.pair.sources.broken import BrokenLines
-from common.pair.sources.request import Dataset, SourceRequest
-from common.pair.sources.words import class_counts, labelled
+from common.pair.sources.request import Dataset, Source, SourceRequest
 from common.pair.tape import Tape
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.signals import put_off
+from extras.sources.broken import BrokenLines
+from extras.sources.words import class_counts, labelled
 
 CLASSES = 5
 STARS = [f"{star} star" for star in range(1, CLASSES + 1)]
@@ -264,3 +264,12 @@ def review(line: bytes | None) -> tuple[int, str] | str:
     if type(stars) not in (int, float) or stars not in range(1, CLASSES + 1):
         return "overall is not 1 to 5"
     return int(stars) - 1, record["reviewText"]
+
+
+SOURCE = Source(
+    "Amazon's Electronics reviews, reviews_Electronics_5.json.gz",
+    "https://jmcauley.ucsd.edu/data/amazon/ (Amazon product data of 2014, 5-core)",
+    "reviews_Electronics_5.json.gz",
+    ("split", "sizes", "length", "eval_length", "vocabulary"),
+    build,
+)

@@ -26,11 +26,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from common.pair.sources.broken import BrokenLines
-from common.pair.sources.request import Dataset, SourceRequest
-from common.pair.sources.words import class_counts, labelled
+from common.pair.sources.request import Dataset, Source, SourceRequest
 from common.pair.tape import Tape
 from common.system.errors import UserError
+from extras.sources.broken import BrokenLines
+from extras.sources.words import class_counts, labelled
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 TEST_SHARE = 5  # one in five is of the test set
@@ -192,3 +192,13 @@ def _columns(path: Path, first: list[str], settings: dict | None) -> tuple[tuple
     if not columns or max(columns) >= len(first):
         raise UserError(f"--data {path}: {len(first)} column(s); a label and a text are needed")
     return (columns[0], columns[1:]), is_header
+
+
+SOURCE = Source(
+    "texts with labels: a folder with train.csv and test.csv, one CSV or TSV file, or a folder "
+    "with a subfolder of .txt files for each class",
+    "AG News: https://huggingface.co/datasets/fancyzhx/ag_news (class,title,description)",
+    "ag_news",
+    ("length", "eval_length", "lower", "columns", "vocabulary"),
+    build,
+)
