@@ -12,7 +12,7 @@ from common.system.checkout import ROOT
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
-_STEPS = tuple(f"{path.as_posix()}/" for path in ROOT.glob("step[1-5]_*"))
+_STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROOT / "extras"))
 _EXACT = f"{_COMMON}transplant/exact.py"  # it stands before Paddle's own functions
 
 _MADE_AT = "_made_at"

@@ -3,7 +3,7 @@
 The check's process.  A side without a file is the training that step 5 ran here; where that is the
 same training, its self-twins say how far rounding alone drives two curves apart.  Where the first
 losses differ, the reference's model is asked what it gives for that batch under each way to shift
-the labels and to reduce.  step5_train/trainers.py judges and says what is written.
+the labels and to reduce.  extras/trainers/trainers.py judges and says what is written.
 """
 
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import write_json
 from common.system.npz import read_npz
-from step5_train import trainers
+from extras.trainers import trainers
+from extras.trainers.first_loss import BATCH, Candidate, candidates
+from extras.trainers.loss_logs import Curve, read_losses, together, told
+from extras.trainers.trainers import Envelope, Judged, Precision
 from step5_train.envelope import runs_of
-from step5_train.first_loss import BATCH, Candidate, candidates
-from step5_train.loss_logs import Curve, read_losses, together, told
-from step5_train.trainers import Envelope, Judged, Precision
 
 BATCHES = 4  # of the pair's own data: another one of them is another order
 STEM = "first_loss"
@@ -181,7 +181,7 @@ def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None
     with (
         report.progress() as on_progress,
         asked(pair, options, base, mode=EVAL) as one,
-        one.sides("step5_train.{}.first_loss", STEM) as sides,
+        one.sides("extras.trainers.{}.first_loss", STEM) as sides,
     ):
         on_progress("step 5: what the first loss could be")
         sides.folder.mkdir(parents=True, exist_ok=True)

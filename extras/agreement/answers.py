@@ -1,7 +1,7 @@
 """Step 2, both sides: what the model chooses for batches of examples that the check has prepared.
 
 In float32 each side goes its own way; in float64 (which also makes the shared weights) it says what
-the scores are without rounding.  step2_metric/choosing.py says what is in the files.
+the scores are without rounding.  extras/agreement/choosing.py says what is in the files.
 """
 
 import inspect
@@ -14,7 +14,7 @@ from common.system.files import whole
 from common.system.hashes import arrays_sha256
 from common.system.npz import read_npz
 from common.system.tree import named_leaves
-from step2_metric.choosing import answer, answer_file, batch_files
+from extras.agreement.choosing import answer, answer_file, batch_files
 
 
 def agree(run):

@@ -14,9 +14,9 @@ from mutant import mutant
 from common.logs.result_folder import AGREEMENT_FILE
 from common.pair.pairs import Case, Pair
 from common.system.errors import UserError
-from step2_metric import choosing, examples
-from step2_metric.agreement import Found, compare, judge, judge_integers, summed
-from step2_metric.choosing import answer, choices_of, top
+from extras.agreement import choosing, examples
+from extras.agreement.agreement import Found, compare, judge, judge_integers, summed
+from extras.agreement.choosing import answer, choices_of, top
 
 EXAMPLE = ROOT / "examples" / "text_classifier"
 RNG = np.random.default_rng(0)

@@ -27,7 +27,7 @@ import numpy as np
 from common.system.errors import UserError
 from common.system.files import open_plain
 from common.system.words import did_you_mean
-from step5_train.event_files import scalars
+from extras.trainers.event_files import scalars
 
 STEPS = ("step", "global_step", "steps", "iteration", "iter", "it", "global_step/max_steps")
 NAMES = ("loss", "train/loss", "train_loss", "training_loss", "loss/train", "value")

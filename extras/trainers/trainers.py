@@ -44,10 +44,10 @@ from pathlib import Path
 import numpy as np
 
 from common.verdict.row import Row, claim, exit_code, worst
+from extras.trainers.first_loss import Candidate
+from extras.trainers.loss_logs import Curve, Together, smoothing
 from step5_train import envelope as envelopes
 from step5_train.envelope import parts_of
-from step5_train.first_loss import Candidate
-from step5_train.loss_logs import Curve, Together, smoothing
 
 SCHEMA = 1
 MOST_POINTS = 2000

@@ -16,10 +16,10 @@ from mutant import mutant
 
 from common.logs.result_folder import TRAINERS_FILE
 from common.system.errors import UserError
-from step5_train import first_loss, loss_logs, trainers
-from step5_train.first_loss import candidates, of_batch
-from step5_train.loss_logs import Curve, read_losses, together
-from step5_train.trainers import Envelope, Precision
+from extras.trainers import first_loss, loss_logs, trainers
+from extras.trainers.first_loss import candidates, of_batch
+from extras.trainers.loss_logs import Curve, read_losses, together
+from extras.trainers.trainers import Envelope, Precision
 
 FILES = ROOT / "tests" / "losses"
 WRITTEN = [2.5, 2.25, 1.75, 1.5, 1.3125]

@@ -2,7 +2,7 @@
 
 The check's process: it reads and prepares the data in batches, has both sides answer the same
 arrays in float32, each side going its own way, and has every example on which they differ run again
-alone, in float64 and float32.  step2_metric/agreement.py judges and says what is written.
+alone, in float64 and float32.  extras/agreement/agreement.py judges and says what is written.
 
 What is done is kept beside the results until all of it is, for --resume:
 
@@ -37,10 +37,10 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import load_json, write_json
 from common.system.npz import read_npz
-from step2_metric import agreement
-from step2_metric.agreement import Found
-from step2_metric.choosing import ANSWERS, BATCHES, answer_file
-from step2_metric.examples import Batch, Examples, open_examples
+from extras.agreement import agreement
+from extras.agreement.agreement import Found
+from extras.agreement.choosing import ANSWERS, BATCHES, answer_file
+from extras.agreement.examples import Batch, Examples, open_examples
 
 BATCH_SIZE = 32
 STEM = "agree"
@@ -66,7 +66,10 @@ def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: P
         Unfinished(base, one.work, resume, "agreement") as unfinished,
     ):
         told = one.pair, one.case, one.run.seed, options.tokenizer, one.run.weights
-        with open_examples(path, *told) as data, one.sides("step2_metric.{}.agree", STEM) as sides:
+        with (
+            open_examples(path, *told) as data,
+            one.sides("extras.agreement.{}.agree", STEM) as sides,
+        ):
             notes = one.notes + unfinished.claim(one.pair)
             kept = unfinished.folder / one.pair.name / "agree"
             result = Agreeing(data, sides, kept, size, on_progress).result(path)
