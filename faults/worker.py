@@ -246,7 +246,7 @@ def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     side alone: in a copy beside it, which that side's file imports from then on.
     """
     other, own = path.with_stem(f"{path.stem}_of_{side}"), rf"\b{path.stem}\b"
-    imports = rf"from {path.parent.name}.{path.stem} import"
+    imports = rf"from (?:extras\.)?{path.parent.name}.{path.stem} import"
     script = path.parent / side / path.name
     if not script.is_file():
         script, imports = path.parent / f"{side}_side.py", rf"from common.sides import .*{own}.*"

@@ -44,9 +44,9 @@ def takers():
         yield f"{step.name} and extras", parser, step
     parallel = importlib.import_module("step4_backward.check_parallel").STEP
     yield "parallel", Parser("").take(*parallel.takes, "processes"), parallel
-    generate = importlib.import_module("step5_train.check_generate")
+    generate = importlib.import_module("extras.generation.check")
     yield "generate", generate.options_parser(), generate.STEP
-    predict = importlib.import_module("step5_train.check_predict")
+    predict = importlib.import_module("extras.forecast.check")
     yield "predict", predict.options_parser(), predict.STEP
 
 

@@ -1,6 +1,5 @@
 """check_generate.py: the same text on both sides, transformers' text, and what it refuses."""
 
-import importlib.util
 import json
 import shutil
 from pathlib import Path
@@ -9,33 +8,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from checkout import ROOT, Checkout
+from checkout import Checkout
 from hf_reformer import TINY, drawing, reference_model, state_of
 
 from common.logs.reader import read_log
 from common.logs.writer import LogWriter
+from common.pair import coders
 from common.pair.tape import Tape
 from common.system.errors import UserError
 from common.weights.states import save_state
+from extras.generation import check as check_generate
+from extras.generation import prompts
+from extras.generation.generation import Request, draw_scores, order_of
 from faults.worker import plant
-from step5_train import prompts
-from step5_train.generation import Request, draw_scores, order_of
 
 PROMPT = "Reformer"
 TOKENS = 12
 SIDES = ("torch", "paddle")
-
-
-def load_check():
-    """check_generate.py as a module."""
-    path = ROOT / "step5_train" / "check_generate.py"
-    spec = importlib.util.spec_from_file_location("check_generate", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-check_generate = load_check()
 
 
 class Generation(Checkout):
@@ -76,7 +65,7 @@ class Generation(Checkout):
             site = f"reformer.encoder.layers.{layer}.attention.self_attention.rotations"
             return Tape(0).normal(site, 0, tuple(shape))
 
-        prompt = torch.tensor(prompts.Bytes().encode(PROMPT.encode())[None])
+        prompt = torch.tensor(coders.Bytes().encode(PROMPT.encode())[None])
         with drawing(rotations):
             found = self.reference.generate(
                 prompt, do_sample=False, max_new_tokens=TOKENS, use_cache=cache
@@ -139,20 +128,20 @@ def test_nothing_comes_behind_the_last_token(checkout):
 
 FAULTS = {
     "the cache dropped after a token": (
-        "step5_train/generate.py",
+        "extras/generation/generate.py",
         'outputs.get("past_buckets_states")',
         'outputs.get("past_buckets_states") if ids.shape[1] < 10 else None',
         (),
     ),
     "positions not shifted": ("common/models/reformer/paddle_model.py", " + earlier\n", "\n", ()),
     "temperature left out": (
-        "step5_train/generate.py",
+        "extras/generation/generate.py",
         "request.temperature, draw",
         "1.0, draw",
         ("--sample", "--temperature", "3"),
     ),
     "another draw": (
-        "step5_train/generate.py",
+        "extras/generation/generate.py",
         "generator(SITE, number)",
         "generator(SITE, number + 1)",
         ("--sample",),
@@ -254,7 +243,7 @@ def test_a_request_comes_back(tmp_path):
 
 
 def test_bytes_go_round():
-    coder = prompts.Bytes()
+    coder = coders.Bytes()
     ids = coder.encode("aé".encode())
     assert ids.tolist() == [99, 197, 171] and ids.dtype == np.int64
     assert coder.decode(ids) == "aé"
@@ -279,7 +268,7 @@ def model_file(tmp_path_factory):
 
 
 def test_pieces_go_round(model_file):
-    coder = prompts.tokenizer(model_file)
+    coder = coders.tokenizer(model_file)
     ids = coder.encode(b"to be or not")
     assert coder.size == 20 and ids.dtype == np.int64
     assert coder.decode(ids) == "to be or not"
@@ -288,10 +277,10 @@ def test_pieces_go_round(model_file):
     )
     assert sentence(coder.encode, b"\xff") == f"the prompt is no UTF-8, which {model_file} needs"
     other = Path(__file__)
-    assert sentence(prompts.tokenizer, other).startswith(
+    assert sentence(coders.tokenizer, other).startswith(
         f"--tokenizer {other}: not a SentencePiece model"
     )
-    assert sentence(prompts.tokenizer, Path("none.model")).startswith(
+    assert sentence(coders.tokenizer, Path("none.model")).startswith(
         "--tokenizer none.model: there is no such file"
     )
 
@@ -305,7 +294,7 @@ def test_a_text_of_pieces(checkout, model_file):
     done = checkout.python(script, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "reformer, prompt: to be or not\nboth sides: " in done.stdout
-    coder = prompts.tokenizer(model_file)
+    coder = coders.tokenizer(model_file)
     ids = checkout.ids()
     assert np.array_equal(ids[:-4], coder.encode(b"to be or not"))
 
@@ -324,7 +313,7 @@ def refused(config, content=b"abc", coder=None, **given):
     """What is said against a request."""
     options = dict(preset="tiny", tokens=8, sample=False, temperature=None, top_k=None, by=None)
     options = SimpleNamespace(**options | {"no_cache": False} | given)
-    return sentence(check_generate.request_of, options, config, coder or prompts.Bytes(), content)
+    return sentence(check_generate.request_of, options, config, coder or coders.Bytes(), content)
 
 
 def test_what_is_refused(model_file):
@@ -345,7 +334,7 @@ def test_what_is_refused(model_file):
     assert refused(TINY | {"vocab_size": 60}) == (
         "the prompt holds token 101, and preset tiny has 60: another --tokenizer belongs to it"
     )
-    pieces = prompts.tokenizer(model_file)
+    pieces = coders.tokenizer(model_file)
     assert refused(TINY, b"to be", pieces) == (
         f"preset tiny has 258 tokens, and tokenizer {model_file} 20: give the --tokenizer that "
         "belongs to it"

@@ -61,7 +61,14 @@ from common.verdict.choices import Choice, judge_choice
 from common.verdict.row import Row
 from common.verdict.rule import rounding_bound
 from common.verdict.tolerances import tolerance
-from step5_train.generation import CACHE, LIBRARY, PADDED, PADDED_CACHE, PADDED_LIBRARY, order_of
+from extras.generation.generation import (
+    CACHE,
+    LIBRARY,
+    PADDED,
+    PADDED_CACHE,
+    PADDED_LIBRARY,
+    order_of,
+)
 
 STEM = "generate"
 CASE = "main"  # the only one that is run

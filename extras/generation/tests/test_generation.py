@@ -18,9 +18,9 @@ from common.sides import torch_side
 from common.sides.session import Session, using
 from common.system.errors import UserError
 from common.verdict.choices import Choice
-from step5_train import decoding, prompts
-from step5_train.generation import BY, CACHE, LIBRARY, PADDED, PADDED_CACHE, Request
-from step5_train.judge_generation import Generated, differences, itself_rows, varied
+from extras.generation import decoding, prompts
+from extras.generation.generation import BY, CACHE, LIBRARY, PADDED, PADDED_CACHE, Request
+from extras.generation.judge_generation import Generated, differences, itself_rows, varied
 
 PAIR = "faults/pairs/decoder"
 MODEL = f"{PAIR}/torch_model.py"

@@ -28,7 +28,7 @@ from common.sides.session import Session, current, using
 from common.sides.twin import error_sentence
 from common.system.errors import UserError
 from common.system.tree import tree_leaves
-from step5_train.generation import (
+from extras.generation.generation import (
     CACHE,
     LIBRARY,
     PADDED,

@@ -8,7 +8,7 @@ import numpy as np
 from common.pair.case_hooks import data_entries
 from common.pair.pairs import Case
 from common.system.errors import UserError
-from step5_train.forecast import PART, folder_of
+from extras.forecast.forecast import PART, folder_of
 
 
 def predict(run):

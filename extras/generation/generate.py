@@ -9,8 +9,8 @@ import numpy as np
 from common.pair.pairs import STIRRED, Case
 from common.sides.session import current
 from common.system.errors import UserError
-from step5_train.decoding import decode
-from step5_train.generation import SITE, Request, draw_scores, order_of
+from extras.generation.decoding import decode
+from extras.generation.generation import SITE, Request, draw_scores, order_of
 
 
 def generate(run):

@@ -1,20 +1,20 @@
-"""Step 5, torch side: forecast what comes behind a file's end, from a checkpoint.
+"""Step 5, torch side: generate tokens behind a prompt.
 
-python -m step5_train.torch.predict REQUEST.json
+python -m extras.generation.torch.generate REQUEST.json
 """
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    sys.path[0] = str(Path(__file__).resolve().parents[3])
     from common.system.start import begin_side
 
     begin_side("torch", __doc__)
 
 from common.sides import torch_side as side
 from common.sides.twin import main
-from step5_train.predict import cases, predict
+from extras.generation.generate import cases, generate
 
 if __name__ == "__main__":
-    sys.exit(main(side, "predict", predict, cases=cases))
+    sys.exit(main(side, "generate", generate, cases=cases))
