@@ -15,7 +15,7 @@ POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-
 @pytest.fixture(scope="module")
 def core(tmp_path_factory):
     """A copy of the checkout without its extras."""
-    made = Checkout(tmp_path_factory.mktemp("core"), pairs=("tests/pairs/small_cnn",))
+    made = Checkout(tmp_path_factory.mktemp("core"), pairs=("tests/pairs/small_cnn", "tools"))
     shutil.rmtree(made.root / "extras")
     return made
 

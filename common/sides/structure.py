@@ -1,4 +1,4 @@
-"""What one side's model is made of, for a proposal of RENAME and `convert` (common/setup).
+"""What one side's model is made of, for a proposal of RENAME and `convert` (extras/new_pair).
 
     see    the model's modules, the owners of its weights, and one forward pass in float64: which
            modules are called, in which order, with which values

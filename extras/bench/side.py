@@ -1,11 +1,12 @@
-"""One side of a comparison, in a process of its own: python -m tools.bench.side REQUEST.json
+"""One side of a comparison, in a process of its own: python -m extras.bench.side REQUEST.json
 
 Builds what the request names, says so, and does one step for each line that it is told on standard
 input; after each it answers with seconds of wall time and of this process's CPU time, and with how
 much memory the process had at its highest above what it had once everything was built.  Started by
-tools/bench, with one thread; the first step, which also prepares, is timed and marked by its place.
+extras/bench/turns.py, with one thread; the first step, which also prepares, is timed and marked by
+its place.
 
-A request: program, setting (tools/bench/programs.py).
+A request: program, setting (extras/bench/programs.py).
 """
 
 import sys
@@ -22,7 +23,7 @@ import json
 import os
 import time
 
-from tools.bench import programs
+from extras.bench import programs
 
 _STATUS = Path("/proc/self/status")
 

@@ -11,9 +11,9 @@ import time
 import pytest
 from checkout import ROOT
 
-from tools.bench import __main__ as bench
-from tools.bench import comparisons, page, turns
-from tools.bench.comparisons import Comparison, Program, Series
+from extras.bench import command as bench
+from extras.bench import comparisons, page, turns
+from extras.bench.comparisons import Comparison, Program, Series
 
 # Steps that take so many seconds of CPU and leave so many bytes behind.
 PLANTED = """
@@ -189,7 +189,7 @@ def test_exponents_are_those_of_the_points(tmp_path):
 def test_parameters_of_a_layer_are_the_twin_s():
     """What is taken off an added layer's memory is its parameters' gradients, and no more."""
     from common.models.reformer.torch_model import build
-    from tools.bench import programs
+    from extras.bench import programs
 
     def count(layers):
         model = build(programs.reformer_config(256, layers) | {"head": "lm"})

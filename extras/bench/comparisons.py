@@ -15,7 +15,7 @@ OF_GRADIENTS = LAYER_PARAMETERS * 4
 
 @dataclass(frozen=True)
 class Program:
-    """One side: what runs (tools/bench/programs.py), how it is set, in which environment."""
+    """One side: what runs (extras/bench/programs.py), how it is set, in which environment."""
 
     name: str
     setting: dict
@@ -23,7 +23,7 @@ class Program:
     program: str = ""  # "module:function" where it is none of programs.py
 
     def request(self) -> dict:
-        """What tools/bench/side.py is told."""
+        """What extras/bench/side.py is told."""
         return {"program": self.program or self.name, "setting": self.setting}
 
 

@@ -11,19 +11,12 @@ Every finished row is kept in docs/performance.json, from which table and pictur
 status 0: measured, whatever the goals say; 2: something could not be.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin
-
-    begin("numpy", "rich", "matplotlib")
-
 import argparse
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from common.check.guard import guarded
 from common.report import terminal as report
@@ -33,9 +26,9 @@ from common.system.files import write_text
 from common.system.json_file import load_json, write_json
 from examples.gallery import environments
 from examples.gallery.__main__ import CACHE
-from tools.bench import page
-from tools.bench.comparisons import OWN, Comparison, Series, comparisons, series
-from tools.bench.turns import BenchError, measure_comparison, measure_series
+from extras.bench import page
+from extras.bench.comparisons import OWN, Comparison, Series, comparisons, series
+from extras.bench.turns import BenchError, measure_comparison, measure_series
 
 REPETITIONS, QUICKLY = 5, 2
 PAGE, RESULTS, PICTURE = "docs/performance.md", "docs/performance.json", "pics/performance.png"
@@ -142,7 +135,3 @@ def _write(options: argparse.Namespace, known: dict, results: dict) -> None:
     )
     write_text(options.out / PAGE, text)
     print(f"written: {os.path.relpath(options.out / PAGE)}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from common.report import marks
-from tools.bench.comparisons import MEGA, Comparison, Series
-from tools.bench.turns import CPU, MEMORY, WALL, passed
+from extras.bench.comparisons import MEGA, Comparison, Series
+from extras.bench.turns import CPU, MEMORY, WALL, passed
 from tools.readme import fill
 
 MARKS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.system.processes import environment
-from tools.bench.comparisons import MEGA, OF_GRADIENTS, Comparison, Program, Series
+from extras.bench.comparisons import MEGA, OF_GRADIENTS, Comparison, Program, Series
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # For memory, what is freed must go back to the system: large arrays one by one, at every size, or
@@ -26,7 +26,7 @@ class BenchError(Exception):
 
 
 class Process:
-    """One side's process (tools/bench/side.py)."""
+    """One side's process (extras/bench/side.py)."""
 
     def __init__(self, program: Program, python: str, folder: Path, lean: bool = False):
         self.program, self.said = program, folder / f"{program.name}_said.txt"
@@ -35,7 +35,7 @@ class Process:
         variables = environment() | dict.fromkeys(ONE_THREAD, "1") | {"BENCH_FOLDER": str(folder)}
         if lean:
             variables = {k: v for k, v in variables.items() if k not in KEEPS_MEMORY} | GIVES_BACK
-        side = str(ROOT / "tools" / "bench" / "side.py")
+        side = str(ROOT / "extras" / "bench" / "side.py")
         with self.said.open("wb") as said:
             self.process = subprocess.Popen(
                 [python, "-P", "-W", "ignore", side, str(request)],

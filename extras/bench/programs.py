@@ -1,6 +1,6 @@
 """What is timed: each function builds one model or task and returns the step that is repeated.
 
-They run in a side's own process (tools/bench/side.py), ours and the peers', whose packages are
+They run in a side's own process (extras/bench/side.py), ours and the peers', whose packages are
 imported and never copied.  A setting is a dict; what it does not say is the default here.
 """
 
