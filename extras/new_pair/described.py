@@ -1,6 +1,6 @@
 """A side's process says what a named class is: how it is called, and what it returns.
 
-common/sides/library.py answers.  A process for each side, both at once.
+extras/new_pair/library.py answers.  A process for each side, both at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -89,7 +89,7 @@ def describe(
         for side, spec in specs.items():
             path = work / f"{side}.json"
             write_json(path, request_for(side, spec, asked, work))
-            command = [asked.pythons[side], "-W", "ignore", "-m", "common.sides.library"]
+            command = [asked.pythons[side], "-W", "ignore", "-m", "extras.new_pair.library"]
             running[side] = Process([*command, side, str(path)], on_progress)
         for side, process in running.items():
             status = process.wait()

@@ -1,4 +1,4 @@
-"""What a side's process wrote of its model (common/sides/structure.py), read back.  NumPy only."""
+"""What a side's process wrote of its model (side_structure.py), read back.  NumPy only."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Assignments tried by values: the Paddle model runs with torch's weights, fed with torch's values.
 
-NumPy only; the pass itself is made in the Paddle side's process (common/sides/structure.py).  Every
+NumPy only; the pass itself is made in the Paddle side's process (side_structure.py).  Every
 unit is given what torch's was given, and what it makes of that with its weights is compared; what
 goes on to the others is torch's.  So a wrong weight shows in its own layer's output, and a wrong
 partner in what arrives at the next.

@@ -40,7 +40,7 @@ def server_of(arguments):
     if len(rest) > 1 and rest[0] == "-m":
         if rest[1] == LAUNCHED:
             return LAUNCHERS.get(rest[2]) if quiet else None
-        if rest[1] == "common.sides.library":  # its first argument is a side
+        if rest[1] == "extras.new_pair.library":  # its first argument is a side
             return rest[2] if quiet else None
         parts = rest[1].split(".")
         side = parts[-2] if len(parts) > 2 else ""

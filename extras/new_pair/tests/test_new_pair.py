@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
-from common.sides import library
 from common.system.checkout import ROOT
 from common.system.errors import UserError
+from extras.new_pair import library
 from extras.new_pair.described import Asked, Described, Outputs, request_for
 from extras.new_pair.inputs import parse_inputs, proposals
 from extras.new_pair.loss import choose_loss

@@ -1,12 +1,11 @@
 """The certificate of conversion, and what it must not certify: each fault is planted in a pair."""
 
 import json
-from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from checkout import ROOT, Checkout
 
-PAIRS = Path(__file__).parent / "pairs"
+PAIRS = ROOT / "tests" / "pairs"
 
 CASE = """
 import numpy as np

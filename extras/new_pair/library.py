@@ -1,6 +1,6 @@
 """What a library's class is, as common.new asks: how it is called and what it returns.
 
-    python -m common.sides.library SIDE REQUEST.json
+    python -m extras.new_pair.library SIDE REQUEST.json
 
 The same on both sides.  The request and the answer, both JSON, are described in
 extras/new_pair/described.py.
