@@ -2,6 +2,7 @@
 allow is found."""
 
 import shutil
+from collections import Counter
 
 import pytest
 from checkout import ROOT
@@ -9,7 +10,6 @@ from checkout import ROOT
 from tools import rooms
 
 MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 26, 7, 100
-MOST_LINES = 42_200
 
 
 @pytest.fixture
@@ -103,11 +103,40 @@ def test_what_is_counted():
     assert len(names) <= MOST_ROOMS
     assert max(rooms.floors(names, drawn).values()) <= MOST_FLOORS
     assert len(drawn) <= MOST_ARROWS
-    assert rooms.count_lines() <= MOST_LINES
 
 
 def test_the_command(capsys):
     assert rooms.main([]) == 0
     said = capsys.readouterr().out
-    assert "rooms, " in said and " arrows" in said and "lines of Python" in said
-    assert "every import is one that the table allows" in said
+    assert "rooms, " in said and " arrows" in said and "\ncore " in said
+    assert "every import is one that the table allows\nno room is above its ceiling\n" in said
+
+
+def test_a_room_above_its_ceiling_is_found(copy, monkeypatch, capsys):
+    lines = {room: Counter(lines=ceiling) for room, ceiling in rooms.CEILINGS.items()}
+    assert rooms.above(lines) == []
+    lines["common/system"]["lines"] += 1
+    lines["common/new"] = lines.pop("extras/bench")
+    assert rooms.above(lines) == [
+        f"common/system: {rooms.CEILINGS['common/system'] + 1:,} lines, above its ceiling of "
+        f"{rooms.CEILINGS['common/system']:,}",
+        "common/new: no ceiling in CEILINGS, tools/rooms.py",
+        "extras/bench: this room is gone",
+    ]
+    monkeypatch.setattr(rooms, "CEILINGS", dict.fromkeys(rooms.counted(copy), 10**6))
+    assert rooms.main([str(copy)]) == 0
+    monkeypatch.setitem(rooms.CEILINGS, "core", 1)
+    assert rooms.main([str(copy)]) == 1
+    assert "core: " in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_which_lines_are_counted(tmp_path):
+    file = tmp_path / "extras" / "one" / "words.py"
+    (file.parent / "tests").mkdir(parents=True)
+    text = '"""Of a file.\n\nSecond."""\n\n# why\nX = """\n\n# no comment\n"""\n\n\n'
+    file.write_text(text + 'def y():\n    """Of y."""\n    return X  # that\n')
+    (file.parent / "tests" / "test_words.py").write_text("import os\n")
+    assert rooms.counted(tmp_path) == {
+        "extras/one": Counter(lines=14, code=6),
+        "extras' tests": Counter(lines=1, code=1),
+    }
