@@ -154,7 +154,7 @@ def test_tests_run_where_a_setting_has_an_effect(tmp_path, monkeypatch):
 
 
 def test_every_test_that_is_named_is_there():
-    assert all((ROOT / "tests" / f"test_{name}.py").is_file() for name in everywhere.TESTS)
+    assert all((ROOT / file).is_file() for file in everywhere.files_of_tests())
 
 
 @pytest.mark.parametrize("path", PATHS)
