@@ -30,6 +30,18 @@ def test_a_command_without_its_extra_is_a_sentence(core, name):
     assert done.stderr == said and not done.stdout
 
 
+@pytest.mark.parametrize(
+    ("group", "option"),
+    [(g, name) for g in POINTS if g.startswith("alignment_workbench.check_") for name in POINTS[g]],
+)
+def test_an_option_without_its_extra_is_a_sentence(core, group, option):
+    done = core.check(int(group[-1]), f"--{option}", "anything")
+    assert done.returncode == 2
+    where = POINTS[group][option].rpartition(".")[0].replace(".", "/")
+    said = f"error: {option} is an extra that is not in this checkout: {where} is missing\n"
+    assert done.stderr == said and not done.stdout
+
+
 @pytest.mark.parametrize("step", [1, 5])
 def test_help_of_the_core(core, step):
     done = core.check(step, "--help")

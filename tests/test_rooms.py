@@ -116,12 +116,12 @@ def test_a_room_above_its_ceiling_is_found(copy, monkeypatch, capsys):
     lines = {room: Counter(lines=ceiling) for room, ceiling in rooms.CEILINGS.items()}
     assert rooms.above(lines) == []
     lines["common/system"]["lines"] += 1
-    lines["common/new"] = lines.pop("extras/bench")
+    lines["common/new"] = lines.pop("tools")
     assert rooms.above(lines) == [
         f"common/system: {rooms.CEILINGS['common/system'] + 1:,} lines, above its ceiling of "
         f"{rooms.CEILINGS['common/system']:,}",
         "common/new: no ceiling in CEILINGS, tools/rooms.py",
-        "extras/bench: this room is gone",
+        "tools: this room is gone",
     ]
     monkeypatch.setattr(rooms, "CEILINGS", dict.fromkeys(rooms.counted(copy), 10**6))
     assert rooms.main([str(copy)]) == 0

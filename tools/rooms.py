@@ -227,7 +227,7 @@ CORE = "core"  # common/ without its models, and the steps
 CEILINGS = {
     "core": 36_310,
     "common": 830,
-    "common/check": 3_610,
+    "common/check": 3_620,
     "common/logs": 3_950,
     "common/models": 5_750,
     "common/pair": 2_810,
@@ -255,7 +255,7 @@ CEILINGS = {
     "step3_loss": 110,
     "step4_backward": 1_090,
     "step5_train": 1_950,
-    "tests": 28_020,
+    "tests": 28_040,
     "tools": 4_620,
 }
 _TOPS = ("faults", "tests", "tools")  # further folders that are counted, each as one room
@@ -309,7 +309,8 @@ def above(lines: dict[str, Counter]) -> list[str]:
             found.append(f"{room}: no ceiling in CEILINGS, tools/rooms.py")
         elif count["lines"] > ceiling:
             found.append(f"{room}: {count['lines']:,} lines, above its ceiling of {ceiling:,}")
-    return found + [f"{room}: this room is gone" for room in CEILINGS if room not in lines]
+    needed = (room for room in CEILINGS if not room.startswith(EXTRAS))  # the core does without
+    return found + [f"{room}: this room is gone" for room in needed if room not in lines]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

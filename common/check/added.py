@@ -1,14 +1,13 @@
 """What extras add to a check: options, and what is run in its place where one of them is typed.
 
 The entry points of a check are the group of its script, alignment_workbench.check_step2 for one;
-each has the name of its first option.
+each has the name of an option that it adds, and several may name the same.
 """
 
 import argparse
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from common.check.flags import Parser
@@ -38,12 +37,15 @@ def added_to(step: Step, parser: Parser) -> list[Added]:
         try:
             added.append(extras.load(group, name))
         except UserError as error:
-            absent = partial(_refuse, str(error))
-            parser.add_argument(f"--{name}", type=absent, help=argparse.SUPPRESS)
+            parser.add_argument(f"--{name}", action=_Absent, const=error, help=argparse.SUPPRESS)
+    added = list(dict.fromkeys(added))
     for each in added:
         each.add(parser)
     return added
 
 
-def _refuse(sentence: str, text: str) -> None:
-    raise argparse.ArgumentTypeError(sentence)
+class _Absent(argparse.Action):
+    """An option that its extra would have given; `const` says why it is not there."""
+
+    def __call__(self, parser, *given: object) -> None:
+        parser.exit(2, f"error: {self.const}\n")
