@@ -65,7 +65,7 @@ faults-everywhere: install
 # Installs into .environments, once: 2 GB, some minutes.
 environments: install
 	@WORKBENCH_ENVIRONMENTS=1 $(VENV_PYTHON) -m pytest -q tests/test_environments.py \
-		tests/test_export.py::test_in_an_environment_that_its_own_requirements_make
+		extras/publish/tests/test_export.py::test_in_an_environment_that_its_own_requirements_make
 
 # Installs the peers into .environments/gallery, once; python -m tools.bench --list names the rows.
 bench: install

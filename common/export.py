@@ -1,20 +1,10 @@
 """Write the Paddle side alone, as a repository that can be published.
 
-    python -m common.export --model fastformer --preset digits \\
-        --weights step5_train/log/fastformer/best_paddle --out ../fastformer-paddle
-
-OUT gets the model, its weights as .pdparams, programs that predict, train, score and save it for
-inference, one batch of inputs with its outputs, requirements.txt and a README in two languages.  It
-needs Paddle and NumPy; nothing of this workbench and nothing of the reference is in it.
-
-Both sides run once.  Then the exported predict.py runs where neither the workbench nor torch can be
-found, and must give the Paddle twin's outputs bit for bit; the saved program must give them within
-rounding.  Nothing appears under OUT unless that holds.
-
-Exit status: 0 written and checked, 2 not written.
+The command of an extra, extras/publish: --help says what it takes.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
@@ -23,56 +13,9 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
     begin("numpy", "rich")
 
-import tempfile
-from collections.abc import Sequence
+from common.system.extras import run
 
-from common.check.flags import Parser
-from common.check.guard import guarded
-from common.pair.pairs import load_pair
-from common.publish.write import publish, refuse_place
-from common.report import terminal as report
-from common.system.frameworks import SIDES
-from common.system.interpreters import interpreter
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; see the module's docstring.  Returns the exit status."""
-    parser = Parser(__doc__, "python -m common.export")
-    parser.take_other(
-        "model",
-        action="store",
-        required=True,
-        help="a built-in model or your pair's folder: --model reformer",
-    )
-    parser.take("preset")
-    parser.take_other(
-        "case",
-        action="store",
-        default=None,
-        help="the case of the preset whose model it is, the first by default: --case masked_lm",
-    )
-    parser.take("seed", "weights", "data")
-    parser.take_other(
-        "out", required=True, help="the folder to write: --out ../reformer-paddle", metavar="DIR"
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace what is in that folder: --overwrite"
-    )
-    parser.take("torch-python", "paddle-python", "debug")
-    options = parser.parse_args(arguments)
-    return guarded(options.debug, lambda: _export(options))
-
-
-def _export(options) -> int:
-    pair = load_pair(options.model)
-    refuse_place(options.out, options.overwrite, pair)
-    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
-    with tempfile.TemporaryDirectory(prefix="export-") as work, report.progress() as on_progress:
-        done = publish(pair, options, pythons, Path(work), on_progress)
-    for sentence in done:
-        report.say(sentence)
-    return 0
-
+main = partial(run, "export")
 
 if __name__ == "__main__":
     sys.exit(main())

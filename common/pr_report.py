@@ -1,15 +1,10 @@
 """One Markdown file for a pull request: what a port's results show, in the form maintainers know.
 
-    python -m common.pr_report --for formers|vision|contest --lang zh|en [--model NAME|FOLDER]
-        [RESULTS ...] [--out FILE.md]
-
-RESULTS are folders that checks wrote to (their --out, or a result folder); by default the steps'
-own, step*/log.  Nothing is computed again: what has no result is listed with the command that makes
-one.  Exit status: 0 what there is agrees, 1 something is red (the file is written, and its first
-lines say so), 2 no report: results are missing, torn, stale, or of several models.
+The command of an extra, extras/pr_report: --help says what it takes.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
@@ -18,68 +13,9 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
     begin("numpy", "rich")
 
-from collections.abc import Sequence
+from common.system.extras import run
 
-from common.check.flags import Parser
-from common.check.guard import guarded
-from common.check.result import shown
-from common.report import terminal as report
-from common.report.pr.claims import KINDS
-from common.report.pr.document import Say
-from common.report.pr.markdown import markdown, save_picture
-from common.report.pr.results import find
-from common.report.pr.sections import is_red, sections
-from common.report.pr.words import LANGUAGES
-from common.system.checkout import ROOT
-from common.system.files import write_text
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    return guarded(options.debug, lambda: _write(options))
-
-
-def _parser() -> Parser:
-    parser = Parser(__doc__, "python -m common.pr_report")
-    parser.add_argument(
-        "results", nargs="*", type=Path, metavar="RESULTS", help="folders of results: bf16 logs"
-    )
-    parser.add_argument(
-        "--for",
-        dest="kind",
-        choices=tuple(KINDS),
-        required=True,
-        help="whose form, and whose limits: --for formers",
-    )
-    parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language: --lang zh")
-    parser.take_other(
-        "model",
-        metavar="NAME|FOLDER",
-        help="of which model, where there are several: --model llama",
-    )
-    parser.take_other(
-        "out",
-        metavar="FILE",
-        help="the file to write; log/pr-MODEL-KIND-LANG.md: --out report.md",
-    )
-    return parser.take("debug")
-
-
-def _write(options) -> int:
-    found = find(options.results, options.model[-1] if options.model else None)
-    told = sections(found, options.kind)
-    out = options.out or ROOT / "log" / f"pr-{found.model}-{options.kind}-{options.lang}.md"
-    title = Say(f"title_{options.kind}", {"model": found.model})
-    text, pictures = markdown(title, told, options.lang, out.stem)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for name, source in pictures.items():
-        save_picture(source, out.parent / name)
-    write_text(out, text)
-    red = is_red(found)
-    report.say(f"{'NOT ALIGNED: ' if red else ''}report: {shown(out)}")
-    return 1 if red else 0
-
+main = partial(run, "pr_report")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -38,13 +38,14 @@ class Checkout:
         self.root = folder / "a checkout"
         self.elsewhere = folder / "elsewhere"
         self.elsewhere.mkdir(parents=True)
-        ignore = shutil.ignore_patterns("log", ".work-*", "*.pyc.*")
+        ignore = shutil.ignore_patterns("log", "tests", ".work-*", "*.pyc.*")
         steps = (str(Path(check).parent) for check in CHECKS.values())
-        for name in ("common", "fake_data", *steps, *pairs):
+        for name in ("common", "extras", "fake_data", *steps, *pairs):
             # The copy has the compiled files too, or each would be compiled once more.
             compileall.compile_dir(ROOT / name, quiet=2)
             shutil.copytree(ROOT / name, self.root / name, ignore=ignore)
         shutil.copy(ROOT / "LICENSE", self.root)  # of what is published
+        shutil.copy(ROOT / "pyproject.toml", self.root)  # names the extras
 
     def path(self, name: str) -> Path:
         """A file of the copy."""

@@ -242,15 +242,24 @@ def _run_faults(outcome: Outcome, options, workers: int, on_progress, python: st
     ]
 
 
+def files_of_tests() -> list[str]:
+    """The files of TESTS, in tests/ and in those of the extras."""
+    folders = (ROOT / "tests", *ROOT.glob("extras/*/tests"))
+    found = {path.name: path for folder in folders for path in folder.glob("test_*.py")}
+    return [str(found[f"test_{test}.py"].relative_to(ROOT)) for test in TESTS]
+
+
 def _run_tests(outcome: Outcome, workers: int, on_progress) -> None:
     """The tests that compare floats, which take over nothing that another path came to."""
     on_progress(f"the tests of {len(TESTS)} files")
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadfile"]
     with tempfile.TemporaryDirectory(prefix="tests-") as name:
         report = Path(name) / "report.xml"
-        files = [f"tests/test_{test}.py" for test in TESTS]
         done = subprocess.run(
-            [*command, f"--junitxml={report}", *files], cwd=ROOT, capture_output=True, text=True
+            [*command, f"--junitxml={report}", *files_of_tests()],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
         )
         if not report.is_file():
             raise UserError(f"pytest left no report: {(done.stderr or done.stdout).strip()[-300:]}")

@@ -16,7 +16,8 @@ from faults.checkout import CHECKS, ROOT
 from faults.worker import PAIRS
 
 RESULT = ROOT / "log" / "faults.json"
-_FOLDERS = ("common", "fake_data", "faults", *(str(Path(c).parent) for c in CHECKS.values()))
+_STEPS = (str(Path(check).parent) for check in CHECKS.values())
+_FOLDERS = ("common", "extras", "fake_data", "faults", *_STEPS)
 _DISTRIBUTIONS = ("torch", "paddlepaddle", "numpy", "scipy", "scikit-learn", "reprod_log")
 _SETTINGS = ("OMP_", "MKL_", "ATEN_", "ONEDNN_", "DNNL_")  # what tells a library how to compute
 _MADE = {"log", "__pycache__"}  # folders of what is made here

@@ -1,10 +1,6 @@
 """Step 2, metric: do both sides read the same batches, predict the same and score the same?
 
-    python step2_metric/check_step2.py --model fastformer
-    python step2_metric/check_step2.py --model fastformer --agree DATA [--weights CHECKPOINT]
-
-With --agree: on which of the examples in DATA (an .npz, a folder of images, a text) do the sides
-choose otherwise, and does rounding decide there?
+python step2_metric/check_step2.py --model fastformer
 """
 
 import sys
@@ -20,16 +16,11 @@ if __name__ == "__main__":
 import numpy as np
 
 from common.check.command_line import check_main
-from common.check.flags import Parser, positive
-from common.check.guard import guarded
-from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.pair.sentencepieces import MODEL
-from common.system.errors import UserError
 from common.verdict.row import Row, claim
-from step2_metric.agree import BATCH_SIZE, agree
 from step2_metric.series_opinion import forecast_opinion, series_opinion
 from step2_metric.tokenizer_opinion import tokenizer_opinion
 
@@ -93,50 +84,6 @@ STEP = Step(
     extra=third_opinion,
 )
 
-# What --agree goes by; other options of this check mean nothing there.
-OF_AGREEMENT = (
-    *("agree", "batch-size", "resume", "model", "preset", "device", "seed", "weights", "out"),
-    *("tokenizer", "transplant", "torch-python", "paddle-python", "json", "debug"),
-)
-
-
-def options_parser() -> Parser:
-    """What this check takes."""
-    parser = Parser(__doc__).take(*STEP.takes, "resume")
-    group = parser.add_argument_group("agreement on data")
-    group.add_argument(
-        "--agree",
-        type=Path,
-        metavar="DATA",
-        help="compare both sides' choices on an .npz, a folder or a text: --agree images",
-    )
-    group.add_argument(
-        "--batch-size",
-        type=positive,
-        metavar="N",
-        help=f"of --agree, examples at a time, {BATCH_SIZE} by default: --batch-size 8",
-    )
-    return parser
-
-
-def main() -> int:
-    """See the module's docstring; returns the exit status."""
-    given = options_parser().parse_args()
-    names = [name for name, _ in given.typed]
-    if given.agree is None and not {"batch-size", "resume"} & set(names):
-        return check_main(STEP, parser=options_parser())
-
-    def run() -> int:
-        if given.agree is None:
-            raise UserError("--batch-size and --resume belong to --agree DATA: give it, too")
-        idle = [f"--{name}" for name in names if name not in OF_AGREEMENT]
-        if idle:
-            raise UserError(f"--agree: {', '.join(idle)} has no use with it: leave it out")
-        size = given.batch_size or BATCH_SIZE
-        return agree(STEP, CheckOptions.of(given), given.agree, size, given.json)
-
-    return guarded(given.debug, run, "; --resume goes on with it")
-
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_main(STEP))

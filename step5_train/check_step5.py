@@ -1,12 +1,10 @@
 """Step 5, train: do the twins train alike, from the same start, order and dropout?
 
     python step5_train/check_step5.py --model fastformer [--seeds 5] [--resume]
-    python step5_train/check_step5.py --model FOLDER --torch-losses FILE --paddle-losses FILE
 
 The first steps must agree to rounding.  Later the two runs drift apart, as any two runs do that
 differ in the last bit: how far is judged against self-twins of both sides, whose starts are moved
-by one rounding.  With
---torch-losses or --paddle-losses nothing is trained: losses of somebody else's trainer are judged.
+by one rounding.
 """
 
 import sys
@@ -25,10 +23,8 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from common.check.command_line import assist, check_main
+from common.check.command_line import check_main
 from common.check.flags import Parser, of, positive
-from common.check.guard import guarded
-from common.check.options import CheckOptions
 from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
@@ -44,7 +40,6 @@ from common.system.frameworks import SIDES
 from common.verdict.row import Row, claim, first_bad_row, worst
 from step4_backward.rates import Watch
 from step5_train.as_one import as_one, launches_of
-from step5_train.beside import Logged, beside
 from step5_train.curves import draw_curves
 from step5_train.envelope import (
     Envelope,
@@ -61,7 +56,6 @@ from step5_train.envelope import (
 )
 from step5_train.equivalence import judge_seeds, one_seed, reached, sentence
 from step5_train.judge_initial import judge_initial
-from step5_train.trainers import ALLOWED
 from step5_train.training import stops_after
 
 # The check goes on to so many seeds by itself where a side's training takes less than SHORT_S each.
@@ -409,13 +403,6 @@ STEP = Step(
     undecided=more_seeds,
 )
 
-# What logged losses go by; other options of this check mean nothing there.
-OF_LOSSES = ("torch-losses", "paddle-losses", "losses-name", "losses-dtype", "first-batch")
-WITH_LOSSES = (
-    *(*OF_LOSSES, "model", "preset", "device", "seed", "weights", "out"),
-    *("torch-python", "paddle-python", "json", "debug"),
-)
-
 
 def options_parser() -> Parser:
     """What this check takes."""
@@ -423,63 +410,12 @@ def options_parser() -> Parser:
     said = "that train each side together, on all machines, 1 by default: --processes 4"
     parser.take_other("processes", type=positive, default=1, help=said)
     parser.take(*of("machines"))
-    group = parser.add_argument_group("losses that somebody else's trainer logged")
-    group.add_argument(
-        "--torch-losses",
-        type=Path,
-        metavar="FILE",
-        help="CSV, JSON lines, trainer_state.json, TensorBoard or VisualDL: "
-        "--torch-losses runs/trainer_state.json",
-    )
-    group.add_argument(
-        "--paddle-losses",
-        type=Path,
-        metavar="FILE",
-        help="likewise; a side without a file is step 5's own: --paddle-losses vdlrecords.1.log",
-    )
-    group.add_argument(
-        "--losses-name", metavar="NAME", help="of a column or tag: --losses-name train/lm_loss"
-    )
-    group.add_argument(
-        "--losses-dtype",
-        choices=tuple(ALLOWED),
-        default="float32",
-        help="what the trainings computed in, float32 by default: --losses-dtype bfloat16",
-    )
-    group.add_argument(
-        "--first-batch",
-        type=Path,
-        metavar="FILE",
-        help="an .npz with the first step's batch, to tell what differs: --first-batch batch.npz",
-    )
     return parser
 
 
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    given = options_parser().parse_args()
-    names = [name for name, _ in given.typed]
-    if given.node_rank:
-        return guarded(given.debug, lambda: assist(STEP, CheckOptions.of(given)))
-    if not set(OF_LOSSES) & set(names):
-        return check_main(STEP, parser=options_parser())
-
-    def run() -> int:
-        if given.torch_losses is None and given.paddle_losses is None:
-            raise UserError("give the losses, too: --torch-losses FILE, --paddle-losses FILE")
-        idle = [f"--{name}" for name in names if name not in WITH_LOSSES]
-        if idle:
-            raise UserError(f"{', '.join(idle)} has no use with logged losses: leave it out")
-        logged = Logged(
-            given.torch_losses,
-            given.paddle_losses,
-            given.losses_name,
-            given.losses_dtype,
-            given.first_batch,
-        )
-        return beside(STEP, CheckOptions.of(given), logged, given.json)
-
-    return guarded(given.debug, run)
+    return check_main(STEP, parser=options_parser())
 
 
 if __name__ == "__main__":

@@ -23,12 +23,13 @@ PAGES = [
     *STEPS,
     *sorted(ROOT.glob("step*/README_cn.md")),
     ROOT / "common" / "README.md",
+    ROOT / "extras" / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted(ROOT.glob("examples/*/README.md")),
 ]
 ROOMS = sorted(path.name for path in (ROOT / "common").iterdir() if (path / "__init__.py").exists())
 
-_TOP = r"common|tests|tools|faults|docs|pics|examples|fake_data|step(?:\d_\w+|\*)"
+_TOP = r"common|extras|tests|tools|faults|docs|pics|examples|fake_data|step(?:\d_\w+|\*)"
 _NAME = r"(?:[^\s`'\"()\[\]{},;|<>]|\{[^}\s]*\})*"
 _PATH = re.compile(rf"(?<![\w/.…-])((?:{_TOP}|{'|'.join(ROOMS)})/{_NAME})")
 _STANDS_FOR_ANY = re.compile(r"[A-Z_]+(\.(?!md)\w+)?")  # MODEL, CASE.npz; not README.md

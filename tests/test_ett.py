@@ -201,5 +201,5 @@ def test_a_data_file_is_built_anew_where_its_builders_changed(tmp_path, monkeypa
     pair, again = load_pair("informer"), "made from the same source before"
     assert again not in prepare(pair, "seasons", None, 0).notes[-1]
     assert again in prepare(pair, "seasons", None, 0).notes[-1]
-    monkeypatch.setattr("common.pair.sources.cache.builders_sha256", lambda: "others")
+    monkeypatch.setattr("common.pair.sources.cache.builders_sha256", lambda folder: "others")
     assert again not in prepare(pair, "seasons", None, 0).notes[-1]

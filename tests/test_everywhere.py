@@ -30,10 +30,10 @@ def test_tests_and_twins_have_the_setting_on_amd_alone(monkeypatch, is_amd):
     monkeypatch.delenv(SETTING)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     twins = runner.environment().get(SETTING)
-    runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+    runpy.run_path(str(ROOT / "conftest.py"))
     assert os.environ.get(SETTING) == twins == ("5" if is_amd else None)
     monkeypatch.setenv(SETTING, "4")
-    runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+    runpy.run_path(str(ROOT / "conftest.py"))
     assert os.environ[SETTING] == runner.environment()[SETTING] == "4"
 
 
@@ -141,7 +141,7 @@ def test_tests_run_where_a_setting_has_an_effect(tmp_path, monkeypatch):
 
 
 def test_every_test_that_is_named_is_there():
-    assert all((ROOT / "tests" / f"test_{name}.py").is_file() for name in everywhere.TESTS)
+    assert all((ROOT / file).is_file() for file in everywhere.files_of_tests())
 
 
 @pytest.mark.parametrize("path", PATHS)

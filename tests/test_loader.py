@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from common.setup.loader import loader_lines
 from common.weights.layers import Owner
 from common.weights.loaded import Marks
+from extras.new_pair.loader import loader_lines
 
 CASE = """
 import numpy as np

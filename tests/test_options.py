@@ -11,6 +11,7 @@ from checkout import ROOT
 
 from common import certificate, check_all, converter, show
 from common.check import flags
+from common.check.added import added_to
 from common.check.command_line import check_main
 from common.check.flags import OF_JUDGING, Parser, of
 from common.check.options import OPTIONS, CheckOptions
@@ -30,14 +31,15 @@ def takers():
     """(name, parser, step) of every check."""
     for step in STEPS:
         yield step.name, Parser("").take(*step.takes), step
-    for name in ("step2_metric.check_step2", "step5_train.check_step5"):  # they take more than that
-        check = importlib.import_module(name)
-        yield name, check.options_parser(), check.STEP
+    for step in (STEPS[1], STEPS[4]):  # they take more than that
+        parser = Parser("").take(*step.takes)
+        added_to(step, parser)
+        yield f"{step.name} and extras", parser, step
     parallel = importlib.import_module("step4_backward.check_parallel").STEP
     yield "parallel", Parser("").take(*parallel.takes, "processes"), parallel
-    generate = importlib.import_module("step5_train.check_generate")
+    generate = importlib.import_module("extras.generation.check")
     yield "generate", generate.options_parser(), generate.STEP
-    predict = importlib.import_module("step5_train.check_predict")
+    predict = importlib.import_module("extras.forecast.check")
     yield "predict", predict.options_parser(), predict.STEP
 
 
@@ -108,8 +110,7 @@ def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
         (train, ["--torch-losses", "x", "--epochs", "1"], "--epochs has no use with logged"),
         (train, ["--torch-losses", "no such", "--model", EXAMPLE], "no such: there is no such"),
     ):
-        monkeypatch.setattr("sys.argv", [check.__file__, *words])
-        assert check.main() == 2
+        assert check_main(check.STEP, words) == 2
         assert said in capsys.readouterr().err
 
 

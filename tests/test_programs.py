@@ -26,7 +26,7 @@ LEFT_OUT = {
 }
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
-    "common/publish/alone.py",
+    "extras/publish/alone.py",
     "common/system/launched.py",
     "faults/warm/server.py",
     "tools/install.py",
@@ -38,7 +38,7 @@ FOR_ANY_PYTHON = {
 DRIVER = """
 import contextlib, importlib, os, runpy, sys
 sys.path.insert(0, os.getcwd())
-import numpy, rich.table, common.check.runner, common.certificate
+import numpy, rich.table, common.check.runner, extras.certificate.command
 root, programs = os.getcwd(), sys.argv[1:]
 for program in programs:
     for named in ("path", "module"):

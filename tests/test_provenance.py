@@ -92,7 +92,7 @@ def test_a_room_that_is_feared_is_found(monkeypatch):
 def test_a_hash_changes_with_every_one_of_its_files_and_with_no_other(tmp_path, monkeypatch):
     """Files of a copy are touched one by one, among them the colours of a table."""
     run = ("torch", "step5_train")
-    for name in ("common", "fake_data", *STEPS):
+    for name in ("common", "extras", "fake_data", *STEPS):
         ignored = shutil.ignore_patterns("__pycache__", "log")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     monkeypatch.setattr(provenance, "ROOT", tmp_path)

@@ -2,6 +2,7 @@
 allow is found."""
 
 import shutil
+from collections import Counter
 
 import pytest
 from checkout import ROOT
@@ -9,7 +10,6 @@ from checkout import ROOT
 from tools import rooms
 
 MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 26, 7, 100
-MOST_LINES = 42_200
 
 
 @pytest.fixture
@@ -39,7 +39,6 @@ def test_every_import_is_allowed():
         ("verdict/rule.py", "from common.report import terminal", "verdict may not import report"),
         ("report/terminal.py", "import common.check.steps", "report may not import check"),
         ("models/fastformer/case.py", "from common.weights import read", "models may not import"),
-        ("publish/twin.py", "from common.verdict import rule", "publish may not import verdict"),
         ("compare.py", "from common.sides.session import current", "compare may not import sides"),
         ("compare.py", "from common import torch_side", "compare may not import torch_side"),
         ("torch_side.py", "from common.pair.tape import Tape", "torch_side may not import pair"),
@@ -72,6 +71,23 @@ def test_nor_do_they_through_a_third_room(copy):
     assert "common.check.steps: sides reaches it, although sides and check speak" in str(problems)
 
 
+def test_the_core_and_the_extras_import_no_extra(copy):
+    extra = copy / "extras" / "one" / "command.py"
+    step = copy / "step5_train" / "torch" / "train.py"
+    for file, line in ((extra, "from extras.one import words"), (step, "import numpy")):
+        file.parent.mkdir(parents=True)
+        file.write_text(f"{line}\n")
+    assert rooms.violations(copy) == []
+    add(copy, "check/steps.py", "def later():\n    from extras.one.command import main")
+    extra.write_text("import extras.other\n")
+    step.write_text("from extras import one\n")
+    problems = [one for one in rooms.violations(copy) if "extras" in one]
+    assert len(problems) == 3
+    assert "the core may not import extras.one.command.main" in problems[0]
+    assert problems[1] == "step5_train/torch/train.py:1: the core may not import extras.one"
+    assert problems[2] == "extras/one/command.py:1: extras.one may not import extras.other"
+
+
 def test_a_circle_is_found(copy):
     add(copy, "system/errors.py", "from common.system.files import whole")
     assert any(
@@ -87,11 +103,40 @@ def test_what_is_counted():
     assert len(names) <= MOST_ROOMS
     assert max(rooms.floors(names, drawn).values()) <= MOST_FLOORS
     assert len(drawn) <= MOST_ARROWS
-    assert rooms.count_lines() <= MOST_LINES
 
 
 def test_the_command(capsys):
     assert rooms.main([]) == 0
     said = capsys.readouterr().out
-    assert "rooms, " in said and " arrows" in said and "lines of Python" in said
-    assert "every import is one that the table allows" in said
+    assert "rooms, " in said and " arrows" in said and "\ncore " in said
+    assert "every import is one that the table allows\nno room is above its ceiling\n" in said
+
+
+def test_a_room_above_its_ceiling_is_found(copy, monkeypatch, capsys):
+    lines = {room: Counter(lines=ceiling) for room, ceiling in rooms.CEILINGS.items()}
+    assert rooms.above(lines) == []
+    lines["common/system"]["lines"] += 1
+    lines["common/new"] = lines.pop("tools")
+    assert rooms.above(lines) == [
+        f"common/system: {rooms.CEILINGS['common/system'] + 1:,} lines, above its ceiling of "
+        f"{rooms.CEILINGS['common/system']:,}",
+        "common/new: no ceiling in CEILINGS, tools/rooms.py",
+        "tools: this room is gone",
+    ]
+    monkeypatch.setattr(rooms, "CEILINGS", dict.fromkeys(rooms.counted(copy), 10**6))
+    assert rooms.main([str(copy)]) == 0
+    monkeypatch.setitem(rooms.CEILINGS, "core", 1)
+    assert rooms.main([str(copy)]) == 1
+    assert "core: " in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_which_lines_are_counted(tmp_path):
+    file = tmp_path / "extras" / "one" / "words.py"
+    (file.parent / "tests").mkdir(parents=True)
+    text = '"""Of a file.\n\nSecond."""\n\n# why\nX = """\n\n# no comment\n"""\n\n\n'
+    file.write_text(text + 'def y():\n    """Of y."""\n    return X  # that\n')
+    (file.parent / "tests" / "test_words.py").write_text("import os\n")
+    assert rooms.counted(tmp_path) == {
+        "extras/one": Counter(lines=14, code=6),
+        "extras' tests": Counter(lines=1, code=1),
+    }

@@ -82,9 +82,9 @@ def test_every_kind_of_twin_is_found():
             expected |= {p.relative_to(ROOT).as_posix() for p in folder.glob(f"{side}_*.py")}
     for case in (ROOT / "common" / "models").glob("*/case.py"):
         expected |= {f"common/models/{case.parent.name}/{s}_model.py" for s in ("torch", "paddle")}
-    for step in ROOT.glob("step*/"):
+    for folder in (*ROOT.glob("step*/"), *ROOT.glob("extras/*/")):
         for side in ("torch", "paddle"):
-            expected |= {f"{step.name}/{side}/{p.name}" for p in step.glob(f"{side}/*.py")}
+            expected |= {p.relative_to(ROOT).as_posix() for p in folder.glob(f"{side}/*.py")}
     assert expected <= found
 
 

@@ -779,7 +779,7 @@ def trees(*folders):
     """The files of these folders, parsed; without models, a bundle's check and the table itself."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            if "models" not in path.parts and path.name != "tolerances.py":
+            if not {"models", "tests"} & set(path.parts) and path.name != "tolerances.py":
                 yield path, ast.parse(path.read_text())
 
 
@@ -809,7 +809,7 @@ def test_a_verdict_is_given_in_one_place():
     """`Row.decide`, and where a row is made."""
     given = [
         (path.name, node.lineno)
-        for path, tree in trees("common", *STEPS)
+        for path, tree in trees("common", "extras", *STEPS)
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and node.attr == "verdict"

@@ -1,12 +1,17 @@
-"""The rooms of common/: which may import which, and how many rooms, floors and arrows there are.
+"""The rooms of this house: which may import which, and how many lines each may have.
 
-    python -m tools.rooms            the counts, and every import that the table does not allow
+    python -m tools.rooms            the counts, and what is wrong: an import that the table of
+                                     rooms does not allow, a room above its ceiling
     python -m tools.rooms ROOT       the same of another checkout
 
 A room is a folder of common/, or a file beside the folders, which is a command.  An arrow is a room
 that imports another; a room stands one floor above the highest that it imports.  Imports are read
-from the source, those inside functions too, so that nothing has to be installed.  Exit status 1
-where an import is not allowed.
+from the source, those inside functions too, so that nothing has to be installed.  The core, which
+is common/ and the steps, imports no extra, and no extra imports another.
+
+Lines are counted as they stand, and those of code: with a token that is neither a comment nor a
+docstring.  The ceiling is of the former; raising one is a commit of its own, which says why.  Exit
+status 1 where an import is not allowed, and where a room is above its ceiling.
 """
 
 import sys
@@ -20,6 +25,7 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 import argparse
 import ast
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +33,7 @@ from graphlib import CycleError, TopologicalSorter
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "common"
+EXTRAS = "extras"
 
 # What a folder may import besides itself.
 FOLDERS: dict[str, set[str]] = {
@@ -35,9 +42,7 @@ FOLDERS: dict[str, set[str]] = {
     "pair": {"system"},
     "verdict": {"logs", "system"},
     "weights": {"pair", "logs", "system"},
-    "setup": {"weights", "verdict", "pair", "logs", "system"},
     "transplant": {"verdict", "logs", "pair", "system"},
-    "publish": {"weights", "pair", "logs", "system"},
     "bundles": {"verdict", "logs", "system"},
     "report": {"verdict", "logs", "pair", "system"},
     "sides": {"weights", "transplant", "pair", "logs", "system"},
@@ -165,6 +170,7 @@ def violations(root: Path = ROOT) -> list[str]:
         room, other = room_of(one.importer), room_of(one.imported)
         if room != other and not _allowed(room, other):
             found.append(f"{one}: {room} may not import {other}")
+    found += _imports_of_extras(root)
     way = circle(imports)
     if way:
         found.append(f"a circle of imports: {' imports '.join(way)}")
@@ -175,6 +181,20 @@ def violations(root: Path = ROOT) -> list[str]:
             for module in sorted(reached[side])
             if room_of(module) == other
         ]
+    return found
+
+
+def _imports_of_extras(root: Path) -> list[str]:
+    """Sentences on files of the core, and of an extra, that import another extra."""
+    found = []
+    for folder in (root / PACKAGE, *sorted(root.glob("step*/")), *sorted(root.glob("extras/*/"))):
+        own = f"{EXTRAS}.{folder.name}" if folder.parent.name == EXTRAS else None
+        for path in sorted(folder.rglob("*.py")):
+            for line, name in _names_in(path.read_text(encoding="utf-8")):
+                is_own = own is not None and f"{name}.".startswith(f"{own}.")
+                if name.partition(".")[0] == EXTRAS and not is_own:
+                    where = f"{path.relative_to(root)}:{line}"
+                    found.append(f"{where}: {own or 'the core'} may not import {name}")
     return found
 
 
@@ -201,13 +221,97 @@ def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> se
     return seen
 
 
-def count_lines(root: Path = ROOT) -> int:
-    """Lines of Python in common/, its models left out."""
-    return sum(
-        len(path.read_text(encoding="utf-8").splitlines())
-        for module, path in module_files(root).items()
-        if not module.startswith(f"{PACKAGE}.models")
-    )
+# ---- lines --------------------------------------------------------------------------------------
+
+CORE = "core"  # common/ without its models, and the steps
+# Room -> how many lines of Python it may have.
+CEILINGS = {
+    "core": 36_310,
+    "common": 830,
+    "common/check": 3_620,
+    "common/logs": 3_950,
+    "common/models": 5_750,
+    "common/pair": 2_810,
+    "common/report": 2_920,
+    "common/sides": 7_620,
+    "common/system": 2_020,
+    "common/transplant": 1_850,
+    "common/verdict": 3_870,
+    "common/weights": 2_800,
+    "extras": 10,
+    "extras' tests": 5_700,
+    "extras/agreement": 1_400,
+    "extras/bench": 850,
+    "extras/certificate": 670,
+    "extras/forecast": 290,
+    "extras/generation": 1_710,
+    "extras/new_pair": 4_920,
+    "extras/pr_report": 1_740,
+    "extras/publish": 2_140,
+    "extras/sources": 770,
+    "extras/trainers": 1_500,
+    "faults": 15_960,
+    "step1_forward": 130,
+    "step2_metric": 800,
+    "step3_loss": 110,
+    "step4_backward": 1_090,
+    "step5_train": 1_950,
+    "tests": 28_040,
+    "tools": 4_620,
+}
+_TOPS = ("faults", "tests", "tools")  # further folders that are counted, each as one room
+
+
+def counted(root: Path = ROOT) -> dict[str, Counter]:
+    """Room -> its `lines` as they stand, and those of `code`; the core's, too."""
+    found: dict[str, Counter] = {}
+    tops = (*(root / name for name in (PACKAGE, EXTRAS, *_TOPS)), *root.glob("step*/"))
+    for path in (path for top in sorted(tops) for path in sorted(top.rglob("*.py"))):
+        room = _room_with(path.relative_to(root).parts)
+        text = path.read_text(encoding="utf-8")
+        lines = Counter(lines=len(text.splitlines()), code=_lines_of_code(text))
+        of_core = room.startswith((PACKAGE, "step")) and room != f"{PACKAGE}/models"
+        for name in (CORE, room) if of_core else (room,):
+            found.setdefault(name, Counter()).update(lines)
+    return found
+
+
+def _room_with(parts: tuple[str, ...]) -> str:
+    """The room that a file of the checkout is counted in."""
+    top = parts[0]
+    if top == EXTRAS and "tests" in parts:
+        return "extras' tests"
+    if top in (PACKAGE, EXTRAS):
+        return "/".join(parts[: min(2, len(parts) - 1)])
+    return top
+
+
+def _lines_of_code(text: str) -> int:
+    lines = (line.lstrip() for line in text.splitlines())
+    code = {i for i, line in enumerate(lines, 1) if line and not line.startswith("#")}
+    nodes = list(ast.walk(ast.parse(text)))
+    for node in nodes:
+        if isinstance(node, ast.Constant | ast.JoinedStr):  # of several lines, blank ones too
+            code.update(range(node.lineno, node.end_lineno + 1))
+    for node in nodes:
+        body = getattr(node, "body", None)
+        first = body[0] if isinstance(body, list) and body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            code.difference_update(range(first.lineno, first.end_lineno + 1))
+    return len(code)
+
+
+def above(lines: dict[str, Counter]) -> list[str]:
+    """Sentences on rooms that have more lines than their ceiling, or none."""
+    found = []
+    for room, count in lines.items():
+        ceiling = CEILINGS.get(room)
+        if ceiling is None:
+            found.append(f"{room}: no ceiling in CEILINGS, tools/rooms.py")
+        elif count["lines"] > ceiling:
+            found.append(f"{room}: {count['lines']:,} lines, above its ceiling of {ceiling:,}")
+    needed = (room for room in CEILINGS if not room.startswith(EXTRAS))  # the core does without
+    return found + [f"{room}: this room is gone" for room in needed if room not in lines]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -226,10 +330,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CycleError:
         told = "floors cannot be counted: rooms import in a circle"
     print(f"{len(rooms)} rooms, {told}, {len(drawn)} arrows")
-    print(f"{count_lines(root):,} lines of Python in {PACKAGE}/ without its models")
+    lines = counted(root)
+    print(f"{'room':20} {'lines':>7} {'of code':>7} {'ceiling':>7}")
+    for room in [CORE, *sorted(lines.keys() - {CORE})]:
+        count, ceiling = lines[room], CEILINGS.get(room, 0)
+        print(f"{room:20} {count['lines']:7,} {count['code']:7,} {ceiling:7,}")
     found = violations(root) if (root / PACKAGE / "system").is_dir() else []
     print("\n".join(found) if found else "every import is one that the table allows")
-    return 1 if found else 0
+    high = above(lines)
+    print("\n".join(high) if high else "no room is above its ceiling")
+    return 1 if found or high else 0
 
 
 if __name__ == "__main__":

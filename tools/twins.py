@@ -122,6 +122,7 @@ TWIN_PATTERNS = (
     "common/sides/{}_*.py",
     "common/models/*/{}_model.py",
     "step*/{}/*.py",
+    "extras/*/{}/*.py",
 )
 
 _TWIN = re.compile(r"#\s*twin:(.*)$")

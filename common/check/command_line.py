@@ -5,8 +5,10 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from common.check.added import added_to
 from common.check.flags import Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
@@ -24,11 +26,18 @@ def check_main(
 ) -> int:
     """One step for the models asked for; prints the table and returns the exit status.
 
-    parser  of a check that takes more than its step
+    parser  of a check that takes more than its step and what extras add
     """
     parser = parser or Parser(sys.modules["__main__"].__doc__).take(*step.takes)
+    added = added_to(step, parser)
     given = parser.parse_args(arguments)
+    typed = {name for name, _ in given.typed}
+    for each in added:
+        if typed & set(each.options):
+            return guarded(given.debug, partial(each.run, step, given), each.hint)
     options = CheckOptions.of(given)
+    if options.run.node_rank:
+        return guarded(given.debug, lambda: assist(step, options))
     hint = "; --resume goes on with a training" if step.trains else ""
     return guarded(given.debug, lambda: check(step, options, arguments), hint)
 

@@ -128,7 +128,7 @@ class Inputs:
         folder.mkdir(parents=True, exist_ok=True)
         link_or_copy(made.file, folder / f"{SAMPLES}.npz")
         settings = sources.source_settings(pair, preset)
-        if settings["source"] not in sources.WITHOUT_TEXT:
+        if sources.source_of(settings).has_text:
             save_arrays(folder / f"{TEXT}.npz", text(count=TEXT_COUNT, max_bytes=TEXT_BYTES))
         origin = data or sources.default_file(settings)
         if origin:  # for a third opinion on what was read

@@ -43,6 +43,7 @@ class Step:
     several      number of processes -> its launches, where they share each training
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
                  the folder of its logs beside the step's own
+    scripts      the package of the sides' scripts, where it is not the step's folder
     """
 
     number: int
@@ -66,6 +67,7 @@ class Step:
     undecided: Callable | None = None
     several: Callable | None = None
     other: str = ""
+    scripts: str = ""
 
     @property
     def folder(self) -> Path:
@@ -114,4 +116,4 @@ class Step:
 
     def module(self, side: str) -> str:
         """What `python -m` runs for a side."""
-        return f"{self.name}.{side}.{self.script}"
+        return f"{self.scripts or self.name}.{side}.{self.script}"

@@ -37,8 +37,9 @@ train_SIDE.log, best_SIDE/         step 5: a training's own log, and its best we
 
 And what other commands have left, which stays where the step runs again:
 
-agreement.json                     step 2: of --agree (step2_metric/agreement.py)
-trainers.json, generation.json     step 5: of logged losses (step5_train/trainers.py), of generation
+agreement.json                     step 2: of --agree (extras/agreement/agreement.py)
+trainers.json                      step 5: of logged losses (extras/trainers/trainers.py)
+generation.json                    step 5: of generation
 """
 
 import re

@@ -187,7 +187,7 @@ class Sidecar:
     # Case -> keys of what the model returned, in the order of its outputs (step 1).
     outputs: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
     # Case -> way of generating and prompt -> how far each token's logits are from the plain loop's,
-    # or the ids that the library wrote (step5_train/decoding.py).
+    # or the ids that the library wrote (extras/generation/decoding.py).
     generated: dict[str, dict[str, list]] = _note(kinds.NAMED_SERIES)
     # Case -> ways of generating that its model does not have, and why.
     left_out: dict[str, list[str]] = _note(kinds.NAMED_LISTS)

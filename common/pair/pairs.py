@@ -34,7 +34,7 @@ case.py, NumPy only:
     DATA_PRESET  the preset that steps 2 and 5 run, where it is not --preset; one that has an entry
                  in DATA, or in a dict TRAIN, is run as it is
 
-    For --agree DATA (step2_metric/examples.py, choosing.py), all optional:
+    For --agree DATA (extras/agreement/examples.py, choosing.py), all optional:
 
     read_example (path) -> {input: array of one example}: reads and prepares a file of a folder
     read_text    (line) -> {input: array of one example}, of a line of text

@@ -80,7 +80,9 @@ def _imported_of_steps(scripts: Iterable[Path]) -> set[Path]:
             continue
         imported.add(path)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("step"):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                ("step", "extras.")
+            ):
                 package = ROOT.joinpath(*node.module.split("."))
                 names = [package / alias.name for alias in node.names]
                 files = [name.with_suffix(".py") for name in (package, *names)]

@@ -13,7 +13,7 @@ from common.system.intercept import Intercept
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
-_STEPS = tuple(f"{path.as_posix()}/" for path in ROOT.glob("step[1-5]_*"))
+_STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROOT / "extras"))
 # They stand before Paddle's own functions.
 _EXACT = tuple(f"{_COMMON}transplant/{name}.py" for name in ("exact", "formulas"))
 

@@ -246,6 +246,10 @@ def _needs_views(request: RunRequest) -> bool:
     return request.device != "cpu" or request.dtype in HALF or bool(request.transplant)
 
 
+# What extras ask a model for: the field of a request -> a function of the job.
+_REQUESTS = "alignment_workbench.requests"
+
+
 def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
     """What steps 1, 3 and 4 run of a pair."""
     return pair.cases(request.preset, request.start, request.modes)
@@ -267,7 +271,7 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         describe(job)
         return
     if isinstance(task, tasks.Inspect):
-        importlib.import_module("common.sides.structure").answer(job)
+        importlib.import_module("common.system.extras").load(_REQUESTS, "structure")(job)
         return
     if isinstance(task, tasks.RoundTrip):
         round_trip(job)

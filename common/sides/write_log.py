@@ -176,7 +176,7 @@ def write_log(
         modes=modes,
         weights=request.weights or "initial",
         sources=model_sources(pair, side.NAME),
-        workbench_sha256=workbench_sha256(pair, side.NAME, _module_name().split(".")[0]),
+        workbench_sha256=workbench_sha256(pair, side.NAME, _folder_of_scripts(side.NAME)),
         inputs_sha256=arrays_sha256(inputs),
         weights_sha256=job.states.sha256(states),
         log_sha256=writer.sha256,
@@ -292,6 +292,11 @@ def _listed_by_reference(job: Job, case: str, what: str) -> Groups:
         if listed:
             return listed.get(case) or next(iter(listed.values()))
     return ()
+
+
+def _folder_of_scripts(side: str) -> str:
+    """The folder that the running script of a side is in, such as step1_forward."""
+    return _module_name().partition(f".{side}.")[0].replace(".", "/")
 
 
 def _module_name() -> str:

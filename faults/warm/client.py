@@ -40,13 +40,14 @@ def server_of(arguments):
     if len(rest) > 1 and rest[0] == "-m":
         if rest[1] == LAUNCHED:
             return LAUNCHERS.get(rest[2]) if quiet else None
-        if rest[1] == "common.sides.library":  # its first argument is a side
+        if rest[1] == "extras.new_pair.library":  # its first argument is a side
             return rest[2] if quiet else None
         parts = rest[1].split(".")
-        if len(parts) == 3 and parts[0].startswith("step") and parts[1] in ("torch", "paddle"):
+        side = parts[-2] if len(parts) > 2 else ""
+        if parts[0].startswith(("step", "extras")) and side in ("torch", "paddle"):
             if not quiet:
                 return None
-            return "transplant" if parts[1] == "paddle" and transplants() else parts[1]
+            return "transplant" if side == "paddle" and transplants() else side
         return "check" if parts[0] == "common" else None
     if len(rest) > 1 and rest[0] == "-c":
         names = [name for text, name in PROGRAMS.items() if text in rest[1]]

@@ -4,8 +4,8 @@ A pair's case.py says what each of its presets reads:
 
     DATA = {"amazon": {"source": "reviews", "split": "random", "length": 512, ...}}
 
-    source      reviews, enwik8, text, classes or ett: the modules' own docstrings say what of
-                the other settings each takes
+    source      reviews, enwik8, text, classes (extras/sources) or ett: the modules' own docstrings
+                say what of the other settings each takes
     vocabulary  the configuration's entry that holds the number of words; by default vocab_size
     default     "help": without --data, Python's own help is the text; of ett a file in fake_data/
 
@@ -17,49 +17,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 from common.pair.pairs import Pair
-from common.pair.sources import cache, classes, ett, language, reviews
-from common.pair.sources.request import DataFile, SourceRequest
+from common.pair.sources import cache, ett
+from common.pair.sources.request import DataFile, Source, SourceRequest
+from common.system import extras
 from common.system.checkout import FAKE_DATA, ROOT
 from common.system.errors import UserError
 
-KINDS = {
-    # source: (what it is, where it comes from, a small sample of it in fake_data/)
-    "reviews": (
-        "Amazon's Electronics reviews, reviews_Electronics_5.json.gz",
-        "https://jmcauley.ucsd.edu/data/amazon/ (Amazon product data of 2014, 5-core)",
-        "reviews_Electronics_5.json.gz",
-    ),
-    "enwik8": (
-        "enwik8, the first 100,000,000 bytes of a dump of Wikipedia",
-        "https://mattmahoney.net/dc/enwik8.zip",
-        "enwik8.txt",
-    ),
-    "text": (
-        "a text: a file, or a folder of .txt files",
-        "https://www.gutenberg.org, for one",
-        "enwik8.txt",
-    ),
-    "classes": (
-        "texts with labels: a folder with train.csv and test.csv, one CSV or TSV file, or a folder "
-        "with a subfolder of .txt files for each class",
-        "AG News: https://huggingface.co/datasets/fancyzhx/ag_news (class,title,description)",
-        "ag_news",
-    ),
-    "ett": (
-        "a series: a CSV file with a date column, such as ETTh1.csv",
-        "https://github.com/zhouhaoyi/ETDataset (hourly and minute files of two transformers)",
-        "seasons.csv",
-    ),
-}
-WITHOUT_TEXT = ("ett",)  # sources of numbers: step 2 has no text to show beside them
+SOURCES = "alignment_workbench.sources"  # kind -> its Source
+_SERIES = "ett"  # that of a built-in model, which needs no extra
 
-SETTINGS = {
-    "reviews": ("split", "sizes", "length", "eval_length", "vocabulary"),
-    "enwik8": ("length", "vocabulary"),
-    "text": ("length", "vocabulary", "default"),
-    "classes": ("length", "eval_length", "lower", "columns", "vocabulary"),
-    "ett": ("split", "default"),
-}
+
+def _kinds() -> list[str]:
+    return [*extras.entry_points(SOURCES), _SERIES]
+
+
+def source_of(settings: dict) -> Source:
+    """The source that a preset's settings name."""
+    kind = settings["source"]
+    return ett.SOURCE if kind == _SERIES else extras.load(SOURCES, kind)
 
 
 def source_settings(pair: Pair, preset: str) -> dict | None:
@@ -68,24 +43,25 @@ def source_settings(pair: Pair, preset: str) -> dict | None:
     if table is None or preset not in table:
         return None
     settings = table[preset]
-    if not isinstance(settings, dict) or settings.get("source") not in KINDS:
+    if not isinstance(settings, dict) or settings.get("source") not in _kinds():
         raise UserError(
             f'{pair.folder / "case.py"}: DATA["{preset}"] must be a dict whose "source" is one of '
-            f"{', '.join(KINDS)}"
+            f"{', '.join(_kinds())}"
         )
-    allowed = {"source", *SETTINGS[settings["source"]]}
+    source = source_of(settings)
+    allowed = {"source", *source.settings}
     unknown = sorted(map(str, set(settings) - allowed))
     if unknown:
         raise UserError(
             f'{pair.folder / "case.py"}: DATA["{preset}"]: unknown {", ".join(unknown)}; known: '
             f"{', '.join(sorted(allowed))}"
         )
-    if settings["source"] == "ett" and settings.get("split") not in ett.SPLITS:
+    if source is ett.SOURCE and settings.get("split") not in ett.SPLITS:
         raise UserError(
             f'{pair.folder / "case.py"}: DATA["{preset}"]: split is {settings.get("split")!r}; '
             f"allowed: {', '.join(ett.SPLITS)}"
         )
-    for key in {"length", "eval_length"} & set(SETTINGS[settings["source"]]):
+    for key in {"length", "eval_length"} & set(source.settings):
         value = settings.get(key, 1 if key == "eval_length" else None)
         if type(value) is not int or value < 1:
             raise UserError(
@@ -97,7 +73,8 @@ def source_settings(pair: Pair, preset: str) -> dict | None:
 
 def takes_tokenizer(pair: Pair, preset: str) -> bool:
     """True for a preset whose texts a SentencePiece model may cut; the others have their tokens."""
-    return (source_settings(pair, preset) or {}).get("source") == "text"
+    settings = source_settings(pair, preset)
+    return settings is not None and source_of(settings).cuts
 
 
 def prepare(
@@ -113,23 +90,18 @@ def prepare(
     Raises UserError where the file is missing, damaged, or holds nothing that can be used.
     """
     settings = source_settings(pair, preset)
-    kind = settings["source"]
+    source = source_of(settings)
     path = path or default_file(settings)
     if path is None and settings.get("default") != "help":
-        raise UserError(f"--data: preset {preset} of {pair.name} reads {_description(kind)}")
+        raise UserError(f"--data: preset {preset} of {pair.name} reads {_description(source)}")
     if path is not None and not path.exists():
-        raise UserError(f"--data {path}: there is no such file; it should be {_description(kind)}")
-    if tokenizer is not None and kind != "text":
+        raise UserError(
+            f"--data {path}: there is no such file; it should be {_description(source)}"
+        )
+    if tokenizer is not None and not source.cuts:
         tokenizer = None  # these presets have tokens of their own; step 2 alone uses the tokenizer
     request = SourceRequest(path, settings, pair.config(preset), seed, tokenizer, on_progress)
-    build = {
-        "reviews": reviews.build,
-        "enwik8": language.build,
-        "text": language.build,
-        "classes": classes.build,
-        "ett": ett.build,
-    }[kind]
-    return cache.cached(request, build)
+    return cache.cached(request, source.build)
 
 
 def default_file(settings: dict) -> Path | None:
@@ -138,11 +110,10 @@ def default_file(settings: dict) -> Path | None:
     return FAKE_DATA / name if name and name != "help" else None
 
 
-def _description(kind: str) -> str:
+def _description(source: Source) -> str:
     """What the file of a source is, where it comes from and how to give it."""
-    what, origin, sample = KINDS[kind]
-    sample = (FAKE_DATA / sample).relative_to(ROOT)
+    sample = (FAKE_DATA / source.sample).relative_to(ROOT)
     return (
-        f"{what}, from {origin}: give its path with --data PATH; {sample} is a small one of the "
-        "same form, to try with"
+        f"{source.what}, from {source.origin}: give its path with --data PATH; {sample} is a small "
+        "one of the same form, to try with"
     )

@@ -23,8 +23,6 @@ from common.system.files import whole
 from common.system.hashes import file_sha256
 from common.system.json_file import load_json
 
-# What builds a data file: after a change of these it is built anew.
-_BUILDERS = (*Path(__file__).parent.glob("*.py"), *Path(__file__).parent.parent.glob("*.py"))
 FOLDER_VARIABLE = "ALIGNMENT_DATA"
 _CHUNK_BYTES = 1 << 24
 
@@ -47,7 +45,7 @@ def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Datase
         "config": request.config,  # a builder may use any of its entries
         "seed": request.seed,
         "tokenizer": file_sha256(request.tokenizer, links=True) if request.tokenizer else None,
-        "builders": builders_sha256(),
+        "builders": builders_sha256(Path(build.__code__.co_filename).parent),
     }
     text = json.dumps(built_from, sort_keys=True, default=str)
     key = hashlib.sha256(text.encode()).hexdigest()
@@ -75,9 +73,14 @@ def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Datase
 
 
 @functools.cache
-def builders_sha256() -> str:
-    """One SHA-256 of the files that build data files."""
-    hashes = [f"{path.name} {file_sha256(path, links=True)}" for path in sorted(_BUILDERS)]
+def builders_sha256(folder: Path) -> str:
+    """One SHA-256 of the files that build data files with those of a source's folder.
+
+    After a change of these they are built anew.
+    """
+    here = Path(__file__).parent
+    paths = {path for each in (folder, here, here.parent) for path in each.glob("*.py")}
+    hashes = [f"{path.name} {file_sha256(path, links=True)}" for path in sorted(paths)]
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.sources.request import Dataset, SourceRequest
+from common.pair.sources.request import Dataset, Source, SourceRequest
 from common.pair.windows import STARTS
 from common.system.errors import UserError
 
@@ -358,3 +358,13 @@ def following(last: np.datetime64, freq: str, count: int) -> np.ndarray:
         clock = last - days
         times = np.busday_offset(days, np.arange(1, count + 1), roll="backward") + clock
     return times.astype("datetime64[s]")
+
+
+SOURCE = Source(
+    "a series: a CSV file with a date column, such as ETTh1.csv",
+    "https://github.com/zhouhaoyi/ETDataset (hourly and minute files of two transformers)",
+    "seasons.csv",
+    ("split", "default"),
+    build,
+    has_text=False,
+)

@@ -1,4 +1,4 @@
-"""What passes between the check, the cache of data and the builders: a request and its answer."""
+"""What passes between the check, the cache of data and a source: a request and its answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +26,19 @@ class Dataset:
     arrays: dict[str, np.ndarray]
     entries: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kind of data that a preset may read."""
+
+    what: str
+    origin: str  # where it comes from
+    sample: str  # a small one, in fake_data/
+    settings: tuple[str, ...]  # those that a preset's entry in DATA may have beside its source
+    build: Callable[[SourceRequest, Path], Dataset]  # the path is for a progress file of its own
+    has_text: bool = True  # else step 2 has no text to show beside it
+    cuts: bool = False  # whether its texts may be cut by a SentencePiece model
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,49 @@
+"""Extras: features beside the core, which finds them by their entry points and never imports them.
+
+pyproject.toml names the entry points of those in extras/, a table for each group.  A checkout is
+used in place, so that nothing of it need be installed: they are read from that file.
+"""
+
+import sys
+import tomllib
+from collections.abc import Callable, Sequence
+from importlib import metadata
+
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+
+COMMANDS = "alignment_workbench.commands"  # name -> a function of the arguments; gives the status
+
+
+def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
+    """Name -> entry point of a group, of this checkout and of what is installed."""
+    found = {point.name: point for point in metadata.entry_points(group=group)}
+    table = ROOT / "pyproject.toml"
+    if table.is_file():
+        groups = tomllib.loads(table.read_text(encoding="utf-8"))["project"]["entry-points"]
+        own = groups.get(group, {}).items()
+        found |= {name: metadata.EntryPoint(name, value, group) for name, value in own}
+    return found
+
+
+def load(group: str, name: str) -> object:
+    """What an entry point names; raises UserError where its extra is not there."""
+    point = entry_points(group).get(name)
+    try:
+        if point is not None:
+            return point.load()
+    except ModuleNotFoundError as error:
+        if not f"{point.module}.".startswith(f"{error.name}."):
+            raise
+    where = point.module.rpartition(".")[0].replace(".", "/") if point else f"extras/{name}"
+    raise UserError(f"{name} is an extra that is not in this checkout: {where} is missing")
+
+
+def run(name: str, arguments: Sequence[str] | None = None) -> int:
+    """An extra's command; returns the exit status, 2 where the extra is not there."""
+    try:
+        command: Callable = load(COMMANDS, name)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return command(arguments)

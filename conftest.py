@@ -1,0 +1,111 @@
+"""What every test needs: the checkout on the path, and the frameworks' threads settled.
+
+The environment is set here because it must be there before a framework is imported, and because
+the processes that tests start inherit it.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent
+
+# In importlib mode pytest puts nothing on the path: the checkout, and the tests' own helpers.
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+# Small tensors gain nothing from many threads, and test files run side by side.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from common.system.processes import processor_is_amd  # noqa: E402  (NumPy reads the number of threads)
+
+# As the twins have it. Intel's processors obey it too, and leave the path that users are on.
+if processor_is_amd():
+    os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
+# Figures are written, never shown.
+os.environ.setdefault("MPLBACKEND", "Agg")
+# Started in the background, a suite has these ignored, and so would all that it starts.
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
+
+from faults.checkout import Checkout  # noqa: E402
+from faults.warm import Interpreters  # noqa: E402
+
+# These change what a process is started with, or are about processes: each has its own.
+COLD = ("test_check", "test_conditions", "test_environments")
+
+# The files that take longest begin first, or the suite would wait for one of them at its end.
+LONGEST = (
+    *(
+        "test_readme",
+        "test_parallel",
+        "test_processes",
+        "test_training",
+        "test_sidecars",
+        "test_checkpoints",
+    ),
+    *("test_faults", "test_conditions", "test_generate", "test_transplant", "test_hard"),
+    *("test_warm", "test_example", "test_check", "test_pages", "test_decoding"),
+)
+
+
+def pytest_configure(config):
+    """Start the warm interpreters (faults/warm), one set for all of xdist's workers."""
+    given = getattr(config, "workerinput", None)
+    config.warm = None if given else Interpreters()
+    config.warm_python = given["warm_python"] if given else config.warm.python
+    # xdist would begin with the files that have most tests: those that run nothing.
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first."""
+    rank = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Tell a worker of xdist where they are."""
+    node.workerinput["warm_python"] = node.config.warm_python
+
+
+def pytest_unconfigure(config):
+    """End them."""
+    if getattr(config, "warm", None):
+        config.warm.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreter_of_checks(request):
+    """Checks of copies of the checkout run in warm interpreters, but for a few files' tests."""
+    cold = request.module.__name__.rpartition(".")[2] in COLD
+    python = sys.executable if cold else request.config.warm_python
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkout, "interpreter", (python,))
+        yield
+
+
+@pytest.fixture
+def warm(request, monkeypatch):
+    """In a file whose checks are cold: this test is not about its check's processes."""
+    monkeypatch.setattr(Checkout, "interpreter", (request.config.warm_python,))
+
+
+@pytest.fixture(autouse=True)
+def _usual_dtype():
+    """A test that builds in float64 in this process leaves the next one what it found."""
+    yield
+    for framework in (sys.modules.get("torch"), sys.modules.get("paddle")):
+        if framework is not None and hasattr(framework, "set_default_dtype"):
+            name = framework.__name__
+            framework.set_default_dtype(framework.float32 if name == "torch" else "float32")

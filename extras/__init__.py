@@ -1,0 +1,1 @@
+"""Features beside the core, a folder each: README.md says what an extra is."""

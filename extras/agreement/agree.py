@@ -1,0 +1,413 @@
+"""Step 2's --agree DATA: on which examples do the sides choose otherwise, and does rounding decide?
+
+The check's process: it reads and prepares the data in batches, has both sides answer the same
+arrays in float32, each side going its own way, and has every example on which they differ run again
+alone, in float64 and float32.  extras/agreement/agreement.py judges and says what is written.
+
+What is done is kept beside the results until all of it is, for --resume:
+
+    step2_metric/log/.checkpoints/MODEL/agree/last.json    what the batches depend on
+                                             /NUMBER.json  what a batch came to
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from common.check.options import CheckOptions
+from common.check.result import shown
+from common.check.runner import base_folder
+from common.check.sides import Sides, asked
+from common.check.steps import Step
+from common.check.unfinished import Unfinished
+from common.logs.result_folder import AGREEMENT_FILE
+from common.logs.sidecar import made_by
+from common.pair.pairs import load_pairs
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.json_file import load_json, write_json
+from common.system.npz import read_npz
+from extras.agreement import agreement
+from extras.agreement.agreement import Found
+from extras.agreement.choosing import ANSWERS, BATCHES, answer_file
+from extras.agreement.examples import Batch, Examples, open_examples
+
+BATCH_SIZE = 32
+STEM = "agree"
+OF_BATCHES = "answers.of-batches"  # the answers of a chunk, while its examples are run again
+# A side is asked for a chunk of batches at a time: its model is built once for each, and what a
+# chunk comes to is kept.  So a chunk should take long beside that, and hold little.
+CHUNK_S, CHUNK_BYTES = 20.0, 1 << 28
+AGAIN = 32  # examples that are run again at a time
+SHOWN = 10  # disagreements in the terminal
+DATA_WEIGHTS = "stirred"  # as step 2 scores: weights as initialised hide faults
+
+
+def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: Path | None) -> int:
+    """Compare both sides' choices on the data at `path`; returns the exit status."""
+    pairs = load_pairs(options.models)
+    if len(pairs) != 1:
+        raise UserError("--agree: name the one --model that the data are for")
+    base, resume = base_folder(step, options), options.run.resume
+    more = {"data_weights": DATA_WEIGHTS, "resume": False}
+    with (
+        report.progress() as on_progress,
+        asked(pairs[0], options, base, **more) as one,
+        Unfinished(base, one.work, resume, "agreement") as unfinished,
+    ):
+        told = one.pair, one.case, one.run.seed, options.tokenizer, one.run.weights
+        with (
+            open_examples(path, *told) as data,
+            one.sides("extras.agreement.{}.agree", STEM) as sides,
+        ):
+            notes = one.notes + unfinished.claim(one.pair)
+            kept = unfinished.folder / one.pair.name / "agree"
+            result = Agreeing(data, sides, kept, size, on_progress).result(path)
+        result["notes"] = notes + result["notes"]
+        place = base / one.pair.name / AGREEMENT_FILE
+        place.parent.mkdir(exist_ok=True)
+        write_json(place, result)
+        unfinished.forget(one.pair)
+    show(result, place)
+    if json_path:
+        write_json(json_path, result)
+    return result["exit_code"]
+
+
+@dataclass
+class Chunk:
+    """Batches that are answered together, in files of their own."""
+
+    folder: Path
+    batches: dict[int, Batch] = field(default_factory=dict)  # number -> it, without its arrays
+    identities: dict[int, str] = field(default_factory=dict)
+    bytes: int = 0
+
+    def write(self, name: str, batch: Batch, at: dict[str, np.ndarray] | None = None) -> None:
+        """Write a batch for both sides; `at` is choice -> the positions of wanted scores."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        arrays = {f"in/{key}": values for key, values in batch.arrays.items()}
+        arrays |= {f"at/{key}": values for key, values in (at or {}).items()}
+        self.bytes += sum(values.nbytes for values in arrays.values())
+        np.savez(self.folder / f"{name}.npz", **arrays)
+
+
+class Agreeing:
+    """One agreement: what is done, and what is still to be done."""
+
+    def __init__(
+        self, examples: Examples, sides: Sides, kept: Path, size: int, on_progress: Callable
+    ):
+        self.examples, self.sides, self.kept, self.size = examples, sides, kept, size
+        self.on_progress = on_progress
+        self.started = time.monotonic()
+        self.parts: dict[int, dict] = {}  # number of a batch -> what it came to
+        self.diverged = 0
+        self.notes: list[str] = []
+        self._before, self._answered = 0, dict.fromkeys(SIDES, 0)  # examples
+
+    def result(self, path: Path) -> dict[str, object]:
+        """Go through the data; what agreement.json holds."""
+        self._say("making the weights")
+        self._begin()
+        self._go_on()
+        try:
+            total = agreement.summed([self.parts[number] for number in sorted(self.parts)])
+        except ValueError as error:
+            raise UserError(f"--agree {path}: {error}") from None
+        run, pair = self.sides.run, self.sides.pair
+        cars = {side: self.sides.sidecar(side) for side in SIDES}
+        fed = hashlib.sha256("".join(p["fed"] for _, p in sorted(self.parts.items())).encode())
+        arrays = next(iter(self.parts.values()))["arrays"]
+        notes = [*self.notes, *self.examples.notes]
+        if not self.sides.exact:
+            notes.append("a side has no float64 run: nothing can show that rounding decides")
+        return {
+            "schema": agreement.SCHEMA,
+            "model": pair.name,
+            "pair": str(pair.folder),
+            "preset": run.preset,
+            "weights": run.weights or DATA_WEIGHTS,
+            "seed": run.seed,
+            "device": run.device,
+            "dtype": "float32",
+            **made_by(cars),
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "elapsed_s": round(time.monotonic() - self.started, 3),
+            "data": {
+                "path": os.path.abspath(path),
+                "kind": self.examples.kind,
+                "examples": self.examples.count,
+                "sha256": fed.hexdigest(),
+                "arrays": arrays,
+            },
+            **total,
+            "notes": notes,
+        }
+
+    # ---- the course of it -----------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """The first example alone: weights, faults that show at once, what batches depend on."""
+        chunk = Chunk(self.sides.folder / BATCHES)
+        chunk.write("first", self.examples.read(0, 1))
+        self.sides.answer("float64")
+        exact = [self._take("first", side, "float64") for side in SIDES]
+        if all(each is not None for each in exact):
+            self.notes += filter(None, [agreement.another_function(*exact)])
+        self.sides.answer("float32")
+        self._clear()
+        cars = [self.sides.sidecar(side) for side in SIDES]
+        depends = {
+            "size": self.size,
+            "sides": [
+                [car.sources, car.workbench_sha256, car.weights_sha256, car.framework_version]
+                for car in cars
+            ],
+            "run": [self.sides.run.preset, self.sides.run.seed, self.sides.run.device],
+            "transplant": self.sides.run.transplant,
+        }
+        self.kept.mkdir(parents=True, exist_ok=True)
+        last = self.kept / "last.json"
+        former = load_json(last) if last.is_file() else depends
+        changed = [name for name in depends if former.get(name) != depends[name]]
+        if changed:
+            raise UserError(
+                f"--resume: this agreement was begun with another {', '.join(changed)}; run "
+                "without --resume, which starts anew"
+            )
+        write_json(last, depends)
+
+    def _go_on(self) -> None:
+        """Every batch that is not done, a chunk at a time; the next is read meanwhile."""
+        left = self._left()
+        self.diverged = sum(
+            each["verdict"] == "DIVERGED"
+            for p in self.parts.values()
+            for each in p["disagreements"]
+        )
+        self._since, count = time.monotonic(), 1
+        self.sides.on_batch = self._batch_answered
+        chunk, problem = self._read(left, count)
+        while chunk is not None and chunk.batches:
+            shutil.rmtree(self.sides.folder / BATCHES, ignore_errors=True)
+            os.replace(chunk.folder, self.sides.folder / BATCHES)
+            started = time.monotonic()
+            reading = partial(self._read, left, count) if problem is None else lambda: (None, None)
+            ahead = self.sides.answer("float32", reading)
+            if time.monotonic() - started < CHUNK_S / 2 and chunk.bytes < CHUNK_BYTES / 2:
+                count *= 2
+            self._conclude(chunk)
+            if problem is not None:
+                raise problem
+            chunk, problem = ahead
+        if problem is not None:
+            raise problem
+
+    def _left(self) -> Iterator[tuple[int, str, int, int]]:
+        """(number, identity, first, last + 1) of each batch that is not done; takes what is."""
+        left = []
+        for number, (first, last) in enumerate(self.examples.parts(self.size)):
+            identity = hashlib.sha256(self.examples.identity(first, last).encode()).hexdigest()
+            path = self.kept / f"{number:06d}.json"
+            former = load_json(path) if path.is_file() else {}
+            if former.get("identity") == identity:
+                self.parts[number] = former
+                self._before += last - first
+            else:
+                left.append((number, identity, first, last))
+        return iter(left)
+
+    def _read(self, left: Iterator, count: int) -> tuple[Chunk | None, UserError | None]:
+        """The next chunk, of so many batches or of CHUNK_BYTES; what went wrong behind it."""
+        chunk = Chunk(self.sides.folder / f"{BATCHES}.next")
+        shutil.rmtree(chunk.folder, ignore_errors=True)
+        for number, identity, first, last in islice(left, count):
+            try:
+                batch = self.examples.read(first, last)
+            except UserError as error:
+                return chunk, error
+            chunk.write(f"{number:06d}", batch)
+            arrays = {k: f"{v.dtype}{list(v.shape[1:])}" for k, v in batch.arrays.items()}
+            chunk.batches[number] = replace(batch, arrays=arrays)
+            chunk.identities[number] = identity
+            if chunk.bytes >= CHUNK_BYTES:
+                break
+        return chunk, None
+
+    def _conclude(self, chunk: Chunk) -> None:
+        """Compare both sides' answers to a chunk, judge what differs, and keep what it came to."""
+        waiting: list[tuple[int, Found]] = []
+        for number, batch in chunk.batches.items():
+            name = f"{number:06d}"
+            answers = [self._take(name, side, "float32") for side in SIDES]
+            count = len(batch.sources)
+            try:
+                counts, found = agreement.compare(*answers, batch.mask)
+            except ValueError as error:
+                where = f"examples {batch.first} to {batch.first + count - 1}"
+                raise UserError(f"--agree: {where}: {error}") from None
+            self.parts[number] = {
+                "identity": chunk.identities[number],
+                "fed": answers[0]["fed"].tobytes().hex(),
+                "arrays": batch.arrays,
+                "choices": counts,
+                "disagreements": [],
+                "unjudged": 0,
+            }
+            waiting += [(number, each) for each in found]
+        whole = {
+            number: read_npz(self.sides.folder / BATCHES / f"{number:06d}.npz")
+            for number in {number for number, _ in waiting}
+        }
+        shutil.rmtree(self.sides.folder / OF_BATCHES, ignore_errors=True)
+        os.replace(self.sides.folder / ANSWERS, self.sides.folder / OF_BATCHES)
+        waiting.sort(key=lambda each: each[1].rank)
+        while waiting and self.diverged < agreement.STOP:
+            of_these = list(dict.fromkeys((n, each.row) for n, each in waiting))[:AGAIN]
+            some = [each for each in waiting if (each[0], each[1].row) in of_these]
+            waiting = [each for each in waiting if (each[0], each[1].row) not in of_these]
+            self._judge(chunk, whole, of_these, some)
+        for number, _ in waiting:
+            self.parts[number]["unjudged"] += 1
+        for number in chunk.batches:
+            write_json(self.kept / f"{number:06d}.json", self.parts[number])
+        self._clear()
+
+    def _judge(self, chunk: Chunk, whole, rows: list[tuple[int, int]], found) -> None:
+        """Run the examples (batch, row) again, each alone, and judge what was found of them."""
+        self._say(f"{len(rows)} examples again, in float64")
+        self._clear()
+        again = Chunk(self.sides.folder / BATCHES)
+        places: dict[tuple[int, int, str], list[tuple[int, ...]]] = {}
+        for number, each in found:
+            positions = places.setdefault((number, each.row, each.choice), [])
+            if each.position not in positions:
+                positions.append(each.position)
+        for number, row in rows:
+            arrays = {k[3:]: v[row : row + 1] for k, v in whole[number].items()}
+            at = {
+                choice: np.array([(0, *where) for where in wanted])
+                for (n, r, choice), wanted in places.items()
+                if (n, r) == (number, row)
+            }
+            again.write(f"{number:06d}_{row}", Batch(0, arrays), at)
+        on_batch, self.sides.on_batch = self.sides.on_batch, lambda side: None
+        if self.sides.exact:
+            self.sides.answer("float64")
+        self.sides.answer("float32")
+        self.sides.on_batch = on_batch
+        runs = [(side, dtype) for side in SIDES for dtype in ("float64", "float32")]
+        for number, row in rows:
+            name = f"{number:06d}_{row}"
+            answers = {run: self._take(name, *run) for run in runs}
+            answers = {run: each for run, each in answers.items() if each is not None}
+            for _, each in (one for one in found if (one[0], one[1].row) == (number, row)):
+                at = places[number, row, each.choice].index(each.position)
+                told = self._verdict(each, number, answers, at)
+                self.diverged += told["verdict"] == "DIVERGED"
+                batch = chunk.batches[number]
+                where = {"example": batch.first + row, "source": batch.sources[row]}
+                self.parts[number]["disagreements"].append(where | told)
+
+    def _verdict(self, found: Found, number: int, answers, at: int) -> dict[str, object]:
+        """What agreement.json has of a decision; `at` is its place among the wanted positions."""
+        key = f"scores/{found.choice}"
+        if any(key in each for each in answers.values()):
+            return agreement.judge(found, {run: each[key][at] for run, each in answers.items()})
+        row = slice(found.row, found.row + 1)
+        for side in SIDES:
+            path = answer_file(self.sides.folder, f"{number:06d}", side, "float32")
+            of_batch = read_npz(self.sides.folder / OF_BATCHES / path.name)
+            answers |= {(side, "batch"): {k: v[row] for k, v in of_batch.items() if "out/" in k}}
+        outputs = {
+            run: {k[4:]: v for k, v in each.items() if k.startswith("out/")}
+            for run, each in answers.items()
+        }
+        return agreement.judge_integers(found, outputs)
+
+    def _take(self, batch: str, side: str, dtype: str) -> dict[str, np.ndarray] | None:
+        """A side's answer to a batch; None where there is none in that precision."""
+        path = answer_file(self.sides.folder, batch, side, dtype)
+        return read_npz(path) if path.is_file() else None
+
+    def _clear(self) -> None:
+        for name in (BATCHES, ANSWERS):  # not OF_BATCHES: it is still needed
+            shutil.rmtree(self.sides.folder / name, ignore_errors=True)
+
+    # ---- how far it is --------------------------------------------------------------------------
+
+    def _batch_answered(self, side: str) -> None:
+        self._answered[side] += self.size
+        self._say()
+
+    def _say(self, what: str = "") -> None:
+        done = self._before + sum(self._answered.values()) // len(SIDES)
+        done = min(done, self.examples.count)
+        text = f"step 2, agreement: {done:,} of {self.examples.count:,} examples"
+        self.on_progress(f"{text}; {what}" if what else text, self._seconds_left)
+
+    def _seconds_left(self) -> float | None:
+        done = sum(self._answered.values()) / len(SIDES)
+        if done < self.size:
+            return None
+        left = self.examples.count - self._before - done
+        return max(left, 0.0) * (time.monotonic() - self._since) / done
+
+
+# ---- what people see ----------------------------------------------------------------------------
+
+
+def show(result: dict, place: Path) -> None:
+    """Shares beside the thresholds, then the disagreements that decide first."""
+    report.say(f"{result['model']} on {result['data']['examples']:,} examples: {result['verdict']}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("choice", "equal", "of", "share", "maintainers ask", "ours", "scores differ"):
+        table.add_column(heading, justify="left" if heading == "choice" else "right")
+    ours = "no DIVERGED: " + ("FAIL" if result["exit_code"] else "passed")
+    for choice in result["choices"]:
+        rows = [("top-1" if choice["by"] == "top" else "chosen", *choice["top1"].values())]
+        top = choice["top5"]
+        if top:
+            name = f"top-{top['k']}"
+            rows.append((f"{name}, as sets", top["same_set"], top["set_share"]))
+            rows.append((f"{name}, in order", top["same_order"], top["order_share"]))
+        for i, (kind, equal, share) in enumerate(rows):
+            reached = "reached" if share >= agreement.MAINTAINERS else "FAIL"
+            asked = f"{agreement.MAINTAINERS:.1%}: {reached}" if i == 0 else ""
+            of = f"{choice['decisions']:,}"
+            name = f"{report.visible(choice['name'])}, {kind}"
+            cells = [name, f"{equal:,}", of, f"{share:.3%}", asked, "" if i else ours]
+            scores = choice["scores"] if i == 0 else None
+            apart = f"{report.number(scores['largest'])} of {scores['of']:.3g}" if scores else ""
+            table.add_row(*cells, apart)
+    report.show_table(table)
+    counts = ", ".join(f"{count} {word}" for word, count in result["counts"].items() if count)
+    report.say(counts or "every choice is the same on both sides")
+    if result["disagreements"]:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("example", "rank", "torch", "paddle", "margin", "allowed", "verdict"):
+            table.add_column(heading, overflow="fold")
+        for each in result["disagreements"][:SHOWN]:
+            example = " ".join(
+                [str(each["example"]), *map(str, each["position"]), report.visible(each["source"])]
+            )
+            chosen = [str(each[side]) for side in SIDES]
+            numbers = [report.number(each[key]) for key in ("margin", "allowed")]
+            table.add_row(example.strip(), str(each["rank"]), *chosen, *numbers, each["verdict"])
+        report.show_table(table)
+        for said in dict.fromkeys(each["said"] for each in result["disagreements"][:SHOWN]):
+            report.say(said)
+    for note in result["notes"]:
+        report.say(note)
+    report.say(f"result: {shown(place)}")

@@ -1,0 +1,53 @@
+"""What step 2's check gets from this extra: --agree DATA.
+
+On which of the examples in DATA (an .npz, a folder of images, a text) do the sides choose
+otherwise, and does rounding decide there?
+"""
+
+from argparse import Namespace
+from pathlib import Path
+
+from common.check.added import Added
+from common.check.flags import Parser, positive
+from common.check.options import CheckOptions
+from common.check.steps import Step
+from common.system.errors import UserError
+from extras.agreement.agree import BATCH_SIZE, agree
+
+# What --agree goes by; other options of this check mean nothing there.
+OF_AGREEMENT = (
+    *("agree", "batch-size", "resume", "model", "preset", "device", "seed", "weights", "out"),
+    *("tokenizer", "transplant", "torch-python", "paddle-python", "json", "debug"),
+)
+
+
+def add(parser: Parser) -> None:
+    """Give the check's parser the options."""
+    parser.take("resume")
+    group = parser.add_argument_group("agreement on data")
+    group.add_argument(
+        "--agree",
+        type=Path,
+        metavar="DATA",
+        help="compare both sides' choices on an .npz, a folder or a text: --agree images",
+    )
+    group.add_argument(
+        "--batch-size",
+        type=positive,
+        metavar="N",
+        help=f"of --agree, examples at a time, {BATCH_SIZE} by default: --batch-size 8",
+    )
+
+
+def run(step: Step, given: Namespace) -> int:
+    """What is done where one of these options is typed."""
+    if given.agree is None:
+        raise UserError("--batch-size and --resume belong to --agree DATA: give it, too")
+    idle = [f"--{name}" for name, _ in given.typed if name not in OF_AGREEMENT]
+    if idle:
+        raise UserError(f"--agree: {', '.join(idle)} has no use with it: leave it out")
+    size = given.batch_size or BATCH_SIZE
+    return agree(step, CheckOptions.of(given), given.agree, size, given.json)
+
+
+ADDED = Added(add, ("agree", "batch-size", "resume"), run, "; --resume goes on with it")

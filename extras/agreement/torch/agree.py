@@ -1,0 +1,20 @@
+"""Step 2, torch side: what the model chooses for batches of examples that the check has prepared.
+
+python -m extras.agreement.torch.agree REQUEST.json
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[3])
+    from common.system.start import begin_side
+
+    begin_side("torch", __doc__)
+
+from common.sides import torch_side as side
+from common.sides.twin import asked_precision, main
+from extras.agreement.answers import agree, cases
+
+if __name__ == "__main__":
+    sys.exit(main(side, "agree", agree, asked_precision, cases=cases))

@@ -1,0 +1,1 @@
+"""Speed and memory beside the peers: python -m tools.bench."""

@@ -1,0 +1,137 @@
+"""How fast and how lean this workbench is, beside its peers: docs/performance.md.
+
+    make bench                                  everything: an hour on two cores, 4 GB of packages
+    python -m tools.bench --only sides          one row or panel; the others stay as they are
+    python -m tools.bench --quick --out DIR     the smallest sizes, to try this program
+
+Each peer is installed once, in its exact version, into an environment of its own.  Two sides are
+two processes with one thread each that take turns, A B A B, after a first step that is not counted;
+a row says the ratio of the medians and the spread of single turns, of wall time and of CPU time.
+Every finished row is kept in docs/performance.json, from which table and picture are made.  Exit
+status 0: measured, whatever the goals say; 2: something could not be.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.check.guard import guarded
+from common.report import terminal as report
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.files import write_text
+from common.system.json_file import load_json, write_json
+from examples.gallery import environments
+from examples.gallery.__main__ import CACHE
+from extras.bench import page
+from extras.bench.comparisons import OWN, Comparison, Series, comparisons, series
+from extras.bench.turns import BenchError, measure_comparison, measure_series
+
+REPETITIONS, QUICKLY = 5, 2
+PAGE, RESULTS, PICTURE = "docs/performance.md", "docs/performance.json", "pics/performance.png"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", action="append", metavar="NAME", help="may be repeated")
+    parser.add_argument("--list", action="store_true", help="names of rows and panels")
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes; takes --out")
+    parser.add_argument("--repetitions", type=int, metavar="N", help=f"turns: {REPETITIONS}")
+    parser.add_argument("--no-install", action="store_true", help="without peers not yet there")
+    parser.add_argument("--stored", action="store_true", help="table and picture alone, anew")
+    parser.add_argument("--cache", type=Path, default=CACHE, metavar="DIR", help="of environments")
+    parser.add_argument("--out", type=Path, default=ROOT, metavar="DIR", help="of page and picture")
+    parser.add_argument("--debug", action="store_true")
+    options = parser.parse_args(arguments)
+    return guarded(options.debug, lambda: _main(options))
+
+
+def _main(options: argparse.Namespace) -> int:
+    known = comparisons(options.quick) | series(options.quick)
+    if options.list:
+        print("\n".join(f"{name:20} {one.title}" for name, one in known.items()))
+        return 0
+    wrong = [name for name in options.only or () if name not in known]
+    if wrong:
+        raise UserError(f"--only {wrong[0]}: there are {', '.join(known)}")
+    if options.quick and options.out.resolve() == ROOT:
+        raise UserError("--quick shows nothing that the page should say: name a folder with --out")
+    if options.repetitions is not None and options.repetitions < 1:
+        raise UserError(f"--repetitions {options.repetitions}: at least one turn is needed")
+    results = _stored(options.out / RESULTS)
+    missing = []
+    if not options.stored:
+        repetitions = options.repetitions or (QUICKLY if options.quick else REPETITIONS)
+        chosen = {name: one for name, one in known.items() if name in (options.only or known)}
+        missing = _measure(chosen, repetitions, options, results)
+    _write(options, known, results)
+    for sentence in missing:
+        report.say_error(sentence)
+    return 2 if missing else 0
+
+
+def _stored(path: Path) -> dict:
+    """Name -> what was measured, of an earlier run; raises UserError for a file of another kind."""
+    if not path.exists():
+        return {}
+    found = load_json(path)
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        raise UserError(f"{path}: not what this program wrote; remove it to begin anew")
+    return found
+
+
+def _measure(chosen: dict, repetitions: int, options: argparse.Namespace, results: dict) -> list:
+    """Measure row by row and keep each as it is finished; what could not be, in sentences."""
+    missing = []
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, report.progress() as on_progress:
+        for number, (row, one) in enumerate(chosen.items(), 1):
+            on_progress(f"{row} ({number}/{len(chosen)})")
+            try:
+                pythons = _pythons(one, options)
+                if isinstance(one, Comparison):
+                    found = measure_comparison(one, pythons, repetitions, Path(name))
+                else:
+                    found = measure_series(one, pythons, Path(name))
+            except BenchError as error:
+                missing.append(f"{row} was not measured: {error}")
+                continue
+            results[row] = found | {"machine": page.machine()}
+            (options.out / RESULTS).parent.mkdir(parents=True, exist_ok=True)
+            write_json(options.out / RESULTS, results)
+            if isinstance(one, Comparison):
+                print(page.line(one, found), flush=True)
+    return missing
+
+
+def _pythons(one: Comparison | Series, options: argparse.Namespace) -> dict[str, str]:
+    """Environment -> its Python; installs what is missing.  Raises BenchError where it may not."""
+    sides = one.programs if isinstance(one, Series) else (one.ours, one.other)
+    found = {OWN: sys.executable}
+    for name in dict.fromkeys(side.environment for side in sides if side.environment):
+        folder = environments.place(name, options.cache.absolute())
+        if options.no_install and not (folder / environments.STAMP).is_file():
+            raise BenchError(f"the environment {name} is not in {options.cache}")
+        environments.install(name, options.cache.absolute())
+        found[name] = environments.python(folder)
+    return found
+
+
+def _write(options: argparse.Namespace, known: dict, results: dict) -> None:
+    """Table and picture from all that is stored."""
+    rows = {name: one for name, one in known.items() if name in results}
+    text = page.filled((ROOT / PAGE).read_text(), rows, results)
+    page.draw(
+        {n: one for n, one in rows.items() if isinstance(one, Series)},
+        results,
+        options.out / PICTURE,
+    )
+    write_text(options.out / PAGE, text)
+    print(f"written: {os.path.relpath(options.out / PAGE)}")

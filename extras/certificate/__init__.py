@@ -1,0 +1,1 @@
+"""Weights moved from one side to the other, and the proof: common.certificate, common.converter."""

@@ -1,0 +1,462 @@
+"""The certificate of conversion: the Paddle model holds the torch model's weights, all of them.
+
+    python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
+        [--round-trip] [--offload]
+
+Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
+what is done to the values (transposed, rows of a fused weight, convert), further names of the same
+tensor, and what was found:
+
+    read back   the values, taken out of the loaded Paddle model and converted to torch, have the
+                same bits; so have the Paddle model's own initial values on a way to torch and back
+    probe       the layer's inputs and outputs agree, in its place in the model
+
+Below it stands what one side alone has, or ties alone.  Weights are `stirred` unless --weights says
+otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and swapped ones
+would not show.
+
+--offload: for a checkpoint larger than memory.  Each entry is looked at when its part of the model
+runs for the first time, and goes to torch and back with the values that it has then.
+
+--round-trip: where the libraries' own loaders carry the weights (case.py's `load`), what the Paddle
+library has read it saves too, in the reference's format, and the reference must read its own bits
+out of that; and the other way round, Paddle, torch, Paddle.  Both ways are proven by marks.
+
+The certificate is kept in step1_forward/log/certificate/MODEL/certificate.json.
+
+Exit status: 0 certified, 1 not, 2 it could not be found out.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from common.check.flags import Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
+from common.logs.sidecar import Sidecar, made_by, read_sidecar
+from common.pair.pairs import EVAL, Pair, Perturbed, load_pairs
+from common.pair.request import RunRequest
+from common.pair.task import ROUND_TRIP, RoundTrip, SingleStep
+from common.pair.twin_process import Failure, TwinProcess
+from common.report import terminal as report
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.files import write_text
+from common.system.frameworks import SIDES
+from common.system.interpreters import interpreter
+from common.system.json_file import load_json, write_json
+from common.verdict.judge import judge_folder
+from common.verdict.row import HARMLESS, Row, exit_code, worst
+from common.weights.checkpoint import FOLDER, Checkpoint, prepare
+from common.weights.layout import BIASED, UNBIASED
+from common.weights.loaded import LOADED
+
+# Where each certificate is kept, for `python -m common.pr_report`.
+OUT = ROOT / "step1_forward" / "log" / "certificate"
+NOT_REACHED = "not reached"
+_VARIANCES = {
+    UNBIASED: "in training Paddle's is computed as torch's, with n / (n - 1) "
+    "(keep_unbiased_statistics), so that the sides train alike",
+    BIASED: "in training Paddle keeps it without n / (n - 1), as its BatchNorm does: after a "
+    "training it differs from torch's by that much; keep_unbiased_statistics(layer) of "
+    "common.paddle_side keeps torch's",
+}
+
+
+@dataclass
+class Certificate:
+    """The pairing of one model's entries, and what was measured of each."""
+
+    model: str
+    rows: list[dict] = field(default_factory=list)  # one a Paddle tensor
+    only_torch: list[str] = field(default_factory=list)
+    only_paddle: list[str] = field(default_factory=list)
+    without_partner: dict[str, str] = field(default_factory=dict)  # key -> why it needs none
+    problems: list[str] = field(default_factory=list)  # sentences
+    notes: list[str] = field(default_factory=list)
+    ignored: dict[str, str] = field(default_factory=dict)  # key of a checkpoint -> why passed over
+    filled: dict[str, str] = field(default_factory=dict)  # key -> its name in the checkpoint
+    round_trip: bool | None = None  # whether both ways gave the same bits; None: not gone
+    made_by: dict[str, object] = field(default_factory=dict)  # what the sides' sidecars say
+
+    @property
+    def exit_code(self) -> int:
+        """0 certified, 1 not; no entry at all is 2."""
+        if not (self.rows or self.only_torch or self.only_paddle or self.problems):
+            return 2
+        return 1 if self.problems or self.only_torch or self.only_paddle else 0
+
+    def as_json(self) -> dict[str, object]:
+        """Everything, for --json."""
+        told = {name: value for name, value in vars(self).items() if name != "made_by"}
+        told |= {"certified": self.exit_code == 0, "exit_code": self.exit_code}
+        return {**told, **self.made_by}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; see the module's docstring.  Returns the exit status."""
+    parser = Parser(__doc__, "python -m common.certificate")
+    parser.take("model", "preset", "device", "seed").take_other(
+        "weights",
+        default="stirred",
+        help="stirred (default), trained-like or a checkpoint: --weights checkpoints/reformer",
+    )
+    parser.add_argument(
+        "--round-trip",
+        action="store_true",
+        help="both ways through the libraries' own files: --round-trip",
+    )
+    options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
+        arguments
+    )
+    run = RunRequest(
+        preset=options.preset,
+        mode=EVAL,  # weights are the same in both
+        device=options.device,
+        seed=options.seed,
+        weights=options.weights,
+        offload=options.offload,
+    )
+    pythons = {"torch": options.torch_python, "paddle": options.paddle_python}
+    return guarded(
+        options.debug,
+        lambda: _certify(options.model, run, pythons, options.json, options.round_trip),
+    )
+
+
+def _certify(
+    models: list[str] | None,
+    run: RunRequest,
+    pythons: Mapping[str, str | None],
+    json_path: Path | None,
+    round_trip: bool,
+) -> int:
+    CheckOptions(run).refuse_with_offload()
+    if run.offload and round_trip:
+        raise UserError("--offload and --round-trip exclude each other: that writes all weights")
+    pairs = load_pairs(models or ["all"])
+    for pair in pairs:
+        pair.config(run.preset)
+    folder = tempfile.TemporaryDirectory(prefix="certificate-")
+    with folder as name, report.progress() as on_progress:
+        certificates = certify(pairs, run, pythons, Path(name), on_progress, round_trip)
+    for certificate in certificates:
+        show(certificate)
+        path = OUT / certificate.model / CERTIFICATE_FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"schema": 1, **certificate.as_json()})
+    if json_path:
+        text = json.dumps([certificate.as_json() for certificate in certificates], indent=1)
+        write_text(json_path, text)
+    return max(certificate.exit_code for certificate in certificates)
+
+
+def certify(
+    pairs: list[Pair],
+    run: RunRequest,
+    pythons: Mapping[str, str | None],
+    work: Path,
+    on_progress,
+    round_trip: bool = False,
+) -> list[Certificate]:
+    """Run step 1 of both sides for the pairs, into `work`, and certify each.
+
+    run          the request to both sides, but for the model
+    pythons      side -> the Python that the user named for it, or None
+    on_progress  called with what is running
+    round_trip   also go both ways through the libraries' own files
+    Raises UserError where a side fails for another reason than that the weights do not match.
+    """
+    pythons = {side: interpreter(side, pythons[side]) for side in SIDES}
+    checkpoints = {}
+    if not isinstance(run.start, Perturbed):
+        for i, pair in enumerate(pairs):
+            told = (pair, run.weights, run.preset, False, pythons, work)
+            read = prepare(*told, offload=run.offload)
+            pairs[i], checkpoints[pair.name] = read
+        run = replace(run, published=str(work / FOLDER))
+    keep = "all" if round_trip else run.keep  # the folders of large models are read again
+    run = replace(run, certify=True, progress=True, keep=keep)
+    with _started("torch", pythons, run, on_progress) as torch:
+        errors = _ask(torch, pairs, run, work)
+    certificates = []
+    off: list[Pair] = []  # pairs with values that differ: each of their modules is run by itself
+    with _started("paddle", pythons, run, on_progress) as paddle:
+        errors |= _ask(paddle, [pair for pair in pairs if pair.name not in errors], run, work)
+        for pair in pairs:
+            certificate = Certificate(pair.name)
+            if pair.name in checkpoints:
+                read_checkpoint(certificate, checkpoints[pair.name])
+            certificates.append(certificate)
+            failure = errors.get(pair.name)
+            if failure and failure.certificate:
+                read_layout(certificate, {"": failure.certificate})
+            elif failure:
+                raise UserError(f"{pair.name}: {failure.sentence}")
+            elif not all(row.verdict in HARMLESS for row in _judged(work / pair.name)):
+                off.append(pair)
+        for exact in (False, True):  # without these, less is explained
+            _ask(paddle, off, replace(run, task=SingleStep(exact=exact)), work)
+        if round_trip:
+            loaded = [pair for pair in pairs if pair.name not in errors]
+            _go_both_ways(paddle, loaded, pythons, run, work, on_progress)
+    for pair, certificate in zip(pairs, certificates, strict=True):
+        if pair.name not in errors:
+            _read_logs(certificate, work / pair.name)
+            if round_trip:
+                _read_round_trip(certificate, work / pair.name)
+    return certificates
+
+
+def _go_both_ways(
+    paddle: TwinProcess,
+    pairs: list[Pair],
+    pythons: Mapping[str, str],
+    run: RunRequest,
+    work: Path,
+    on_progress,
+) -> None:
+    """Let the sides save and read by turns; raises UserError where one cannot."""
+
+    def ask(twin: TwinProcess, part: str) -> None:
+        for name, failure in _ask(twin, pairs, replace(run, task=RoundTrip(part)), work).items():
+            raise UserError(f"{name}: {failure.sentence}")
+
+    ask(paddle, "save")
+    with _started("torch", pythons, run, on_progress) as torch:
+        ask(torch, "read")
+    ask(paddle, "compare")
+
+
+def _read_round_trip(certificate: Certificate, folder: Path) -> None:
+    """Take over what the sides found on both ways."""
+    whole = True
+    for part in ROUND_TRIP:
+        found = load_json(ResultFolder(folder).round_trip(part))
+        certificate.problems += found["problems"]
+        for note in found["notes"]:
+            _add(certificate.notes, note)
+        whole &= not found["problems"]
+    certificate.round_trip = whole
+    if whole:
+        certificate.notes.append(
+            "round trip: the Paddle side's folder gives the reference its own bits, and the "
+            "reference's gives the Paddle side its own"
+        )
+
+
+def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
+    """Take over what was read of a checkpoint, passed over and filled in."""
+    certificate.notes += checkpoint.notes
+    certificate.ignored = checkpoint.ignored
+    certificate.filled = checkpoint.filled
+
+
+def _read_logs(certificate: Certificate, folder: Path) -> None:
+    sidecars = {
+        (side, run): read_sidecar(ResultFolder(folder).log("forward_all", side, run)) or Sidecar()
+        for side in SIDES
+        for run in (FLOAT32, FLOAT64)
+    }
+    read_layout(certificate, sidecars["paddle", FLOAT32].certificate)
+    told = {side: sidecars[side, FLOAT32] for side in SIDES}
+    certificate.made_by = {
+        **made_by(told),
+        **{name: getattr(told["torch"], name) for name in ("preset", "seed", "weights")},
+        "time": told["paddle"].time,
+    }
+    for told in sidecars["paddle", FLOAT32].loader.values():
+        _add(certificate.notes, told)
+    _read_back(certificate, sidecars)
+    _read_probes(certificate, _judged(folder), sidecars["torch", FLOAT32])
+
+
+def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> TwinProcess:
+    return TwinProcess(pythons[side], f"step1_forward.{side}.forward", on_progress, run.device)
+
+
+def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> dict[str, Failure]:
+    """Run step 1 of a side for some pairs; model -> why it failed."""
+    for pair in pairs:
+        twin.ask(replace(run, model=pair.model), work / pair.name / "request.json")
+    failures = {pair.name: twin.failure() for pair in pairs}
+    return {name: failure for name, failure in failures.items() if failure is not None}
+
+
+def _judged(folder: Path) -> list[Row]:
+    """The rows of step 1's logs in a folder."""
+    return judge_folder(folder, ["forward_all"])["forward_all"].rows
+
+
+# ---- reading what the twins left ----------------------------------------------------------------
+
+
+def read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
+    """Take over every case's pairing, each line once."""
+    rows: dict[tuple[str, str], dict] = {}
+    for layout in cases.values():
+        for row in layout["rows"]:
+            if row["variance"]:
+                _add(certificate.notes, f"{row['torch_key']}: {_VARIANCES[row['variance']]}")
+            rows.setdefault((row["torch_key"], row["paddle_key"]), row)
+            if row["parameter_in_torch_alone"]:
+                _add(certificate.problems, f"{row['paddle_key']} is no parameter in Paddle")
+            torch_padding, paddle_padding = row["padding"]
+            if torch_padding != paddle_padding:
+                _add(
+                    certificate.problems,
+                    f"{row['torch_key']}: padding_idx is {torch_padding} in torch and "
+                    f"{paddle_padding} in Paddle: another row gets no gradient",
+                )
+        for name in ("only_torch", "only_paddle", "problems"):
+            for sentence in layout[name]:
+                _add(getattr(certificate, name), sentence)
+        certificate.without_partner |= layout["without_partner"]
+    certificate.rows = list(rows.values())
+
+
+def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], Sidecar]) -> None:
+    """Take over which entries came out of the loaded models with the same bits."""
+    changed: set[str] = set()
+    for (side, _), sidecar in sidecars.items():
+        if not sidecar.read_back:
+            raise UserError(f"{certificate.model}: the {side} side did not say what it read back")
+        for keys in sidecar.read_back.values():
+            changed.update(keys)
+    paddle = sidecars["paddle", FLOAT32]
+    one_way = {key for keys in paddle.paddle_to_torch.values() for key in keys}
+    for keys in paddle.hidden_rows.values():
+        for key in keys:
+            _add(
+                certificate.problems,
+                f"{key}: its padding row is not 0; Paddle's Embedding gives zeros for it, torch's "
+                "the row",
+            )
+    for row in certificate.rows:
+        bad = bool(changed.intersection(row["torch_keys"]))
+        row["read_back"] = not bad
+        row["paddle_to_torch"] = row["paddle_key"] not in one_way
+        if bad:
+            certificate.problems.append(f"{row['torch_key']} came out of a model with other bits")
+        if not row["paddle_to_torch"]:
+            certificate.problems.append(f"{row['paddle_key']} does not survive the way to torch")
+
+
+def _read_probes(certificate: Certificate, rows: list[Row], sidecar: Sidecar) -> None:
+    """Take over the worst verdict at each entry's layer; the root's rows are the outputs."""
+    prefixes = sorted(sidecar.batches, key=len, reverse=True)
+    sites = {row["probe"] for row in certificate.rows} - {""}
+    rows_at: dict[str, list[Row]] = {}  # probe -> its rows
+    for row in rows:
+        prefix = next((p for p in prefixes if row.key.startswith(p)), "")
+        rows_at.setdefault(_site(row.key[len(prefix) :], sites), []).append(row)
+    for row in certificate.rows:
+        probed = rows_at.get(row["probe"], [])
+        row["probe_verdict"] = worst([r.verdict for r in probed]) if probed else NOT_REACHED
+        row["probe_rows"] = len(probed)
+    bad = [row for row in rows if exit_code([row.verdict])]
+    first = next((row for row in bad if row.verdict != "CARRIED"), bad[0] if bad else None)
+    if first is not None:
+        certificate.problems.append(
+            f"{len(bad)} values differ, first {first.key} ({first.verdict}): the layer holds other "
+            "weights, works otherwise or is fed otherwise; step 1 shows the lines"
+        )
+    unseen = sorted({r["probe"] for r in certificate.rows if r["probe_verdict"] == NOT_REACHED})
+    if unseen:
+        certificate.notes.append(
+            f"not reached: {', '.join(unseen)}; their weights are there, what they do was not tried"
+        )
+
+
+def _site(key: str, sites: set[str]) -> str:
+    """The probe that a row belongs to; the root where it is none of `sites`."""
+    name = re.split("[:#@]", key)[0]
+    while name not in sites and "/" in name:
+        name = name.rpartition("/")[0]
+    return name if name in sites else ""
+
+
+def _add(sentences: list[str], sentence: str) -> None:
+    if sentence not in sentences:
+        sentences.append(sentence)
+
+
+# ---- showing it ---------------------------------------------------------------------------------
+
+
+def show(certificate: Certificate) -> None:
+    """The table, then notes, problems and the summary."""
+    table = Table(title=f"certificate: {certificate.model}", title_justify="left")
+    for heading in ("torch", "Paddle", "layer", "values", "also called", "read back", "probe"):
+        table.add_column(heading, overflow="fold")
+    for row in certificate.rows:
+        paddle_key = "=" if row["paddle_key"] == row["torch_key"] else row["paddle_key"]
+        further = dict.fromkeys([*row["also_in_torch"], *row["also_in_paddle"]])
+        others = [_on_sides(key, row) for key in further]
+        role = "" if row["parameter"] else " (buffer)"
+        back = row.get("read_back", False) and row.get("paddle_to_torch", False)
+        verdict = row.get("probe_verdict", "–")
+        table.add_row(
+            escape(row["torch_key"]),
+            escape(paddle_key),
+            row["kind"] + role,
+            escape(row["change"]),
+            escape(", ".join(others)) or "–",
+            "same bits" if back else "[red]no[/red]" if "read_back" in row else "–",
+            f"[{report.COLOURS.get(verdict, 'yellow')}]{verdict}[/]",
+        )
+    for side, keys in (("torch", certificate.only_torch), ("Paddle", certificate.only_paddle)):
+        for key in keys:
+            cells = [escape(key), "[red]nothing[/red]"]
+            table.add_row(*(cells if side == "torch" else cells[::-1]), "", "", "", "", "")
+    for key, reason in certificate.without_partner.items():
+        table.add_row(escape(key), "–", "", f"needs no partner: {reason}", "", "", "")
+    for key, reason in certificate.ignored.items():
+        table.add_row(escape(key), "–", "", f"passed over: {escape(reason)}", "", "", "")
+    report.show_table(table)
+    for note in certificate.notes:
+        report.say(f"{certificate.model}: {note}")
+    for problem in certificate.problems:
+        report.say(f"{certificate.model}: problem: {problem}")
+    report.say(f"{certificate.model}: {summary(certificate)}")
+
+
+def _on_sides(key: str, row: Mapping[str, list[str]]) -> str:
+    """A further name of a tensor, with the side where one side alone has it."""
+    if key not in row["also_in_paddle"]:
+        return f"{key} (torch)"
+    return key if key in row["also_in_torch"] else f"{key} (Paddle)"
+
+
+def summary(certificate: Certificate) -> str:
+    """The result in one sentence."""
+    if certificate.exit_code:
+        alone = len(certificate.only_torch) + len(certificate.only_paddle)
+        return (
+            f"NOT certified: {len(certificate.problems)} problems, {alone} entries without partner"
+        )
+    rows = certificate.rows
+    parts = {
+        "transposed": sum(row["transposed"] for row in rows),
+        "cut or joined": sum(
+            "rows" in row["change"] or row["change"] in ("convert", LOADED) for row in rows
+        ),
+        "tied": sum(bool(row["also_in_torch"]) for row in rows),
+        "buffers": sum(not row["parameter"] for row in rows),
+    }
+    counts = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
+    tried = [row for row in rows if row.get("probe_verdict", NOT_REACHED) != NOT_REACHED]
+    probed = f"{len({row['probe'] for row in tried})} layers probed"
+    return (
+        f"certified: {len(rows)} entries{f' ({counts})' if counts else ''}, every torch element "
+        "used once, read back with the same bits in both directions, "
+        f"{probed if 'probe_verdict' in rows[0] else 'no layer tried'}"
+    )

@@ -1,0 +1,140 @@
+"""Step 5, predict: what both sides forecast behind a file's end, from one checkpoint.
+
+    python step5_train/check_predict.py --model informer --weights CHECKPOINT --data ETTh1.csv
+
+The configuration is the checkpoint's, or that of --preset.  As in the reference's do_predict the
+scaler is fitted on all rows, and the forecast is given in the file's own units.  Beside the logs
+lie forecast.csv, with both sides' forecast of every column, and forecast.png: the last column,
+and beside it the last forecast whose truth the file holds.  Exit status 0: the same forecast.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from common.check.command_line import check
+from common.check.flags import OF_EVERY_CHECK, Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.check.result import Result
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import ResultFolder
+from common.pair import sources
+from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, data_preset
+from common.pair.data import save_arrays
+from common.pair.pairs import Checkpoint, Pair, load_pairs
+from common.pair.sources import ett
+from common.pair.sources.request import SourceRequest
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.json_file import write_json
+from common.weights.checkpoint import configured
+from extras.forecast.forecast import PART, draw, with_known, write_table
+
+STEP = Step(
+    number=5,
+    title="train",
+    script="predict",
+    scripts="extras.forecast",
+    launches=(),
+    judged=("predict",),
+    guide_stem="predict",
+    other="predict",
+)
+
+
+def options_parser() -> Parser:
+    """What this check takes."""
+    return Parser(__doc__).take(*OF_EVERY_CHECK, "transplant", "data")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring; returns the exit status."""
+    given = options_parser().parse_args(arguments)
+    given.model = given.model or ["informer"]
+    # With --compare-only the table and the picture are made again.
+    options = replace(CheckOptions.of(given), judging=("data",))
+    return guarded(given.debug, lambda: forecast(options))
+
+
+def forecast(options: CheckOptions) -> int:
+    """Run both sides, judge, and leave their forecasts as a table and a picture."""
+    with tempfile.TemporaryDirectory(prefix="predict-") as name:
+        series = {}
+        for pair in load_pairs(options.models):
+            if isinstance(options.run.start, Checkpoint):
+                pair, _ = configured(pair, options.run.weights, options.run.preset, train=False)
+            series[pair.name] = Series(pair, options.run.preset, options.data)
+            if not options.compare_only:
+                series[pair.name].save(Path(name) / pair.name)
+
+        def draw_forecasts(results: Sequence[Result]) -> None:
+            for result in results:
+                if not result.error:
+                    report.say(series[result.model].show(result.folder, result.model))
+
+        step = replace(STEP, launches=(Launch({"data": name}, single_step=False),))
+        return check(step, options, beside=draw_forecasts)
+
+
+class Series:
+    """One model's series: the samples that are forecast, and the file's own values and times."""
+
+    def __init__(self, pair: Pair, preset: str, data: Path | None):
+        """Raises UserError for a preset that reads no series, and for a file that is none."""
+        preset = data_preset(pair, preset)
+        settings = sources.source_settings(pair, preset)
+        if not settings or settings["source"] != "ett":
+            raise UserError(
+                f"--preset {preset} of {pair.name} reads no series: nothing to forecast"
+            )
+        path = data or sources.default_file(settings)
+        if path is None or not path.is_file():
+            raise UserError(f"--data {path or ''}: give the CSV file whose end is forecast")
+        self.config = ett.told(pair.config(preset))
+        request = SourceRequest(path, settings, self.config, 0, None, lambda text: None)
+        arrays, self.times = ett.future(request)
+        self.arrays = with_known(arrays, self.config)
+        dates, names, values = ett.read_series(path)
+        values, names = ett.chosen_columns(path, values, names, self.config, settings["split"])
+        self.names = names[-len(arrays["constants/target_mean"]) :]
+        self.values, self.path = values[:, -len(self.names) :], path
+
+    def save(self, folder: Path) -> None:
+        """Write the samples where the twins look for their data."""
+        save_arrays(folder / f"{SAMPLES}.npz", self.arrays)
+        columns = self.arrays["series/values"].shape[1]
+        entries = {"enc_in": columns, "dec_in": columns, "c_out": len(self.names)}
+        write_json(folder / ENTRIES_FILE, entries)
+
+    def show(self, folder: Path, model: str) -> str:
+        """Write forecast.csv and forecast.png into the folder of the logs; a sentence on both."""
+        forecasts = {}
+        for side in SIDES:
+            with read_log(ResultFolder(folder).log("predict", side)) as log:
+                forecasts[side] = np.asarray(log["predictions"], dtype=np.float64)
+        table = {
+            f"{name}/{side}": values[-1, :, i]
+            for i, name in enumerate(self.names)
+            for side, values in forecasts.items()
+        }
+        write_table(folder / "forecast.csv", self.times, table)
+        ahead, rows = len(self.times), len(self.values)
+        panels = []
+        firsts = self.arrays[f"{PART}/starts"] + self.config["seq_len"]
+        for number, first in enumerate(firsts.tolist()):
+            title = "behind its end" if first == rows else "the last one that it holds itself"
+            panels.append((title, first, {s: v[number, :, -1] for s, v in forecasts.items()}))
+        title = f"{model}: {self.names[-1]} of {self.path.name}, {ahead} rows ahead"
+        draw(folder / "forecast.png", title, self.values[:, -1], panels)
+        apart = float(np.abs(forecasts["torch"] - forecasts["paddle"]).max())
+        return (
+            f"{model}: {ahead} rows behind {self.path.name}, {self.times[0]} to {self.times[-1]}; "
+            f"the sides' float32 forecasts are {apart:.1e} apart at most: "
+            f"{folder / 'forecast.csv'}, {folder / 'forecast.png'}"
+        )

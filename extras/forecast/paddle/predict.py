@@ -1,0 +1,20 @@
+"""Step 5, paddle side: forecast what comes behind a file's end, from a checkpoint.
+
+python -m extras.forecast.paddle.predict REQUEST.json
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[3])
+    from common.system.start import begin_side
+
+    begin_side("paddle", __doc__)
+
+from common.sides import paddle_side as side
+from common.sides.twin import main
+from extras.forecast.predict import cases, predict
+
+if __name__ == "__main__":
+    sys.exit(main(side, "predict", predict, cases=cases))

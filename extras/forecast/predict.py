@@ -1,0 +1,31 @@
+"""Step 5, both sides: forecast what comes behind a file's end, from a checkpoint.
+
+check_predict.py writes the samples: the last one whose truth the file holds, and the one behind it.
+"""
+
+import numpy as np
+
+from common.pair.case_hooks import data_entries
+from common.pair.pairs import Case
+from common.system.errors import UserError
+from extras.forecast.forecast import PART, folder_of
+
+
+def predict(run):
+    """Log both samples' forecasts, in the units of the file, and what the model read."""
+    samples = run.samples(PART)
+    model = run.build()
+    run.session.probing = False
+    tensors = {name: run.tensor(np.asarray(values)) for name, values in samples.items()}
+    with run.no_gradients():
+        outputs = run.call(model, tensors)
+    if not isinstance(outputs, dict) or "predictions" not in outputs:
+        raise UserError(f"--model {run.pair.name}: its outputs have no predictions")
+    run.log("predictions", outputs["predictions"])
+    run.log("read", np.asarray(samples["x_enc"]))
+
+
+def cases(pair, request):
+    """The preset alone, with the columns of the file."""
+    config = pair.config(request.preset) | data_entries(folder_of(request.data, pair.name))
+    return [Case("", config)]

@@ -1,0 +1,437 @@
+"""Step 5, generate: do both sides write the same text from one checkpoint?
+
+    python step5_train/check_generate.py --model reformer --weights checkpoint.npz --prompt "The "
+    python step5_train/check_generate.py --model my_pair --prompt "1 2 3" --prompt "7 8" --pad
+
+Token by token, the most likely one, or with --sample one drawn by the tape, which draws the same on
+both sides.  Every choice is in the ledger with its margin.  Exit status 0: the same text.
+
+The built-in Reformer reads its prompt with a cache, or with --no-cache the whole text anew for each
+token (hashing attention with a cache is another function, so the text may be another).  A pair of
+your own gives its model the whole text for each token, and each side must then agree with itself:
+with its key-value cache, on all prompts as one padded batch, and by its library's `generate`
+(docs/generation.md).
+"""
+
+import math
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from common.check.command_line import write_step_page
+from common.check.flags import OF_EVERY_CHECK, OF_HALF, OF_JUDGING, Parser
+from common.check.guard import guarded
+from common.check.options import CheckOptions
+from common.check.report_json import write_report
+from common.check.result import overall_exit
+from common.check.runner import base_folder, run_step
+from common.check.steps import Launch, Step
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, ResultFolder
+from common.pair.pairs import WORDS, built_in_models, load_pairs
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.json_file import load_json, write_json
+from common.verdict.row import Row, claim
+from common.weights.checkpoint import configured
+from extras.generation import prompts
+from extras.generation.generation import BY, CACHE, LIBRARY, LOOP, Request
+from extras.generation.judge_generation import (
+    Generated,
+    document,
+    itself_rows,
+    left_out,
+    varied,
+)
+
+PROMPT = "The "
+TOKENS, PAIR_TOKENS = 64, 32
+SHOWN = 5  # differences of a prompt
+
+
+def same_text(folder: Path, pair) -> tuple[list[Row], list[str]]:
+    """One row: are the float32 texts the same, each side going its own way?
+
+    Of a pair of the user's own, rows on whether each side agrees with itself.
+    """
+    if pair is not None and not pair.built_in:
+        found = Generated.read(folder)
+        return itself_rows(found), [*left_out(found), *filter(None, [varied(found)])]
+    torch_ids, paddle_ids = (own_ids(folder, side) for side in SIDES)
+    shorter = min(torch_ids.size, paddle_ids.size)
+    differing = np.flatnonzero(torch_ids[:shorter] != paddle_ids[:shorter])
+    longer = max(torch_ids.size, paddle_ids.size)
+    wrong = differing.size + longer - shorter
+    if not wrong:
+        return [claim("text", 0.0, 0.0)], []
+    first = int(differing[0]) if differing.size else shorter
+    return [claim("text", wrong, 0.0, _first_difference(folder, torch_ids, paddle_ids, first))], []
+
+
+def own_ids(folder: Path, side: str) -> np.ndarray:
+    """Prompt and text of a side's float32 run that went on with its own choices, (T,) int64.
+
+    There is such a log where one of them fell otherwise; else the one with forced choices is it.
+    """
+    files = ResultFolder(folder)
+    unforced = files.log("generate", side, UNFORCED)
+    with read_log(unforced if unforced.is_file() else files.log("generate", side)) as log:
+        return log["ids"]
+
+
+def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
+    """Names the first token that differs: its margin, and how far apart the float64 logits are."""
+    files = ResultFolder(folder)
+    with ExitStack() as stack:
+        torch_log, paddle_log = (
+            stack.enter_context(read_log(files.log("generate", side, FLOAT64))) for side in SIDES
+        )
+        number = first - torch_log["prompt"].size
+        tokens = [
+            str(ids[first]) if first < ids.size else "none" for ids in (torch_ids, paddle_ids)
+        ]
+        sentence = f"token {number} differs first: torch {tokens[0]}, paddle {tokens[1]}"
+        if not np.array_equal(torch_log["ids"][:first], torch_ids[:first]):
+            return f"{sentence}; torch's float64 text is another even before it"
+        key = f"token_{number}/logits"
+        if key not in torch_log or key not in paddle_log:
+            return sentence
+        margin = float(torch_log[f"token_{number}/choice:margin"].item())
+        gap = float(np.abs(torch_log[key] - paddle_log[key]).max())
+        return (
+            f"{sentence}; torch's float64 choice {torch_log[f'token_{number}/choice'].item()} has "
+            f"the margin {margin:.2e}, and the sides' float64 logits differ by {gap:.2e} at most"
+        )
+
+
+STEP = Step(
+    number=5,
+    title="train",
+    script="generate",
+    scripts="extras.generation",
+    launches=(),
+    judged=("generate",),
+    guide_stem="generate",
+    extra=same_text,
+    other="generate",
+)
+
+
+def options_parser() -> Parser:
+    """What this check takes."""
+    parser = Parser(__doc__).take(*OF_EVERY_CHECK, *OF_HALF, "transplant", "tokenizer")
+    parser.set_defaults(preset="")  # main's affair: it depends on the model
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--prompt",
+        action="append",
+        metavar="TEXT|IDS",
+        help=f"what to go on with, by default {PROMPT!r}, of a pair the first rows of its inputs; "
+        'of a pair ids, or text with --tokenizer; may be repeated: --prompt "1 2 3"',
+    )
+    group.add_argument(
+        "--prompt-file", type=Path, metavar="FILE", help="a file of it: --prompt-file start.txt"
+    )
+    group.add_argument(
+        "--prompts", type=Path, metavar="FILE", help="a prompt a line: --prompts prompts.txt"
+    )
+    parser.add_argument(
+        "--tokens",
+        type=int,
+        metavar="N",
+        help=f"how many more, {TOKENS} by default, of a pair {PAIR_TOKENS}: --tokens 100",
+    )
+    parser.add_argument(
+        "--by",
+        action="append",
+        choices=BY,
+        help="of a pair, what is run beside its plain loop: its key-value cache, its library's "
+        "generate; by default the cache where it has one; may be repeated: --by library",
+    )
+    parser.add_argument(
+        "--cache",
+        choices=("both", *SIDES, "none"),
+        help="of a pair, the sides that are run with a cache: --cache torch",
+    )
+    parser.add_argument(
+        "--pad", action="store_true", help="of a pair, also one left-padded batch: --pad"
+    )
+    parser.add_argument("--sample", action="store_true", help="draw tokens, by the tape: --sample")
+    parser.add_argument(
+        "--temperature", type=float, metavar="T", help="of --sample, 1 by default: --temperature 2"
+    )
+    parser.add_argument(
+        "--top-k", type=int, metavar="K", help="of --sample, among so many: --top-k 40"
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="read the whole text each time: --no-cache"
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring; returns the exit status."""
+    given = options_parser().parse_args(arguments)
+    given.model = given.model or ["reformer"]
+    built_in = set(given.model) <= {*built_in_models(), "all"}
+    given.preset = given.preset or ("text" if built_in else "default")
+    # With --compare-only the tokens are written out as text.
+    options = replace(CheckOptions.of(given), judging=(*OF_JUDGING, "tokenizer"))
+    return guarded(given.debug, lambda: check(given, options))
+
+
+def check(arguments, options: CheckOptions) -> int:
+    """Run both sides, show their texts and judge; returns the exit status.
+
+    arguments   the parsed command line: what to generate
+    """
+    options.refuse_contradictions()
+    pairs = {pair.name: pair for pair in load_pairs(options.models)}
+    coders = {name: prompts.coder_of(pair, options) for name, pair in pairs.items()}
+    requests = {}
+    with tempfile.TemporaryDirectory(prefix="generate-") as name:
+        for pair in () if options.compare_only else pairs.values():
+            if options.run.weights and options.run.weights not in WORDS:
+                pair, _ = configured(pair, options.run.weights, options.run.preset, train=False)
+            config, coder = pair.config(options.run.preset), coders[pair.name]
+            if pair.built_in:
+                request = request_of(arguments, config, coder, prompt_of(arguments))
+            else:
+                request = request_of_pair(arguments, pair, config, coder, options.run.seed)
+            request.save(Path(name) / pair.name)
+            requests[pair.name] = request
+        step = replace(STEP, launches=(Launch({"data": name}, single_step=False),))
+        with report.progress() as on_progress:
+            results = run_step(step, options, on_progress)
+    texts, documents = {}, {}
+    for result in results:
+        coder = coders[result.model]
+        if result.error:
+            continue
+        if pairs[result.model].built_in:
+            texts[result.model] = texts_of(result.folder, coder)
+            show_texts(result.model, texts[result.model])
+            continue
+        where = base_folder(replace(step, other=""), options) / result.model / GENERATION_FILE
+        told = document_of(result, pairs[result.model], requests.get(result.model), coder, where)
+        show_document(told)
+        documents[result.model] = told
+        where.parent.mkdir(parents=True, exist_ok=True)
+        write_json(where, told)
+    report.show_step(step, results)
+    if arguments.json:
+        more = {"generation": documents} if documents else {}
+        write_report(arguments.json, results, texts=texts, **more)
+    write_step_page(step, options, results)
+    return overall_exit(results)
+
+
+def prompt_of(options) -> bytes:
+    """The Reformer's prompt as bytes; UserError for a file that cannot be read, and for several."""
+    if options.prompt_file is not None:
+        return prompts.content_of("--prompt-file", options.prompt_file)
+    given = options.prompt or [PROMPT]
+    if len(given) > 1 or options.prompts is not None:
+        raise UserError("the built-in Reformer goes on with one prompt: give one --prompt")
+    return given[0].encode(errors="surrogateescape")
+
+
+def refuse_settings(options) -> None:
+    """Raise UserError for numbers that no model can go by."""
+    temperature = options.temperature
+    if not options.sample and (temperature is not None or options.top_k is not None):
+        raise UserError("--temperature and --top-k say how to draw: give --sample too")
+    for name in ("tokens", "top_k"):
+        number = getattr(options, name)
+        if number is not None and number < 1:
+            raise UserError(f"--{name.replace('_', '-')} {number}: allowed: a number from 1")
+    if temperature is not None and not (math.isfinite(temperature) and temperature > 0.0):
+        raise UserError(f"--temperature {temperature}: allowed: a number above 0")
+
+
+def refuse_too_long(longest: int, tokens: int, config, preset: str) -> None:
+    """Raise UserError where a model has fewer positions than it would need."""
+    places = positions(config)
+    if longest + tokens > places:
+        raise UserError(
+            f"a prompt of {longest} tokens and {tokens} more: preset {preset} has "
+            f"{places} positions; shorten the prompt, or give fewer --tokens"
+        )
+
+
+def request_of(options, config, coder, content: bytes) -> Request:
+    """What both sides of the Reformer are asked for; UserError for what a model cannot do."""
+    refuse_settings(options)
+    if getattr(options, "dtype", "float32") != "float32":
+        raise UserError(
+            f"--dtype {options.dtype}: the built-in Reformer generates in float32 alone"
+        )
+    for name in ("by", "cache", "pad"):
+        if getattr(options, name, None):
+            raise UserError(
+                f"--{name}: the built-in Reformer has no such choice, since hashing attention with "
+                "a cache, or behind padding, is another function: leave it out"
+            )
+    tokens = TOKENS if options.tokens is None else options.tokens
+    if config.get("head", "lm") != "lm":
+        raise UserError(
+            f"--preset {options.preset}: its head is {config['head']!r}; text is generated by 'lm'"
+        )
+    ids = coder.encode(content)
+    if ids.size == 0:
+        raise UserError("the prompt is empty: give at least one token to go on with")
+    vocabulary = config.get("vocab_size", coder.size)
+    if int(ids.max()) >= vocabulary:
+        raise UserError(
+            f"the prompt holds token {ids.max()}, and preset {options.preset} has {vocabulary}: "
+            "another --tokenizer belongs to it"
+        )
+    if vocabulary > coder.size:
+        raise UserError(
+            f"preset {options.preset} has {vocabulary} tokens, and tokenizer {coder.name} "
+            f"{coder.size}: give the --tokenizer that belongs to it"
+        )
+    refuse_too_long(ids.size, tokens, config, options.preset)
+    return Request(
+        (ids,),
+        tokens,
+        options.sample,
+        1.0 if options.temperature is None else options.temperature,
+        options.top_k or 0,
+        () if options.no_cache else SIDES,
+        _token(config.get("eos_token_id"), -1),
+    )
+
+
+def request_of_pair(options, pair, config, coder, seed: int) -> Request:
+    """What both sides of a user's pair are asked for; UserError for what cannot be asked."""
+    refuse_settings(options)
+    if options.prompt_file is not None:
+        raise UserError(
+            "--prompt-file is for the built-in Reformer: of a pair, give --prompts FILE"
+        )
+    if options.no_cache and options.cache not in (None, "none"):
+        raise UserError(f"--no-cache and --cache {options.cache} exclude each other")
+    cached = "none" if options.no_cache else options.cache
+    by = options.by or [CACHE]
+    if options.sample and LIBRARY in by:
+        raise UserError("--sample and --by library exclude each other: a library draws otherwise")
+    tokens = PAIR_TOKENS if options.tokens is None else options.tokens
+    rows = prompts.rows_of(pair, config, options, coder, seed)
+    vocabulary = config.get("vocab_size", math.inf)
+    for ids in rows:
+        if ids.max() >= vocabulary:
+            raise UserError(
+                f"a prompt holds token {ids.max()}, and preset {options.preset} of {pair.name} has "
+                f"{vocabulary}"
+            )
+    refuse_too_long(max(ids.size for ids in rows), tokens, config, options.preset)
+    if options.pad and len({ids.size for ids in rows}) == 1:
+        raise UserError("--pad: the prompts are of one length, so that none is padded: give others")
+    return Request(
+        tuple(rows),
+        tokens,
+        options.sample,
+        1.0 if options.temperature is None else options.temperature,
+        options.top_k or 0,
+        {None: SIDES, "both": SIDES, "none": ()}.get(cached, (cached,)),
+        _token(config.get("eos_token_id"), -1),
+        by=tuple(way for way in (CACHE, LIBRARY) if way in by),
+        asked=tuple(options.by or ()) or ((CACHE,) if cached not in (None, "none") else ()),
+        padded=options.pad,
+        pad=_token(config.get("pad_token_id"), 0),
+    )
+
+
+def _token(value: object, default: int) -> int:
+    """A token that a configuration names; the default where it names none, or several."""
+    return value if isinstance(value, int) and value >= 0 else default
+
+
+def positions(config) -> float:
+    """How many tokens a model has positions for; infinity where its configuration does not say."""
+    count = config.get("max_position_embeddings", math.inf)
+    if config.get("axial_pos_embds", False):
+        count = min(count, math.prod(config.get("axial_pos_shape", [count])))
+    return count
+
+
+def texts_of(folder: Path, coder) -> dict[str, str | bool]:
+    """The prompt, what each side wrote behind it, and whether that is the same, token by token.
+
+    Raises UserError for ids without text.
+    """
+    with read_log(ResultFolder(folder).log("generate", "torch")) as log:
+        prompt = log["prompt"]
+    written = {side: own_ids(folder, side)[prompt.size :] for side in SIDES}
+    for ids in (prompt, *written.values()):
+        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < coder.size:
+            raise UserError(
+                f"{folder}: these logs hold token {ids.max()}, and tokenizer {coder.name} has "
+                f"{coder.size}: give the --tokenizer that belongs to them"
+            )
+    texts = {"prompt": coder.decode(prompt), **{s: coder.decode(i) for s, i in written.items()}}
+    # Tokens that are no UTF-8 are shown alike.
+    return texts | {"same": bool(np.array_equal(*written.values()))}
+
+
+def document_of(result, pair, request: Request | None, coder, former: Path) -> dict:
+    """What generation.json says of a result; of logs that are judged again, how they were made."""
+    found = Generated.read(result.folder)
+    kept = load_json(former) if request is None and former.is_file() else {}
+    how, command = kept.get("how"), kept.get("command")
+    if request is not None:
+        command = shlex.join(["python", STEP.check, *sys.argv[1:]])
+        how = {
+            "tokens": request.tokens,
+            "sample": request.sample,
+            "temperature": request.temperature,
+            "top_k": request.top_k,
+            "by": [LOOP, *request.by],
+            "padded": request.padded,
+            "cache": {side: side in request.cache for side in SIDES},
+        }
+    more = {"pair": str(pair.folder), "command": command, "how": how}
+    told = document(found, result.verdict, result.exit_code, result.rows, **more)
+    for prompt in told["prompts"] if coder is not None else ():
+        prompt["text"] = coder.decode(np.array(prompt["prompt"], np.int64))
+        prompt["texts"] = {s: coder.decode(np.array(prompt["free"][s], np.int64)) for s in SIDES}
+    return told
+
+
+def show_document(told: dict) -> None:
+    """Print what was written, and where the sides part, in a few lines."""
+    share = f"{told['equal']} of {told['tokens']} tokens are the same ({told['share']:.2%})"
+    report.say(f"{told['model']}: {len(told['prompts'])} prompts, {share}")
+    for number, prompt in enumerate(told["prompts"]):
+        if prompt["text"] is not None:
+            report.say(f"prompt {number}: {prompts.shown(prompt['text'])}")
+            for side in SIDES:
+                report.say(f"  {side}: {prompts.shown(prompt['texts'][side])}")
+        for at in prompt["differences"][:SHOWN]:
+            noise = ", ".join(f"{s} {n:.1e}" for s, n in at["noise"].items() if n is not None)
+            report.say(
+                f"prompt {number}, token {at['token']} (position {at['position']}): torch "
+                f"{at['torch']}, paddle {at['paddle']}, reference {at['reference']}: "
+                f"{at['verdict']}, margin {at['margin']:.1e}, noise {noise or 'not known'}"
+            )
+    for way in told["itself"]:
+        if way["verdict"] in ("IDENTICAL", "ROUNDING"):
+            report.say(f"{way['side']}, {way['way']}: as its own plain loop ({way['verdict']})")
+
+
+def show_texts(model: str, texts: dict[str, str | bool]) -> None:
+    """Print what was written, once where both sides wrote the same."""
+    report.say(f"{model}, prompt: {prompts.shown(texts['prompt'])}")
+    if texts["same"]:
+        report.say(f"both sides: {prompts.shown(texts['torch'])}")
+        return
+    for side in SIDES:
+        report.say(f"{side}: {prompts.shown(texts[side])}")

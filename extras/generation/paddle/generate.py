@@ -1,0 +1,20 @@
+"""Step 5, paddle side: generate tokens behind a prompt.
+
+python -m extras.generation.paddle.generate REQUEST.json
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[3])
+    from common.system.start import begin_side
+
+    begin_side("paddle", __doc__)
+
+from common.sides import paddle_side as side
+from common.sides.twin import main
+from extras.generation.generate import cases, generate
+
+if __name__ == "__main__":
+    sys.exit(main(side, "generate", generate, cases=cases))

@@ -1,0 +1,357 @@
+"""check_generate.py: the same text on both sides, transformers' text, and what it refuses."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from checkout import Checkout
+from hf_reformer import TINY, drawing, reference_model, state_of
+
+from common.logs.reader import read_log
+from common.logs.writer import LogWriter
+from common.pair import coders
+from common.pair.tape import Tape
+from common.system.errors import UserError
+from common.weights.states import save_state
+from extras.generation import check as check_generate
+from extras.generation import prompts
+from extras.generation.generation import Request, draw_scores, order_of
+from faults.worker import plant
+
+PROMPT = "Reformer"
+TOKENS = 12
+SIDES = ("torch", "paddle")
+
+
+class Generation(Checkout):
+    """A copy with two tiny byte-level presets, and weights for them from transformers."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        path = self.path("common/models/reformer/case.py")
+        presets = f'CONFIGS["tiny"] = {TINY!r}\n'
+        presets += 'CONFIGS["pieces"] = CONFIGS["tiny"] | {"vocab_size": 20}\n'
+        path.write_text(path.read_text() + presets)
+        self.reference = reference_model(TINY)
+        self.weights = folder / "tiny.npz"
+        save_state(self.weights, state_of(self.reference))
+        self.out = folder / "out"
+
+    def generate(self, *arguments):
+        """Run the check; (the process, its JSON report, {} where it wrote none)."""
+        report = self.elsewhere / "report.json"
+        report.unlink(missing_ok=True)
+        shutil.rmtree(self.out, ignore_errors=True)
+        script = str(self.path("step5_train/check_generate.py"))
+        given = ["--preset", "tiny", "--weights", str(self.weights), "--prompt", PROMPT]
+        given += ["--tokens", str(TOKENS), "--out", str(self.out), "--no-report"]
+        done = self.python(script, *given, *arguments, "--json", str(report))
+        return done, json.loads(report.read_text()) if report.is_file() else {}
+
+    def ids(self, name="torch"):
+        """Prompt and text of a log of the last run."""
+        folder = self.out / "step5_train" / "generate" / "reformer"
+        with read_log(folder / f"generate_{name}.npy") as log:
+            return log["ids"]
+
+    def expected(self, cache):
+        """The ids of transformers' own generate, greedy, with the tape's rotations."""
+
+        def rotations(layer, shape):
+            site = f"reformer.encoder.layers.{layer}.attention.self_attention.rotations"
+            return Tape(0).normal(site, 0, tuple(shape))
+
+        prompt = torch.tensor(coders.Bytes().encode(PROMPT.encode())[None])
+        with drawing(rotations):
+            found = self.reference.generate(
+                prompt, do_sample=False, max_new_tokens=TOKENS, use_cache=cache
+            )
+        return found[0].numpy()
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Generation(tmp_path_factory.mktemp("generation"))
+
+
+# ---- both sides ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cache", [True, False], ids=["cache", "no_cache"])
+def test_the_text_is_transformers_own(checkout, cache):
+    done, report = checkout.generate(*([] if cache else ["--no-cache"]))
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = checkout.expected(cache)
+    assert len(set(expected[len(PROMPT) :].tolist())) > 3  # a text that says something
+    for name in ("torch", "paddle", "torch_fp64", "paddle_fp64"):
+        assert np.array_equal(checkout.ids(name), expected)
+    # Otherwise the two runs of this test would show the same.
+    assert not np.array_equal(expected, checkout.expected(not cache))
+    assert report["verdict"] in ("ROUNDING", "FLIP")
+    texts = report["texts"]["reformer"]
+    assert texts["prompt"] == PROMPT and texts["torch"] == texts["paddle"] and texts["same"]
+    assert done.stdout.count("both sides: ") == 1
+    keys = {row["key"] for row in report["rows"]}
+    assert {"text", "ids", "prompt", "token_0/logits", "token_11/choice"} <= keys
+    assert "token_11/choice:margin" in keys
+
+
+def test_a_sampled_text_and_its_logs_judged_again(checkout):
+    arguments = ("--sample", "--temperature", "2.5", "--top-k", "40", "--tokens", "5", "--seed")
+    done, report = checkout.generate(*arguments, "3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {"token_3/kept", "token_3/choice"} <= {row["key"] for row in report["rows"]}
+    script = str(checkout.path("step5_train/check_generate.py"))
+    again = checkout.python(script, "--compare-only", "--out", str(checkout.out), "--no-report")
+    assert again.returncode == 0 and again.stdout.splitlines()[:2] == done.stdout.splitlines()[:2]
+    first = checkout.ids()
+    checkout.generate(*arguments, "4")
+    assert len(first) == len(checkout.ids()) and not np.array_equal(first, checkout.ids())
+
+
+def test_nothing_comes_behind_the_last_token(checkout):
+    path = checkout.path("common/models/reformer/case.py")
+    sound = path.read_text()
+    text = checkout.expected(True)[len(PROMPT) :].tolist()
+    path.write_text(sound + f'CONFIGS["tiny"]["eos_token_id"] = {text[4]}\n')
+    try:
+        done, _ = checkout.generate()
+    finally:
+        path.write_text(sound)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert checkout.ids()[len(PROMPT) :].tolist() == text[: text.index(text[4]) + 1]
+
+
+FAULTS = {
+    "the cache dropped after a token": (
+        "extras/generation/generate.py",
+        'outputs.get("past_buckets_states")',
+        'outputs.get("past_buckets_states") if ids.shape[1] < 10 else None',
+        (),
+    ),
+    "positions not shifted": ("common/models/reformer/paddle_model.py", " + earlier\n", "\n", ()),
+    "temperature left out": (
+        "extras/generation/generate.py",
+        "request.temperature, draw",
+        "1.0, draw",
+        ("--sample", "--temperature", "3"),
+    ),
+    "another draw": (
+        "extras/generation/generate.py",
+        "generator(SITE, number)",
+        "generator(SITE, number + 1)",
+        ("--sample",),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_side_is_caught(checkout, fault):
+    name, old, new, arguments = FAULTS[fault]
+    path = checkout.path(name)
+    assert old in path.read_text()
+    undo = plant(path, path.read_text().replace(old, new))
+    try:
+        done, report = checkout.generate(*arguments)
+    finally:
+        undo()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert report["first_diverged"].startswith("token_")
+    row = next(row for row in report["rows"] if row["key"] == "text")
+    assert row["verdict"] == "DIVERGED" and "differs first: torch " in row["note"]
+    assert not report["texts"]["reformer"]["same"]
+    assert "\ntorch: " in done.stdout and "\npaddle: " in done.stdout
+
+
+# ---- the row of the text ------------------------------------------------------------------------
+
+
+def write_logs(folder, **ids):
+    """Logs of a prompt of two tokens; ids by the log's name."""
+    for name, values in ids.items():
+        with LogWriter(folder / f"generate_{name}.npy") as writer:
+            writer.add("prompt", np.array(values[:2]))
+            writer.add("ids", np.array(values))
+            gap = 3e-15 * ("paddle" in name)
+            writer.add("token_1/logits", np.array([0.5, 0.25, 0.125]) + gap)
+            writer.add("token_1/choice", np.array([6]))
+            writer.add("token_1/choice:margin", np.array([1e-9]))
+
+
+def test_the_first_differing_token_is_named(tmp_path):
+    logs = {f"{side}{precision}": [4, 9, 5, 6] for side in SIDES for precision in ("", "_fp64")}
+    write_logs(tmp_path, **logs)
+    (row,), _ = check_generate.same_text(tmp_path, None)
+    assert (row.key, row.verdict) == ("text", "IDENTICAL")
+    write_logs(tmp_path, paddle_unforced=[4, 9, 5, 7, 8])
+    (row,), _ = check_generate.same_text(tmp_path, None)
+    assert (row.verdict, row.gap) == ("DIVERGED", 2.0)
+    assert row.note == (
+        "token 1 differs first: torch 6, paddle 7; torch's float64 choice 6 has the margin "
+        "1.00e-09, and the sides' float64 logits differ by 3.00e-15 at most"
+    )
+    write_logs(tmp_path, torch_unforced=[4, 9, 3, 7])
+    (row,), _ = check_generate.same_text(tmp_path, None)
+    assert row.note.startswith("token 0 differs first: torch 3, paddle 5")
+    write_logs(tmp_path, torch_unforced=[4, 9, 3, 7], paddle_unforced=[4, 9, 3])
+    (row,), _ = check_generate.same_text(tmp_path, None)
+    assert row.note == (
+        "token 1 differs first: torch 7, paddle none; torch's float64 text is another even before "
+        "it"
+    )
+
+
+# ---- draws --------------------------------------------------------------------------------------
+
+
+def test_draws_follow_the_probabilities():
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal(30) * 2.0
+    kept = order_of(logits, 8)
+    assert kept[0] == logits.argmax() and (np.diff(logits[kept]) <= 0).all()
+    for temperature in (0.5, 1.0, 3.0):
+        weights = np.zeros(30)
+        weights[kept] = np.exp(logits[kept] / temperature)
+        ends = np.cumsum(weights / weights.sum())
+        for draw in (*rng.random(200), 0.0):
+            scores = draw_scores(logits, kept, temperature, draw)
+            token = int(scores.argmax())
+            assert token == np.searchsorted(ends, draw, side="right") and token in kept
+            start = ends[token] - weights[token] / weights.sum()
+            assert np.isclose(scores[token], min(draw - start, ends[token] - draw), atol=1e-15)
+        last = draw_scores(logits, kept, temperature, 1.0 - 2.0**-53)
+        assert last.argmax() == kept.max() and (last > 0).sum() == 1
+    # Equal logits in their order, whatever else is there.
+    assert order_of(np.array([1.0, 2.0, 2.0, 2.0]), 2).tolist() == [1, 2]
+    assert order_of(logits, 99).size == 30
+
+
+def test_a_request_comes_back(tmp_path):
+    prompts = (np.array([3, 4]), np.array([5]))
+    given = Request(prompts, 5, True, 0.25, 7, (), 2, ("cache",), (), True, 1)
+    given.save(tmp_path)
+    with np.load(tmp_path / "request.npz") as file:
+        found = Request.of({"request": dict(file)})
+    assert repr(found) == repr(given)
+
+
+# ---- prompts ------------------------------------------------------------------------------------
+
+
+def test_bytes_go_round():
+    coder = coders.Bytes()
+    ids = coder.encode("aé".encode())
+    assert ids.tolist() == [99, 197, 171] and ids.dtype == np.int64
+    assert coder.decode(ids) == "aé"
+    assert coder.decode(np.array([0, 99, 1, 197])) == "\ufffda\ufffd\ufffd"
+    assert prompts.shown("a\x1b[2J\tb\nc") == "a\ufffd[2J\ufffdb\nc"
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory):
+    """A SentencePiece model of a few pieces."""
+    from sentencepiece import SentencePieceTrainer
+
+    folder = tmp_path_factory.mktemp("pieces")
+    (folder / "text.txt").write_text("to be or not to be\nthat is the question\n" * 20)
+    SentencePieceTrainer.train(
+        input=str(folder / "text.txt"),
+        model_prefix=str(folder / "tiny"),
+        vocab_size=20,
+        minloglevel=2,
+    )
+    return folder / "tiny.model"
+
+
+def test_pieces_go_round(model_file):
+    coder = coders.tokenizer(model_file)
+    ids = coder.encode(b"to be or not")
+    assert coder.size == 20 and ids.dtype == np.int64
+    assert coder.decode(ids) == "to be or not"
+    assert sentence(coder.encode, "to Ж".encode()) == (
+        f"the prompt has characters that {model_file} has no piece for: leave them out"
+    )
+    assert sentence(coder.encode, b"\xff") == f"the prompt is no UTF-8, which {model_file} needs"
+    other = Path(__file__)
+    assert sentence(coders.tokenizer, other).startswith(
+        f"--tokenizer {other}: not a SentencePiece model"
+    )
+    assert sentence(coders.tokenizer, Path("none.model")).startswith(
+        "--tokenizer none.model: there is no such file"
+    )
+
+
+def test_a_text_of_pieces(checkout, model_file):
+    """From the initial weights; the prompt is in a file."""
+    (checkout.elsewhere / "prompt.txt").write_text("to be or not")
+    script = str(checkout.path("step5_train/check_generate.py"))
+    arguments = ["--preset", "pieces", "--tokenizer", str(model_file), "--no-report"]
+    arguments += ["--prompt-file", "prompt.txt", "--tokens", "4", "--out", str(checkout.out)]
+    done = checkout.python(script, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "reformer, prompt: to be or not\nboth sides: " in done.stdout
+    coder = coders.tokenizer(model_file)
+    ids = checkout.ids()
+    assert np.array_equal(ids[:-4], coder.encode(b"to be or not"))
+
+
+# ---- sentences ----------------------------------------------------------------------------------
+
+
+def sentence(function, *arguments):
+    """What a UserError says."""
+    with pytest.raises(UserError) as caught:
+        function(*arguments)
+    return str(caught.value)
+
+
+def refused(config, content=b"abc", coder=None, **given):
+    """What is said against a request."""
+    options = dict(preset="tiny", tokens=8, sample=False, temperature=None, top_k=None, by=None)
+    options = SimpleNamespace(**options | {"no_cache": False} | given)
+    return sentence(check_generate.request_of, options, config, coder or coders.Bytes(), content)
+
+
+def test_what_is_refused(model_file):
+    assert refused(TINY, b"") == "the prompt is empty: give at least one token to go on with"
+    assert refused(TINY, tokens=0) == "--tokens 0: allowed: a number from 1"
+    assert refused(TINY, temperature=0.5) == (
+        "--temperature and --top-k say how to draw: give --sample too"
+    )
+    for temperature in (0.0, -1.0, float("nan"), float("inf")):
+        assert refused(TINY, sample=True, temperature=temperature) == (
+            f"--temperature {temperature}: allowed: a number above 0"
+        )
+    assert refused(TINY, sample=True, top_k=0) == "--top-k 0: allowed: a number from 1"
+    assert refused(TINY, tokens=62) == (
+        "a prompt of 3 tokens and 62 more: preset tiny has 64 positions; shorten the prompt, or "
+        "give fewer --tokens"
+    )
+    assert refused(TINY | {"vocab_size": 60}) == (
+        "the prompt holds token 101, and preset tiny has 60: another --tokenizer belongs to it"
+    )
+    pieces = coders.tokenizer(model_file)
+    assert refused(TINY, b"to be", pieces) == (
+        f"preset tiny has 258 tokens, and tokenizer {model_file} 20: give the --tokenizer that "
+        "belongs to it"
+    )
+    assert refused(TINY | {"head": "classification"}) == (
+        "--preset tiny: its head is 'classification'; text is generated by 'lm'"
+    )
+
+
+def test_bad_input_ends_with_2_and_a_sentence(checkout):
+    for arguments, told in (
+        (["--mode", "train"], "--mode has no use here"),
+        (["--tokenizer", "none.model"], "--tokenizer none.model: there is no such file"),
+        (["--weights", "none.npz"], "none.npz"),
+        (["--compare-only"], "runs nothing: leave out --preset, --weights, --prompt, --tokens"),
+    ):
+        done, report = checkout.generate(*arguments)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert told in done.stderr and "Traceback" not in done.stderr
+        assert report.get("exit_code", 2) == 2

@@ -1,0 +1,266 @@
+"""Set up a pair: of two models that are named, down to step 1's verdict; or an empty one.
+
+    python -m common.new NAME --torch SPEC --paddle SPEC --input NAME=KIND:SHAPE[:LIMIT] …
+    python -m common.new NAME
+
+SPEC is package.module:Class or path/file.py:Class, or a function that builds.  Both are built and
+run once, their weights and outputs are matched, and DIR/NAME (by default ./NAME) gets case.py,
+torch_model.py and paddle_model.py, which import what was named.  Then step 1 runs, whose exit
+status is this command's.
+
+    python -m common.new resnet18 --torch torchvision.models:resnet18 \\
+        --paddle paddle.vision.models:resnet18 --input x=float32:2,3,64,64 --set num_classes=10
+
+KIND is float32, float64, positive (from 0 to 1), sorted (the same, rising), int64 (below LIMIT),
+bool, mask (1 = keep, rows of unequal length) or labels (below LIMIT, for the loss).  Without
+--torch and --paddle the three files are a pair that runs at once, and five edits make it yours.
+What is there already is never touched.
+"""
+
+import argparse
+import importlib
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.check.command_line import check_main
+from common.check.flags import Parser
+from common.check.guard import guarded
+from common.pair.pairs import built_in_models
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.interpreters import interpreter
+from extras.new_pair.described import Asked
+from extras.new_pair.inputs import parse_inputs
+from extras.new_pair.own_files import replace_links
+from extras.new_pair.pair import PACONVERT, make_pair
+from extras.new_pair.record import RECORD, read_record, words_of, write_pair
+from extras.new_pair.spec import Spec, parse_spec, read_arguments
+
+TEMPLATE = Path(__file__).resolve().parent / "template"
+FILES = ("case.py", "torch_model.py", "paddle_model.py")
+TEMPLATE_NAME = "my_pair"  # what the template calls itself
+
+EDITS = """Five edits, each marked by its number in the files:
+  1  torch_model.py    put the PyTorch model in; build(config) returns it
+  2  paddle_model.py   put the port in; names that differ go into RENAME in case.py
+  3  case.py           CONFIGS and make_inputs: step 1 must pass now
+  4  both models       loss(outputs, inputs): steps 3 and 4
+  5  case.py           make_data, and metric and optimizer if you like: steps 2 and 5"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns step 1's exit status, 0 where nothing ran, 2 where nothing was made."""
+    parser = Parser(__doc__, "python -m common.new")
+    parser.add_argument("name", metavar="NAME", help="of the folder, and of the model in the logs")
+    several = {"action": "extend", "nargs": "+", "default": []}
+    parser.add_argument(
+        "--torch", metavar="SPEC", help="the reference: --torch torchvision.models:resnet18"
+    )
+    parser.add_argument(
+        "--paddle",
+        metavar="SPEC|paconvert",
+        help="the port, or PaConvert's translation of the reference: --paddle port.py:Net",
+    )
+    parser.add_argument(
+        "--input",
+        metavar="NAME=KIND:SHAPE[:LIMIT]",
+        help="those that forward and the loss take: --input input_ids=int64:2,12:50",
+        **several,
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="both sides' arguments: --config config.json"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        help="further arguments of both: --set num_classes=10 dropout=0.0",
+        **several,
+    )
+    for side in SIDES:
+        parser.add_argument(
+            f"--{side}-set",
+            metavar="KEY=VALUE",
+            help=f"of that side alone: --{side}-set dropout=0.0",
+            **several,
+        )
+        parser.add_argument(
+            f"--{side}-config",
+            metavar="SPEC",
+            help="the class that these make, where the model's own does not name it",
+        )
+    parser.add_argument(
+        "--loader",
+        action="store_true",
+        help="each side reads its weights with its library's own from_pretrained: --loader",
+    )
+    parser.add_argument(
+        "--paconvert-python",
+        metavar="PATH",
+        help="the Python that has PaConvert, by default what `make paconvert` installs",
+    )
+    parser.take("seed", "torch-python", "paddle-python")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="where to put it, by default here: --folder ~/pairs",
+    )
+    parser.add_argument("--no-check", action="store_true", help="do not run step 1: --no-check")
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="set the pair NAME up again, with what is typed beside what it was set up with; files "
+        "that you have edited stay: --update",
+    )
+    parser.take("debug")
+    given = parser.parse_args(arguments)
+    return guarded(given.debug, lambda: _new(given, parser))
+
+
+def _new(given: argparse.Namespace, parser: Parser) -> int:
+    if given.update:
+        given = _as_recorded(given, parser)
+    if given.torch or given.paddle:
+        return _of_two(given)
+    idle = [f"--{name}" for name, _ in given.typed if name not in ("folder", "debug")]
+    if idle:
+        raise UserError(f"{', '.join(idle)}: of use with --torch and --paddle alone")
+    made = lay_out(given.name, given.folder)
+    model = shlex.quote(str(made))
+    print(f"made {made}: {', '.join(FILES)}")
+    print(EDITS)
+    print("It runs as it is:")
+    for number, title in enumerate(("forward", "metric", "loss", "backward", "train"), 1):
+        print(f"  python step{number}_{title}/check_step{number}.py --model {model}")
+    return 0
+
+
+def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespace:
+    """The command that set the pair up, with what is typed now in its place or beside it."""
+    words = read_record(given.folder / given.name)["words"]
+    typed = [word for _, several in given.typed for word in several]
+    told = parser.parse_args([given.name, *words, *typed])
+    told.input = list({word.partition("=")[0]: word for word in told.input}.values())
+    return told
+
+
+def _of_two(given: argparse.Namespace) -> int:
+    """Set up a pair of two models; returns the exit status of its check."""
+    asked = _asked(given)
+    recorded = words_of(given)
+    target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
+    former = read_record(target)["texts"] if given.update else None
+    with _work_beside(target) as work, report.progress() as on_progress:
+        made = make_pair(asked, work, target, given.update, on_progress)
+        if given.update:
+            replace_links(work, target)
+        kept = write_pair(target if given.update else work, made.texts, recorded, former)
+        if not given.update:
+            _put(work, target)
+    report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(made.texts)}")
+    for line in [*(f"{target / name}: kept as you have edited it" for name in kept), *made.lines]:
+        report.say("  " + line.replace(str(work), str(target)))
+    words = ["--model", str(target)]
+    words += [word for s, p in asked.chosen.items() if p for word in (f"--{s}-python", p)]
+    if made.problem:
+        folder = "" if given.folder == Path() else f" --folder {shlex.quote(str(given.folder))}"
+        raise UserError(
+            f"{made.problem.replace(str(work), str(target))}: python -m common.new {given.name} "
+            f"--update{folder}"
+        )
+    if given.no_check:
+        report.say(f"  python step1_forward/check_step1.py {shlex.join(words)}")
+        return 0
+    words += ["--seed", str(given.seed)] if given.seed else []
+    words += ["--debug"] if given.debug else []
+    return check_main(importlib.import_module("step1_forward.check_step1").STEP, words)
+
+
+def _asked(given: argparse.Namespace) -> Asked:
+    """What the command line asks for; raises UserError where that is not clear."""
+    for side in SIDES:
+        if not getattr(given, side):
+            raise UserError(f"--{side} is missing: name the model of both sides")
+    specs: dict[str, Spec | None] = {"torch": parse_spec("--torch", given.torch), "paddle": None}
+    if given.paddle != PACONVERT:
+        specs["paddle"] = parse_spec("--paddle", given.paddle)
+        if given.paconvert_python:
+            raise UserError(f"--paconvert-python: of use with --paddle {PACONVERT} alone")
+    elif given.paddle_config:
+        raise UserError(
+            "--paddle-config: PaConvert's translation has none of its own; leave it out"
+        )
+    texts = {side: getattr(given, f"{side}_config") for side in SIDES}
+    configs = {s: parse_spec(f"--{s}-config", text) if text else None for s, text in texts.items()}
+    inputs = parse_inputs(given.input)
+    if not inputs:
+        raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
+    sets = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
+    chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
+    return Asked(
+        specs,
+        configs,
+        read_arguments(given.config, sets),
+        inputs,
+        chosen,
+        {side: interpreter(side, chosen[side]) for side in SIDES},
+        given.seed,
+        given.loader,
+        given.paconvert_python,
+    )
+
+
+def lay_out(name: str, folder: Path) -> Path:
+    """Write the template's files into folder/name, all or nothing; returns that path.
+
+    Raises UserError for a name that no folder or log can have, and where something is there.
+    """
+    target = _free_place(name, folder)
+    with _work_beside(target) as work:
+        for file in FILES:
+            text = (TEMPLATE / file).read_text(encoding="utf-8")
+            (work / file).write_text(text.replace(TEMPLATE_NAME, name), encoding="utf-8")
+        _put(work, target)
+    return target
+
+
+def _free_place(name: str, folder: Path) -> Path:
+    """Where the pair goes; raises UserError for a name that it cannot have."""
+    if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
+        raise UserError(f"{name}: a pair's name has letters, digits, '_' and '-' only")
+    if name[0] == "-" or name == "all" or name in built_in_models():
+        known = ", ".join(built_in_models())
+        raise UserError(f"{name}: this name is taken (all, {known}) or starts with '-'")
+    target = folder / name
+    if target.exists() or target.is_symlink():
+        again = "set it up again with --update, " if (target / RECORD).is_file() else ""
+        raise UserError(f"{target}: there already; {again}take another name, or remove it yourself")
+    return target
+
+
+@contextmanager
+def _work_beside(target: Path) -> Iterator[Path]:
+    """A folder beside the target to write to, removed at the end; it may be renamed before."""
+    work = target.with_name(f".{target.name}-{os.getpid()}")
+    try:
+        work.mkdir(parents=True)
+        yield work
+    except OSError as error:
+        raise UserError(f"{target} cannot be written: {error.strerror}") from None
+    except UserError as error:  # nobody knows the folder that it happened in
+        raise UserError(str(error).replace(str(work), str(target))) from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _put(work: Path, target: Path) -> None:
+    """Give a finished folder its name."""
+    for cache in work.rglob("__pycache__"):
+        shutil.rmtree(cache, ignore_errors=True)
+    os.rename(work, target)

@@ -1,0 +1,144 @@
+"""A side's process says what a named class is: how it is called, and what it returns.
+
+extras/new_pair/library.py answers.  A process for each side, both at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from common.system.errors import UserError
+from common.system.json_file import load_json, write_json
+from common.system.processes import Process, how_it_ended
+from extras.new_pair.inputs import LABELS, Input
+from extras.new_pair.spec import Arguments, Spec
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    specs: Mapping[str, Spec | None]  # None: PaConvert's translation of the other
+    configs: Mapping[str, Spec | None]
+    arguments: Arguments
+    inputs: Sequence[Input]
+    chosen: Mapping[str, str | None]  # side -> the Python that was named for it
+    pythons: Mapping[str, str]  # side -> the one that runs it
+    seed: int = 0
+    loader: bool = False
+    paconvert_python: str | None = None
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a model returns."""
+
+    kind: str  # tensor, sequence, named or nothing
+    attributes: bool  # of a named one: its values are attributes, not items
+    leaves: list[tuple[tuple, tuple[int, ...], bool]]  # path, shape, whether it is of floats
+
+
+@dataclass(frozen=True)
+class Described:
+    """A class as its side's process found it; each field has a sentence."""
+
+    side: str
+    spec: Spec
+    # Module and name of the class of its configuration, None where it takes keywords.
+    config: tuple[str, str] | None
+    # What was set since it runs on a CPU.
+    set_for_cpu: dict
+    # What it is built with, its own defaults included: plain values alone.
+    settings: dict
+    # Words on entries that its configuration does not know.
+    unknown: list[str]
+    # The module that must be put in the place of one that cannot be imported.
+    stand_in: str | None
+    # Input -> the parameter of forward that takes it.
+    call: dict[str, str]
+    # All parameters of forward.
+    takes: list[str]
+    # Further keywords of the call, such as return_dict=True.
+    call_options: dict
+    outputs: Outputs
+    # Which of the inputs that were to be tried it runs on: the number.
+    drawn: int = 0
+    # Whether it returns the same tensors in train mode.
+    alike_in_training: bool = True
+
+
+def describe(
+    specs: Mapping[str, Spec],
+    asked: Asked,
+    arrays: Sequence[Mapping[str, np.ndarray]],
+    work: Path,
+    on_progress: Callable[[str], None],
+) -> dict[str, Described]:
+    """Side -> what its process says of its class; raises UserError with what is wrong.
+
+    arrays   the inputs' values, and others to try where it does not run on these
+    work     a folder for the requests and answers
+    """
+    for number, values in enumerate(arrays):
+        np.savez(work / f"inputs_{number:03}.npz", **values)
+    running = {}
+    on_progress(" and ".join(map(str, specs.values())))
+    try:
+        for side, spec in specs.items():
+            path = work / f"{side}.json"
+            write_json(path, request_for(side, spec, asked, work))
+            command = [asked.pythons[side], "-W", "ignore", "-m", "extras.new_pair.library"]
+            running[side] = Process([*command, side, str(path)], on_progress)
+        for side, process in running.items():
+            status = process.wait()
+            answer = work / f"{side}_answer.json"
+            if not answer.is_file():
+                raise UserError(f"{specs[side]} {how_it_ended(status, process.stderr)}")
+    finally:
+        for process in running.values():
+            process.stop()
+    return {side: _described(side, spec, work) for side, spec in specs.items()}
+
+
+def request_for(side: str, spec: Spec, asked: Asked, work: Path) -> dict:
+    """What a side's process is asked; it finds the inputs in `work`, and answers there."""
+    config = asked.configs.get(side)
+    roots = [str(one.root) for one in (spec, config) if one and one.root]
+    other = "paddle_name" if side == "paddle" else "name"
+    taken = [one for one in asked.inputs if one.kind != LABELS]
+    return {
+        "side": side,
+        "spec": f"--{side} {spec}",
+        "module": spec.module,
+        "name": spec.name,
+        "config_spec": f"--{side}-config {config}",
+        "config_module": config and config.module,
+        "config_name": config and config.name,
+        "file": spec.file and str(spec.file),
+        "path": list(dict.fromkeys(roots)),
+        "first": [str(spec.root)] if spec.first else [],
+        "shared": asked.arguments.shared,
+        "own": asked.arguments.own.get(side, {}),
+        "names": {one.name: getattr(one, other) or one.name for one in taken},
+        "inputs": sorted(map(str, work.glob("inputs_*.npz"))),
+        "seed": asked.seed,
+        "answer": str(work / f"{side}_answer.json"),
+    }
+
+
+def _described(side: str, spec: Spec, work: Path) -> Described:
+    answer = load_json(work / f"{side}_answer.json")
+    if "error" in answer:
+        raise UserError(answer["error"])
+    outputs = answer.pop("outputs")
+    leaves = [(tuple(path), tuple(shape), floats) for path, shape, floats in outputs["leaves"]]
+    config = answer.pop("config")
+    return Described(
+        side,
+        spec,
+        config=tuple(config) if config else None,
+        outputs=Outputs(outputs["kind"], outputs["attributes"], leaves),
+        **answer,
+    )

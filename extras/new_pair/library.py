@@ -1,0 +1,336 @@
+"""What a library's class is, as common.new asks: how it is called and what it returns.
+
+    python -m extras.new_pair.library SIDE REQUEST.json
+
+The same on both sides.  The request and the answer, both JSON, are described in
+extras/new_pair/described.py.
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from common.system.start import begin, show_help
+
+    show_help(__doc__)
+    begin("numpy")
+
+import gc
+import importlib
+import inspect
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from unittest.mock import patch
+
+import numpy as np
+
+from common.sides.places import error_sentence
+from common.system.errors import UserError
+from common.system.json_file import load_json, write_json
+from common.system.processes import leave, watch
+from common.system.tree import children, tree_leaves
+from common.system.words import did_you_mean
+
+# PyPI's torchvision is built for CUDA.  Beside a torch that is built for the CPU its operators are
+# missing, and this module, which tracing alone needs, cannot be imported.
+NO_OPERATORS = "operator torchvision::nms does not exist"
+STAND_IN = "torchvision._meta_registrations"
+
+
+def main() -> int:
+    """Answer one request; returns the exit status."""
+    watch()
+    request = load_json(Path(sys.argv[2]))
+    gc.disable()  # imports make much and drop little, and one small model is run
+    side = importlib.import_module(f"common.sides.{sys.argv[1]}_side")
+    try:
+        answer = describe(side, request)
+    except UserError as error:
+        answer = {"error": str(error)}
+    except Exception as error:
+        text = "".join(traceback.format_exception(error))
+        answer = {"error": f"{request['spec']}: {error_sentence(error)}", "traceback": text}
+    write_json(Path(request["answer"]), answer)
+    return 2 if "error" in answer else 0
+
+
+def describe(side: ModuleType, request: Mapping) -> dict:
+    """Import, build and run what is asked for; raises UserError where that cannot be done."""
+    side.set_up("float32", "cpu", request["seed"])
+    sys.path[:0] = request["first"]
+    sys.path += request["path"]
+    stand_in = _import(request, request["module"])
+    _demand_file(request)
+    found = _attribute(request)
+    config = _config_class(found, request)
+    model, set_for_cpu = _built(found, config, request)
+    model.eval()
+    settings = _settings(found, config, request["shared"] | request["own"] | set_for_cpu)
+    call, takes = _call(model, request)
+    return_dict = {}
+    with side.no_grad():
+        drawn, words, outputs = _first_run(side, model, call, request)
+        if _kind(side, outputs) != "named" and "return_dict" in takes:
+            named = model(**words, return_dict=True)
+            if _kind(side, named) == "named":
+                outputs, return_dict = named, {"return_dict": True}
+        shapes = _shapes(side, outputs)
+        in_training = _shapes_in_training(side, model, words | return_dict)
+    return {
+        "config": config and _importable(config, request["module"]),
+        "set_for_cpu": set_for_cpu,
+        "settings": settings,
+        "unknown": _unknown(config, request["shared"] | request["own"]),
+        "stand_in": STAND_IN if stand_in else None,
+        "call": call,
+        "takes": takes,
+        "call_options": return_dict,
+        "drawn": drawn,
+        "outputs": {
+            "kind": _kind(side, outputs),
+            "attributes": not isinstance(outputs, dict) or hasattr(outputs, "to_tuple"),
+            "leaves": shapes,
+        },
+        "alike_in_training": in_training in (None, shapes),
+    }
+
+
+def _first_run(
+    side: ModuleType, model, call: Mapping[str, str], request: Mapping
+) -> tuple[int, dict, object]:
+    """The first inputs that it makes sense of: their number, what it is called with, its outputs.
+
+    Where it fails on all, gives NaN, or searches in what does not rise, the first that it runs on;
+    raises UserError with what is wrong with the first where it runs on none.
+    """
+    runs, failures = [], []
+    for number, path in enumerate(request["inputs"]):
+        with np.load(path, allow_pickle=False) as file:
+            words = {place: side.tensor(file[name]) for name, place in call.items()}
+        try:
+            with _searches(side) as falling:
+                outputs = model(**words)
+        except Exception as error:
+            shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in words.items())
+            said = f"running it on {shapes} fails: {error_sentence(error)}"
+            failures.append(UserError(f"{request['spec']}: {said}"))
+            continue
+        runs.append((number, words, outputs))
+        leaves = [leaf for _, leaf in tree_leaves(outputs, side.is_tensor) if side.is_float(leaf)]
+        if not falling and not any(np.isnan(side.array(leaf)).any() for leaf in leaves):
+            return runs[-1]
+    if not runs:
+        raise failures[0]
+    return runs[0]
+
+
+@contextmanager
+def _searches(side: ModuleType) -> Iterator[list[str]]:
+    """The framework's searches, inside, that were given what does not rise: nobody knows what they
+    find there, and it need not be the same on both sides."""
+    framework, falling = sys.modules[side.NAME], []
+
+    def watched(name, place):
+        function = getattr(framework, name)
+
+        def search(*arguments, **keywords):
+            among = side.array([*arguments, *keywords.values()][place])
+            if keywords.get("sorter") is None and (np.diff(among) < 0).any():
+                falling.append(name)
+            return function(*arguments, **keywords)
+
+        return search
+
+    places = {"searchsorted": 0, "bucketize": 1}
+    with patch.multiple(framework, **{name: watched(name, at) for name, at in places.items()}):
+        yield falling
+
+
+def _shapes(side: ModuleType, outputs) -> list[list]:
+    """Path, shape and whether it is of floats, of each tensor."""
+    return [
+        [list(path), list(side.shape(leaf)), bool(side.is_float(leaf))]
+        for path, leaf in tree_leaves(outputs, side.is_tensor)
+    ]
+
+
+def _shapes_in_training(side: ModuleType, model, words: Mapping) -> list[list] | None:
+    """The same in train mode, where auxiliary heads may answer too; None where it cannot run."""
+    model.train()
+    try:
+        return _shapes(side, model(**words))
+    except Exception:  # a batch norm of one value, say: the check tells
+        return None
+
+
+def _import(request: Mapping, module: str) -> bool:
+    """Import the module; True where torchvision needs a stand-in for that."""
+    try:
+        try:
+            importlib.import_module(module)
+        except RuntimeError as error:
+            if NO_OPERATORS not in str(error):
+                raise
+            for name in [name for name in sys.modules if name.split(".")[0] != "torch"]:
+                if name.split(".")[0] in ("torchvision", module.split(".")[0]):
+                    del sys.modules[name]
+            sys.modules[STAND_IN] = ModuleType(STAND_IN)
+            importlib.import_module(module)
+            return True
+    except ModuleNotFoundError as error:
+        name = error.name or ""
+        if module == name or module.startswith(f"{name}.") and "." in module:
+            package = module.split(".")[0]
+            if name == package:
+                raise UserError(
+                    f"{request['spec']}: {sys.executable} has no package {package}: install it "
+                    f"there, or name another Python with --{request['side']}-python"
+                ) from None
+            raise UserError(f"{request['spec']}: there is no module {name}") from None
+        raise UserError(
+            f"{request['spec']}: importing {module} needs {name}, which {sys.executable} has not: "
+            "install it there"
+        ) from None
+    except Exception as error:
+        raise UserError(
+            f"{request['spec']}: importing {module} fails: {error_sentence(error)}"
+        ) from None
+    return False
+
+
+def _demand_file(request: Mapping) -> None:
+    """Raise UserError where another module of the file's name was imported."""
+    file, found = request["file"], getattr(sys.modules[request["module"]], "__file__", None)
+    if file and (found is None or not Path(file).samefile(found)):
+        raise UserError(
+            f"{request['spec']}: {request['module']} is also the name of {found}, which was "
+            "imported instead: rename the file"
+        )
+
+
+def _attribute(request: Mapping):
+    value = sys.modules[request["module"]]
+    for part in request["name"].split("."):
+        try:
+            value = getattr(value, part)
+        except Exception as error:  # a lazy module imports here
+            names = [name for name in dir(value) if not name.startswith("_")]
+            if isinstance(error, AttributeError):
+                known = did_you_mean(part, names)
+                raise UserError(
+                    f"{request['spec']}: {request['module']} has no {part}{known}"
+                ) from None
+            raise UserError(f"{request['spec']}: {error_sentence(error)}") from None
+    if not callable(value):
+        raise UserError(f"{request['spec']} is neither a class nor a function")
+    return value
+
+
+def _config_class(found, request: Mapping):
+    """The class of its configuration; None where it is built with keywords."""
+    if request["config_module"]:
+        asked = dict(request, module=request["config_module"], name=request["config_name"])
+        asked["spec"] = request["config_spec"]
+        _import(asked, asked["module"])
+        config = _attribute(asked)
+        if not inspect.isclass(config):
+            raise UserError(f"{asked['spec']} is no class: name that of the configuration")
+        return config
+    config = getattr(found, "config_class", None) if inspect.isclass(found) else None
+    return config if inspect.isclass(config) else None
+
+
+def _importable(config: type, module: str) -> list[str]:
+    """Module and name to import the class by: from where the model comes, if it is there."""
+    beside = getattr(sys.modules[module], config.__name__, None) is config
+    return [module if beside else config.__module__, config.__name__]
+
+
+def _built(found, config: type | None, request: Mapping):
+    """The model, and what was set since there is no GPU."""
+    own, set_for_cpu = dict(request["own"]), {}
+    both = request["shared"] | own
+    if config is not None and request["side"] == "paddle" and "fuse_rms_norm" not in both:
+        if config.__module__.split(".")[0] == "paddleformers":
+            set_for_cpu = {"fuse_rms_norm": False}  # the fused kernel is for GPUs
+    keywords = both | set_for_cpu
+    try:
+        if config is None:
+            return found(**keywords), set_for_cpu
+        return found(config(**keywords)), set_for_cpu
+    except Exception as error:
+        told = ", ".join(f"{key}={value!r}" for key, value in keywords.items())
+        raise UserError(
+            f"{request['spec']}: building it with ({told}) fails: {error_sentence(error)}"
+        ) from None
+
+
+def _settings(found, config: type | None, given: Mapping) -> dict[str, object]:
+    """What the model is built with, its own defaults included; plain values alone."""
+    try:
+        if config is not None:
+            values = dict(config(**given).to_dict())
+        else:
+            parameters = inspect.signature(found).parameters.values()
+            values = {p.name: p.default for p in parameters if p.default is not p.empty} | given
+    except Exception:  # it has no such method, or no signature
+        return {}
+    plain = bool | int | float | str | None
+    return {key: value for key, value in values.items() if isinstance(value, plain)}
+
+
+def _unknown(config: type | None, given: Mapping) -> list[str]:
+    """Words on entries that a configuration does not know by itself, and takes all the same."""
+    try:
+        known = dict(config().to_dict()) if config else dict(given)
+        unknown = [key for key in given if key not in known and not hasattr(config(), key)]
+    except Exception:  # it has no defaults, or no such method
+        return []
+    return [f"{config.__name__} has no {key}{did_you_mean(key, known)}" for key in unknown]
+
+
+def _call(model, request: Mapping) -> tuple[dict[str, str], list[str]]:
+    """Input -> the parameter of forward that takes it; and the names of all of them.
+
+    Paddle's inputs without a parameter of their name fill the places that are still to be filled,
+    where there are as many.
+    """
+    parameters = dict(inspect.signature(model.forward).parameters)
+    anything = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    named = {n: p for n, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+    wanted: Mapping[str, str] = request["names"]
+    call = {name: told for name, told in wanted.items() if told in named}
+    unknown = [name for name in wanted if name not in call]
+    open_places = [n for n, p in named.items() if p.default is p.empty and n not in call.values()]
+    if unknown and len(unknown) == len(open_places) and request["side"] == "paddle":
+        call = dict(zip(unknown, open_places, strict=True)) | call
+        unknown = []
+    if unknown and not (anything and not named):
+        raise UserError(
+            f"{request['spec']}: its forward takes no {' and no '.join(unknown)}; it takes "
+            f"{', '.join(named)}: name each --input as forward does"
+        )
+    missing = [n for n, p in named.items() if p.default is p.empty and n not in call.values()]
+    if missing:
+        raise UserError(
+            f"{request['spec']}: its forward needs {' and '.join(missing)} too: give "
+            f"--input {missing[0]}=KIND:SHAPE"
+        )
+    return {name: call.get(name, name) for name in wanted}, list(named)
+
+
+def _kind(side: ModuleType, outputs) -> str:
+    """`tensor`, `sequence` (by index), `named` (by key or field) or `nothing`."""
+    if side.is_tensor(outputs):
+        return "tensor"
+    pairs: Sequence[tuple[object, object]] = children(outputs) or ()
+    if not pairs:
+        return "nothing"
+    return "named" if all(isinstance(key, str) for key, _ in pairs) else "sequence"
+
+
+if __name__ == "__main__":
+    leave(main())

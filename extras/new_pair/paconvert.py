@@ -1,0 +1,365 @@
+"""A PyTorch model's code translated to Paddle by PaConvert, a program in its own environment.
+
+`translate` writes the translation and lists what PaConvert left in torch.  The last translation is
+kept beside it, so that the next one can be merged with what the user has edited since.
+"""
+
+import ast
+import difflib
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.folders import put_in_place, working_folder
+from common.system.processes import environment
+from extras.new_pair.merge import Conflict, merge, texts_in
+from extras.new_pair.spec import Spec
+from extras.new_pair.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather
+
+VERSION = "3.3.1"
+PYTHON = ROOT / ".paconvert" / "bin" / "python"  # what `make paconvert` makes
+RECORD = ".paconvert.json"  # in the target: PaConvert's own words, before anybody edited them
+
+_PATIENCE_S = 1800.0
+_MARK = ">>>>>>"  # how PaConvert begins a line that it could not translate
+_NOTE = re.compile(r"Not Support auto convert (\S+), please judge")
+_LEFT = re.compile(rf"(?<![\w.])({'|'.join(sorted(KNOWN_TO_PACONVERT))})((?:\.\w+)+)")
+
+
+@dataclass(frozen=True)
+class Untranslated:
+    """A place that PaConvert left in torch; a line is 0 where it was not found again."""
+
+    api: str  # torch.cuda._initialized, or *.name for a method of something
+    text: str  # the line of the translation
+    file: str  # of the torch side, as it is told: from its package on
+    line: int
+    translated: Path
+    translated_line: int
+
+    def __str__(self) -> str:
+        where = self.file + (f":{self.line}" if self.line else "")
+        return f"{where}: {self.api} (in {self.translated}:{self.translated_line})"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What was made of a model's code."""
+
+    spec: Spec  # the translated model
+    files: Mapping[str, Path | None]  # place in the folder -> torch file, None for PaConvert's own
+    untranslated: tuple[Untranslated, ...]
+    conflicts: tuple[Conflict, ...] = ()
+    kept: tuple[str, ...] = ()  # files whose edits were kept
+
+    @property
+    def folder(self) -> Path:
+        """Where imports of the translation look first."""
+        return self.spec.root
+
+    def explained(self, sentence: str) -> str:
+        """A sentence about an error in the translation, with the line in torch, and what to do."""
+        found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
+        more = ""
+        if found and self.files.get(found[1]):
+            file, line = self.folder / found[1], int(found[2])
+            places = {
+                (o.translated.absolute(), o.translated_line): o for o in self.untranslated[::-1]
+            }
+            if (file, line) in places:
+                more = f"; PaConvert left this in torch: {places[file, line]}"
+            else:
+                text = file.read_text(encoding="utf-8")
+                where = _line_of(text, line, self.files[found[1]].read_text(encoding="utf-8"))
+                more = f"; in torch {self.files[found[1]]}:{where}" if where else ""
+        mend = "Mend the translation" if found else "Mend that"  # such as a package that is missing
+        return f"{sentence}{more}. {mend}, then set the pair up again"
+
+
+def find_paconvert(python: str | None = None) -> str:
+    """The Python that runs PaConvert: the one named, else `make paconvert`'s, else this one.
+
+    Raises UserError where none has it, or another version than what was tried.
+    """
+    here = importlib.util.find_spec("paconvert") is not None
+    chosen = python or (str(PYTHON) if PYTHON.exists() or not here else sys.executable)
+    path = Path(chosen).expanduser().absolute()
+    if not path.is_file():
+        if python is None:
+            raise UserError(
+                "PaConvert is not installed: run `make paconvert`, or name a Python that has it "
+                f"with --paconvert-python (pip install paconvert=={VERSION})"
+            )
+        raise UserError(f"--paconvert-python {python}: there is no such file")
+    question = "import importlib.metadata as m; print(m.version('paconvert'))"
+    version = _run([str(path), "-I", "-c", question], "is asked for its version").stdout.strip()
+    if not version:
+        raise UserError(
+            f"{path} has no PaConvert: {path} -m pip install paconvert=={VERSION}, or run "
+            "`make paconvert`"
+        )
+    if version != VERSION:
+        raise UserError(f"{path} has PaConvert {version}, not {VERSION}, which was tried here")
+    return str(path)
+
+
+def search_path(python: str) -> list[str]:
+    """Where a Python looks for modules, as a twin that it runs."""
+    question = "import json, sys; print(json.dumps(sys.path[1:]))"
+    finished = _run([python, "-c", question], "is asked where it looks", environment())
+    try:
+        return json.loads(finished.stdout.strip().rpartition("\n")[2])
+    except ValueError:
+        raise UserError(f"{python} does not say where it looks for modules") from None
+
+
+def translate(
+    spec: Spec, target: Path, python: str, path: Sequence[str | Path] = (), update: bool = False
+) -> Translation:
+    """Translate a model's file or package, with what it imports that is made of torch.
+
+    target   the folder for it, which imports of the translation look into
+    python   the Python that has PaConvert (find_paconvert)
+    path     where the torch side's Python looks for modules, by default where this one does
+    update   the target may be there: what was edited in it is merged into the new translation
+    Raises UserError where the source cannot be read, PaConvert fails, or the target is there.
+    """
+    if target.exists() and not update:
+        raise UserError(f"{target} is there already: --update translates again and keeps edits")
+    former, yours = _recorded(target), texts_in(target)
+    sources = gather(spec, path or sys.path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with working_folder(target.parent) as work:
+        texts = _translated(sources, work, python)
+        merged = merge(former, yours, texts, target)
+        finished = work / "finished"
+        record = json.dumps({"paconvert": VERSION, "files": texts}, indent=1, sort_keys=True)
+        for place, text in {**merged.texts, RECORD: record + "\n"}.items():
+            (finished / place).parent.mkdir(parents=True, exist_ok=True)
+            (finished / place).write_text(text, encoding="utf-8")
+        put_in_place(finished, target)
+    files = {module.place.as_posix(): module.path for module in sources.modules.values()}
+    left = []
+    for place, file in files.items():
+        if place in merged.texts:
+            shown = str(file) if spec.file else place
+            left += _left_in(merged.texts[place], file, shown, target / place)
+    entry, folder = sources.entry, target.absolute()
+    return Translation(
+        Spec(entry.name, spec.name, folder / entry.place, folder, first=True),
+        {place: files.get(place) for place in texts},
+        tuple(left),
+        merged.conflicts,
+        merged.kept,
+    )
+
+
+def _recorded(target: Path) -> dict[str, str]:
+    """Place -> text of the last translation as PaConvert made it."""
+    record = target / RECORD
+    if not target.exists():
+        return {}
+    try:
+        files = json.loads(record.read_text(encoding="utf-8"))["files"]
+        assert all(isinstance(text, str) for text in files.values())
+        return files
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError):
+        raise UserError(
+            f"{record} is not there or not what the last translation left: without it, edits "
+            f"cannot be told from the translation; move {target} elsewhere to translate anew"
+        ) from None
+
+
+def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str]:
+    """Place -> text of the translation, PaConvert's marks taken out so that it can be imported."""
+    before, after, log = work / "torch", work / "paddle", work / "log.txt"
+    for module in sources.modules.values():
+        copy = before / module.place
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(module.path.read_bytes())
+    command = [python, "-I", "-m", "paconvert.main", "-i", str(before), "-o", str(after)]
+    own = sorted({name.partition(".")[0] for name in sources.modules} & KNOWN_TO_PACONVERT)
+    command += ["--exclude_packages", ",".join(own)] if own else []
+    finished = _run([*command, "--log_dir", str(log)], "translates")
+    if finished.returncode:
+        said = [line for line in finished.stderr.splitlines() if line.strip()] or ["no message"]
+        told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        started = re.findall(r"Start convert file: (.*) -->", told)
+        inside = {str(before / m.place): str(m.path) for m in sources.modules.values()}
+        file = inside.get(started[-1].strip(), "") if started else ""
+        file = file or sources.entry.path
+        raise UserError(f"PaConvert {VERSION} could not translate {file}: {said[-1][:300]}")
+    texts = {}
+    for file in sorted(after.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        texts[file.relative_to(after).as_posix()] = _importable(text, str(after.absolute()))
+    for place in sources.empty:
+        texts[place.as_posix()] = "# Empty: nothing of it is used by what was translated.\n"
+    return dict(sorted(texts.items()))
+
+
+def _importable(text: str, folder: str) -> str:
+    """PaConvert's text without its marks, and without the folder that it was written to.
+
+    What it could not translate stays as it is in torch, and is an error where it is reached.
+    """
+    added = rf"sys\.path\.append\(\s*[\"']{re.escape(folder)}[^\"']*[\"'],?\s*\)\n"
+    text, count = re.subn(added, "", text)
+    marked = text.splitlines()
+    text = "\n".join(re.sub(rf"^(?:{_MARK})+", "", line) for line in marked).strip("\n") + "\n"
+    if count and not re.search(r"\bsys\.", text):
+        text = re.sub(r"^import sys\n+", "", text, count=1, flags=re.M)
+    return _with_its_imports(text)
+
+
+def _with_its_imports(text: str) -> str:
+    """PaConvert's text, where its lines about imports would not do; each change has its remark.
+
+    It puts lines before `from __future__`, and makes `from einops.layers.torch import Rearrange`
+    a use of `einops.layers.paddle` that nothing imports.
+    """
+    future = re.findall(r"^from __future__ import .*$", text, flags=re.M)
+    try:
+        compile(text, "", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if future and "__future__" in str(error.msg):
+            text = re.sub(r"^from __future__ import .*\n", "", text, flags=re.M)
+            text = "".join(f"{line}  # was below other lines\n" for line in future) + text
+    if re.search(r"(?<![\w.])einops\.layers\.paddle\.", text):
+        remark = "# PaConvert translates its uses and drops this import"
+        added = f"import einops\nimport einops.layers.paddle  {remark}\n"
+        text = re.sub(r"^import einops\n", added, text, count=1, flags=re.M)
+    return text
+
+
+# ---- what was left ------------------------------------------------------------------------------
+
+
+def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Untranslated]:
+    """The places of a translated file that are still torch's, with their lines in torch's file."""
+    known = _Places(file.read_text(encoding="utf-8"))
+    here = _Places(text)
+    note = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        said = _NOTE.search(line)
+        if said:
+            note = said[1]
+            continue
+        apis = [note] if note else here.not_imported(_without_strings(line))
+        note = ""
+        for api in dict.fromkeys(apis):
+            where = known.take(api, here.scope(number), line)
+            yield Untranslated(api, line.strip(), shown, where, translated, number)
+
+
+def _line_of(text: str, number: int, torch_text: str) -> int:
+    """The line of the torch file that a line of its translation was made of; 0 where none is."""
+    known, here = _Places(torch_text), _Places(text)
+    line, scope = text.splitlines()[number - 1].strip(), here.scope(number)
+    found = [
+        (_likeness(o, line), -i) for i, o in enumerate(known.lines, 1) if known.scope(i) == scope
+    ]
+    return -max([(0.5, 0), *found])[1]  # less alike is no translation
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.strip(), other.strip(), autojunk=False).ratio()
+
+
+def _without_strings(line: str) -> str:
+    line = re.sub(r"(\"\"\"|''').*?(\1|$)", "''", line)
+    return re.sub(r"(['\"]).*?\1", "''", line).partition("#")[0]
+
+
+class _Places:
+    """Where a file uses which functions, and in which class and function each line stands."""
+
+    def __init__(self, text: str):
+        self.lines = text.splitlines()
+        self.uses: list[tuple[str, int, str]] = []  # (dotted name, line, scope)
+        self._spans: list[tuple[int, int, str]] = []
+        self._names: dict[str, str] = {}
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:  # said where it is imported
+            return
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    first = alias.name.partition(".")[0]
+                    self._names[alias.asname or first] = alias.name if alias.asname else first
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        self._visit(tree, "")
+
+    def _visit(self, node: ast.AST, scope: str) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            scope = f"{scope}.{node.name}"
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            self._spans.append((first, node.end_lineno, scope))
+        if isinstance(node, ast.Attribute | ast.Name):
+            name = self._dotted(node)
+            if name:
+                self.uses.append((name, node.end_lineno, scope))
+        for child in ast.iter_child_nodes(node):
+            self._visit(child, scope)
+
+    def _dotted(self, node: ast.AST) -> str:
+        """What an expression names, by what the file has imported; `*.name` for any other."""
+        parts = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if isinstance(node, ast.Name) and node.id in self._names:
+            return ".".join([self._names[node.id], *reversed(parts)])
+        return f"*.{parts[0]}" if parts else ""
+
+    def not_imported(self, line: str) -> list[str]:
+        """What a line names of torch and its kin that the file does not import."""
+        return [first + rest for first, rest in _LEFT.findall(line) if first not in self._names]
+
+    def scope(self, line: int) -> str:
+        """The class and function around a line."""
+        around = [scope for first, last, scope in self._spans if first <= line <= last]
+        return max(around, key=len, default="")
+
+    def take(self, api: str, scope: str, like: str) -> int:
+        """The line of the use that is most like a line of the translation; each is given once."""
+        short = f"*.{api.rpartition('.')[2]}"
+        found = [use for use in self.uses if use[0] in (api, short)]
+        found = [use for use in found if use[2] == scope] or found
+        if not found:
+            return 0
+        best = max(found, key=lambda use: _likeness(self.lines[use[1] - 1], like))  # the first
+        self.uses.remove(best)
+        return best[1]
+
+
+# ---- PaConvert's process ------------------------------------------------------------------------
+
+
+def _run(
+    command: Sequence[str], what: str, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess:
+    try:
+        return subprocess.run(
+            command,
+            env=None if variables is None else dict(variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+        )
+    except OSError as error:
+        raise UserError(f"{command[0]} cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{command[0]} {what}: no end after {_PATIENCE_S:g} s") from None

@@ -1,0 +1,122 @@
+"""The files of a pair of two named models: both are looked at, matched and written.
+
+With --paddle paconvert the Paddle side is PaConvert's translation of the torch side, in the pair's
+folder `translated`.
+"""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from extras.new_pair.described import Asked, describe
+from extras.new_pair.inputs import Input, proposals
+from extras.new_pair.loader import loader_lines
+from extras.new_pair.loss import choose_loss
+from extras.new_pair.outputs import match_outputs
+from extras.new_pair.own_files import linked, make_links, places_of
+from extras.new_pair.paconvert import Translation, find_paconvert, search_path, translate
+from extras.new_pair.propose import Proposal, of_pair
+from extras.new_pair.record import write_pair
+from extras.new_pair.remarks import remarks, remarks_on_translation
+from extras.new_pair.spec import Spec
+from extras.new_pair.thin import TRANSLATED, Plan, case_text, inputs_text, model_text
+
+PACONVERT = "paconvert"  # in place of a SPEC
+
+
+@dataclass
+class Made:
+    """A pair's files, and what is to be said of them."""
+
+    texts: dict[str, str]
+    lines: list[str]
+    problem: str = ""  # why the translation does not run yet
+
+
+def make_pair(
+    asked: Asked, work: Path, target: Path, update: bool, on_progress: Callable[[str], None]
+) -> Made:
+    """Write a pair's files into `work`, a folder beside `target`, whose name it will have.
+
+    update   the target is there, and its translation is made again with what was edited in it
+    Raises UserError for what cannot be imported, built, run or matched.
+    """
+    translation, problem = None, ""
+    tried = list(proposals(asked.inputs))
+    with tempfile.TemporaryDirectory(prefix="new-") as answers:
+        drawn = [_drawn(inputs, asked) for inputs in tried]
+        specs = {side: spec for side, spec in asked.specs.items() if spec}
+        sides = describe(specs, asked, drawn, Path(answers), on_progress)
+        if len(specs) == 1:
+            on_progress(f"PaConvert translates {specs['torch']}")
+            translation = _translated(asked, specs["torch"], work, target, update)
+            specs["paddle"] = translation.spec
+            try:
+                translated = {"paddle": specs["paddle"]}
+                sides |= describe(translated, asked, drawn, Path(answers), on_progress)
+            except UserError as error:  # the user mends the translation, and goes on from there
+                problem = translation.explained(str(error))
+                sides["paddle"] = replace(
+                    sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None
+                )
+    inputs = tried[sides["torch"].drawn]
+    matched = match_outputs(sides["torch"], sides["paddle"])
+    loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
+    places = places_of({side: spec for side, spec in asked.specs.items() if spec})
+    for side, place in places.items():
+        make_links(linked(specs[side]), work / place, target / place)
+    if translation:
+        places["paddle"] = TRANSLATED
+    arguments = asked.arguments
+    plan = Plan(arguments.shared, arguments.own, inputs, sides, matched, loss, places)
+    proposal = Proposal()
+    write_pair(work, _texts(plan, proposal, False), [])
+    if not problem:
+        on_progress("which weights are which")
+        proposal = of_pair(work, asked.chosen["torch"], asked.chosen["paddle"], asked.seed)
+    lines = [*remarks(plan, asked.inputs), *proposal.proofs, *proposal.open]
+    if translation:
+        lines += remarks_on_translation(translation)
+    return Made(_texts(plan, proposal, asked.loader), lines, problem)
+
+
+def _drawn(inputs: Sequence[Input], asked: Asked) -> dict[str, np.ndarray]:
+    """The inputs' values, drawn by the very text that case.py gets."""
+    names: dict[str, object] = {"np": np}
+    config = asked.arguments.shared
+    exec(inputs_text(None, inputs, config), names)
+    return names["make_inputs"](config, asked.seed)
+
+
+def _texts(plan: Plan, proposal: Proposal, loader: bool) -> dict[str, str]:
+    texts = {"case.py": case_text(plan, proposal.rename, proposal.convert)}
+    texts |= {f"{side}_model.py": model_text(plan, side) for side in SIDES}
+    if loader:
+        packages = {side: plan.sides[side].spec.module for side in SIDES}
+        attributes = dict.fromkeys(SIDES, "network" if plan.wrapped else "")
+        for file, more in loader_lines(packages, attributes).items():
+            texts[file] += more
+    return texts
+
+
+# ---- PaConvert ----------------------------------------------------------------------------------
+
+
+def _translated(asked: Asked, spec: Spec, work: Path, target: Path, update: bool) -> Translation:
+    """Translate the torch side into the pair's folder; of a pair that is there, in its place.
+
+    Raises UserError where an edit and the new translation contradict each other.
+    """
+    place = (target if update else work) / TRANSLATED
+    python = find_paconvert(asked.paconvert_python)
+    translation = translate(spec, place, python, search_path(asked.pythons["torch"]), update)
+    if translation.conflicts:
+        raise UserError("; ".join(map(str, translation.conflicts)))
+    if update:
+        (work / TRANSLATED).symlink_to(place.absolute())
+    return translation

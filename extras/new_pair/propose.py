@@ -1,0 +1,181 @@
+"""RENAME and `convert` of a pair, proposed, each with its proof.
+
+    of_pair(folder, torch_python, paddle_python, seed)   builds both sides and asks them
+    propose(torch, paddle)                               of two structures
+
+NumPy only.  What is proposed is judged by common.certificate as any other.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from common.pair.pairs import load_pair
+from common.pair.request import RunRequest
+from common.pair.task import SEE, TRY, Inspect
+from common.pair.twin_process import TwinProcess
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.interpreters import interpreter
+from common.weights.layers import COMPAT, torch_locals
+from common.weights.layout import Layout
+from extras.new_pair.align import align, similarity, words
+from extras.new_pair.assignment import Assignment, Match, Models
+from extras.new_pair.proofs import open_questions, proofs
+from extras.new_pair.rename import shortest
+from extras.new_pair.search import Found, Search
+from extras.new_pair.source import convert_source
+from extras.new_pair.structure import MULTIHEAD, Structure, Unit, halved, in_halves, read_structure
+from extras.new_pair.trials import CLOSE, Trials, Tried, distance
+
+# Names of whole layers, which no weight needs, are worth so many more lines.
+_LONGER = 1.25
+
+
+@dataclass
+class Proposal:
+    """What case.py is to say of the weights.
+
+    rename    RENAME: Paddle's names -> torch's, the shortest
+    convert   the source of a function `convert(torch_state)`; empty where none is needed
+    proofs    a sentence for each name or weight, why it is so
+    open      sentences on what is not decided, with what to write
+    """
+
+    rename: dict[str, str] = field(default_factory=dict)
+    convert: str = ""
+    proofs: list[str] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+
+
+def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -> Proposal:
+    """RENAME and `convert` for two models.
+
+    trials   tries assignments in the Paddle side's process; None: names, shapes and order decide
+    """
+    models = trials.models if trials else Models(torch, paddle)
+    pairs, fused, stacks = align(torch, paddle)
+    matches = {name: models.match(name, other) for name, other in pairs.items()}
+    assignment = Assignment(matches, tuple(fused), tuple(stacks))
+    found = Found(assignment, Tried())
+    if trials is not None:
+        found = Search(trials, models).settle(assignment)
+        # Such as a batch norm with an activation in it: its own result is what goes on in Paddle.
+        own = frozenset(e.unit for e in found.tried.failing if e.what == "out" and e.unit)
+        again = trials.run(found.assignment, own) if own else found.tried
+        if own and {event.unit for event in again.failing} <= own and not again.error:
+            found = replace(found, tried=again, more=own)
+    names: dict[str, str] = {}
+    for name, match in found.assignment.matches.items():
+        names |= names_of(paddle.units[name], torch.units[match.torch], match)
+    rename = shortest(names)
+    longer = shortest(names | modules_of_equal_value(models, found))
+    if len(longer) <= _LONGER * len(rename) + 1:
+        rename = longer
+    convert = convert_source(models.to_convert(found.assignment))
+    told = _not_carried(models, rename, convert)
+    errors = {
+        "torch": torch.error,
+        "Paddle": paddle.error,
+        "with torch's weights Paddle": found.tried.error,
+    }
+    failed = [
+        f"the {side} pass failed: names, shapes and order alone decided ({error})"
+        for side, error in errors.items()
+        if error
+    ]
+    questions = [*failed, *open_questions(found, models, told), *filter(None, [told])]
+    return Proposal(rename, convert, list(proofs(found, models)), questions)
+
+
+def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str:
+    """What is left over, or tied on one side alone, once the proposal is followed; else empty."""
+    made: dict = {"np": np}
+    exec(convert, made)  # what was written just now
+    try:
+        Layout(models.torch.owners, models.paddle.owners, rename, made.get("convert"))
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def modules_of_equal_value(models: Models, found: Found) -> dict[str, str]:
+    """Modules around units, such as whole layers, that hold the same units and give the same.
+
+    The check then compares what they give; no weight needs their names.
+    """
+    torch, paddle, tried = models.torch, models.paddle, found.tried.calls
+    if tried is None:
+        return {}
+    partners = {name: {match.torch} for name, match in found.assignment.matches.items()}
+    partners |= {name: set(each.torch) for each in found.assignment.fused for name in each.paddle}
+    around: dict[frozenset, list[str]] = {}
+    for name, _, _ in torch.modules:
+        around.setdefault(torch.units_in(name), []).append(name)
+    names = {}
+    for name, _, _ in paddle.modules:
+        inside = paddle.units_in(name)
+        calls = tried.calls_of(name)
+        if not name or name in paddle.units or not inside or not calls or not calls[0].gave:
+            continue
+        wanted = frozenset().union(*(partners.get(unit, {None}) for unit in inside))
+        value = tried.values[f"{calls[0].number}/out/0"]
+        fit = []
+        for other in around.get(wanted, ()):
+            for call in torch.calls_of(other)[:1] if other else ():
+                same = call.gave[:1] == calls[0].gave[:1]
+                if same and distance(value, torch.values[f"{call.number}/out/0"], True) <= CLOSE:
+                    fit.append(other)
+        if fit:
+            likeness = {o: (o == name, similarity(words(name), words(o))) for o in fit}
+            names[name] = max(fit, key=likeness.get)
+    return names
+
+
+def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:
+    """The names that RENAME maps for one unit: its own, and its weights' where they differ."""
+    names = {paddle.name: torch.name} if paddle.name and torch.name else {}
+    for mine, its in match.locals.items():
+        known = next((n for n in torch_locals(paddle.entries[mine]) if n in torch.entries), None)
+        if not halved(mine, its) and (known != its or not names):
+            names[paddle.key(mine)] = torch.key(its)
+    return names
+
+
+def of_pair(
+    folder: Path, torch_python: str | None = None, paddle_python: str | None = None, seed: int = 0
+) -> Proposal:
+    """The same for a pair's folder, whose case.py has no RENAME yet.
+
+    Raises UserError where a side cannot be built.
+    """
+    pair = load_pair(str(folder))
+    pythons = {"torch": torch_python, "paddle": paddle_python}
+    see = RunRequest(model=pair.model, seed=seed, task=Inspect(SEE))
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="propose-")))
+        processes = {}
+        for side in SIDES:
+            python = interpreter(side, pythons[side])
+            process = TwinProcess(python, f"step1_forward.{side}.forward")
+            processes[side] = stack.enter_context(process)
+            process.ask(see, work / f"request_{side}.json")
+        for process in processes.values():
+            failure = process.failure()
+            if failure is not None:
+                raise UserError(failure.sentence)
+        torch, paddle = (read_structure(work, side) for side in SIDES)
+        # paddle.compat's keeps torch's one weight.
+        kept = any(owner.kind == COMPAT + MULTIHEAD for owner in paddle.owners.values())
+        torch = replace(in_halves(torch, paddle), splits=not kept)
+        paddle = in_halves(paddle, torch)
+        if torch.error or paddle.error:
+            return propose(torch, paddle)
+        request = replace(see, task=Inspect(TRY))
+        return propose(
+            torch, paddle, Trials(processes["paddle"], request, work, Models(torch, paddle))
+        )

@@ -1,0 +1,79 @@
+"""What a pair was set up with, kept in its folder: `--update` sets it up again from that.
+
+The texts as they were written tell what the user has edited since.
+"""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from common.system.errors import UserError
+from common.system.files import write_text
+from common.system.json_file import load_json, write_json
+from extras.new_pair.spec import parse_spec
+
+RECORD = ".new.json"
+_LISTS = ("input", "set", "torch_set", "paddle_set")
+_PATHS = ("config", "torch_python", "paddle_python", "paconvert_python")
+_SPECS = ("torch", "paddle", "torch_config", "paddle_config")
+
+
+def words_of(given: argparse.Namespace) -> list[str]:
+    """The command's options as words that mean the same in any folder."""
+    words = []
+    for name in (*_SPECS, *_PATHS, *_LISTS, "loader", "seed"):
+        value, option = getattr(given, name), f"--{name.replace('_', '-')}"
+        if not value:
+            continue
+        if value is True:
+            words.append(option)
+        elif name in _LISTS:
+            words += [option, *value]
+        elif name in _PATHS:
+            words += [option, str(Path(value).expanduser().absolute())]
+        else:
+            words += [option, _anywhere(option, str(value)) if name in _SPECS else str(value)]
+    return words
+
+
+def _anywhere(option: str, text: str) -> str:
+    return str(parse_spec(option, text)) if text.rpartition(":")[0].endswith(".py") else text
+
+
+def read_record(folder: Path) -> dict:
+    """`words` and `texts` of a pair's record; raises UserError where there is none."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder to update")
+    if not (folder / RECORD).is_file():
+        raise UserError(
+            f"{folder} has no {RECORD}, which common.new leaves in a pair that it sets up from two "
+            "models: give another name, without --update"
+        )
+    told = load_json(folder / RECORD)
+    words, texts = told.get("words"), told.get("texts")
+    if not isinstance(words, list) or not isinstance(texts, dict):
+        raise UserError(f"{folder / RECORD}: not what common.new writes; remove the folder")
+    return told
+
+
+def write_pair(
+    folder: Path,
+    texts: Mapping[str, str],
+    words: list[str],
+    former: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Write a pair's files and its record; returns those that the user has edited and that stay.
+
+    former   the texts as they were written last; None: whatever is there is overwritten
+    """
+    kept = []
+    for name, text in texts.items():
+        path = folder / name
+        there = path.read_text(encoding="utf-8") if path.is_file() else None
+        written = None if former is None else former.get(name)
+        if former is not None and there not in (None, text, written):
+            kept.append(name)
+        else:
+            write_text(path, text)
+    write_json(folder / RECORD, {"words": words, "texts": dict(texts)})
+    return kept

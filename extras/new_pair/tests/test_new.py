@@ -1,0 +1,83 @@
+"""`python -m common.new` lays out a pair that runs at once, and never touches what is there."""
+
+import os
+import shlex
+
+import pytest
+from checkout import Checkout
+
+from extras.new_pair.command import FILES, lay_out, main
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("new pair"))
+
+
+@pytest.fixture(scope="module")
+def laid_out(checkout):
+    """What the command said, run in the copy of the checkout."""
+    text = f"import sys; sys.path[0] = {str(checkout.root)!r}; from common import new; "
+    return checkout.python("-c", text + "sys.exit(new.main(['my_pair']))")
+
+
+def test_it_says_what_it_made_and_what_to_do_next(laid_out, checkout):
+    assert laid_out.returncode == 0, laid_out.stderr
+    made = checkout.elsewhere / "my_pair"
+    assert sorted(path.name for path in made.iterdir()) == sorted(FILES)
+    for number in range(1, 6):
+        assert f"\n  {number}  " in laid_out.stdout, "each of the five edits"
+        assert f"check_step{number}.py --model my_pair" in laid_out.stdout
+    text = "".join((made / name).read_text() for name in FILES)
+    for number in range(1, 6):
+        assert f"{number}. " in text, "the edits are marked in the files"
+
+
+@pytest.mark.parametrize("step", [1, 3, 4])
+def test_it_runs_at_once(laid_out, checkout, step):
+    done, report = checkout.rows(step, "--model", "my_pair", "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert report["rows"]
+
+
+def test_what_is_there_is_never_touched(tmp_path, capsys):
+    made = lay_out("mine", tmp_path)
+    (made / "case.py").write_text("my work")
+    assert main(["mine", "--folder", str(tmp_path)]) == 2
+    assert "there already" in capsys.readouterr().err
+    assert (made / "case.py").read_text() == "my work"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("reformer", "taken"),
+        ("all", "taken"),
+        ("a/b", "letters"),
+        ("..", "letters"),
+        ("", "letters"),
+        ("naïve", "letters"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused(tmp_path, capsys, name, told):
+    assert main([name, "--folder", str(tmp_path)]) == 2
+    assert told in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["mine", "--folder", str(tmp_path / "file")]) == 2
+    assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+def test_permissions_are_those_of_any_new_folder(tmp_path):
+    (tmp_path / "other").mkdir()
+    made = lay_out("mine", tmp_path)
+    assert os.stat(made).st_mode == os.stat(tmp_path / "other").st_mode
+
+
+def test_a_name_with_a_space_in_its_folder_is_quoted(tmp_path, capsys):
+    assert main(["mine", "--folder", str(tmp_path / "my pairs")]) == 0
+    assert shlex.quote(str(tmp_path / "my pairs" / "mine")) in capsys.readouterr().out

@@ -1,0 +1,371 @@
+"""PaConvert's translation of a torch file: merged with edits, listed, and judged as any other.
+
+Where PaConvert is not installed (`make paconvert`), what runs it is skipped; all else is tested
+with a stand-in, whose translation is written down here.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from checkout import Checkout, change
+
+from common.pair.pairs import load_pair
+from common.system.errors import UserError
+from common.system.json_file import load_json
+from extras.new_pair import paconvert as tool
+from extras.new_pair.command import main
+from extras.new_pair.merge import merge
+from extras.new_pair.paconvert import find_paconvert, translate
+from extras.new_pair.spec import Spec, parse_spec
+from extras.new_pair.torch_sources import gather
+
+PYTHON = Path(os.environ.get("PACONVERT_PYTHON", tool.PYTHON))
+installed = pytest.mark.skipif(
+    not PYTHON.exists(),
+    reason="PaConvert is not installed: `make paconvert`, or PACONVERT_PYTHON names its Python",
+)
+needs_git = pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
+
+NET = '''import torch
+from torch import nn
+from parts import halves
+
+
+class Net(nn.Module):
+    """Two halves of the features, each by itself."""
+
+    def __init__(self, width=8, size=4):
+        super().__init__()
+        self.inner = nn.Linear(width, width)
+        self.size = size
+
+    def forward(self, x):
+        pieces = halves(self.inner(x), self.size)
+        return torch.cat([piece * (i + 1) for i, piece in enumerate(pieces)], dim=-1)
+'''
+PARTS = """import torch
+
+
+def halves(x, size):
+    return x.split(size, dim=-1)
+"""
+
+
+def write(folder: Path, **files: str) -> Path:
+    """Files of a folder; `__` in a name stands for a folder's slash."""
+    for name, text in files.items():
+        path = folder / (name.replace("__", "/").replace("//", "__") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def names(sources) -> list[str]:
+    return list(sources.modules)
+
+
+# ---- which files a model is made of -------------------------------------------------------------
+
+
+def test_what_stands_beside_a_file_goes_with_it(tmp_path):
+    write(tmp_path, net=NET, parts=PARTS, other="import torch\n")
+    assert names(gather(parse_spec("--torch", f"{tmp_path}/net.py:Net"), [])) == ["net", "parts"]
+
+
+def test_of_a_package_what_the_class_needs(tmp_path):
+    """Of one that passes its class on, the file that defines it; of others those with torch."""
+    write(
+        tmp_path,
+        mine__model="import torch, numpy, theirs\nfrom mine.layers import A\nclass Net: ...\n",
+        mine__layers="from helpers import a\nclass A: ...\n",
+        mine__unused="import torch\n",
+        helpers="def f():\n    import torch\n",
+        theirs="try:\n    import torch\nexcept ImportError:\n    torch = None\n",
+        torch="an installed torch is not gone into\n",
+    )
+    (tmp_path / "mine" / "__init__.py").write_text("from .model import Net\nfrom . import unused\n")
+    sources = gather(Spec("mine", "Net"), [tmp_path])
+    assert sources.entry.name == "mine.model"
+    assert names(sources) == ["mine.layers", "mine.model", "theirs"]
+    assert sources.empty == {Path("mine/__init__.py")}, "nothing of it is used"
+    (tmp_path / "mine" / "layers.py").write_text("import mine\n")
+    assert "mine.unused" in names(gather(Spec("mine", "Net"), [tmp_path])), "now it is"
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("from .parts import halves\n", "net.py:1: a relative import"),
+        ("import torch\nclass Net(:\n", "net.py:2: invalid syntax"),
+    ],
+)
+def test_a_file_that_cannot_be_followed_is_told_with_its_line(tmp_path, text, told):
+    write(tmp_path, net=text)
+    with pytest.raises(UserError, match=told):
+        gather(parse_spec("--torch", f"{tmp_path}/net.py:Net"), [])
+
+
+def test_a_module_that_is_not_there(tmp_path):
+    with pytest.raises(UserError, match="has no module mine.model"):
+        gather(Spec("mine.model", "Net"), [tmp_path])
+
+
+# ---- what a user has edited ---------------------------------------------------------------------
+
+FORMER = {"a.py": "one\ntwo\nthree\nfour\nfive\n", "gone.py": "x\n", "kept.py": "x\n"}
+
+
+@needs_git
+def test_edits_and_a_new_translation_are_merged(tmp_path):
+    yours = {**FORMER, "a.py": "ONE\ntwo\nthree\nfour\nfive\n", "kept.py": "y\n", "own.py": "z\n"}
+    new = {"a.py": "one\ntwo\nthree\nfour\nFIVE\n", "more.py": "w\n"}
+    merged = merge(FORMER, yours, new, tmp_path)
+    assert merged.texts == {
+        "a.py": "ONE\ntwo\nthree\nfour\nFIVE\n",
+        "kept.py": "y\n",  # no longer translated, but edited
+        "more.py": "w\n",
+        "own.py": "z\n",
+    }
+    assert merged.kept == ("a.py", "kept.py")
+    assert not merged.conflicts
+
+
+@needs_git
+def test_a_conflict_is_marked_and_nothing_is_lost(tmp_path):
+    yours = {"a.py": FORMER["a.py"].replace("three", "mine")}
+    new = {"a.py": FORMER["a.py"].replace("three", "theirs")}
+    merged = merge({"a.py": FORMER["a.py"]}, yours, new, tmp_path)
+    [conflict] = merged.conflicts
+    assert (conflict.file, conflict.line) == (tmp_path / "a.py", 3)
+    for version in ("mine", "three", "theirs"):
+        assert f"\n{version}\n" in merged.texts["a.py"]
+    with pytest.raises(UserError, match="a.py:3: a conflict of the last --update still stands"):
+        merge(new, merged.texts, new, tmp_path)
+
+
+def test_an_edit_that_the_new_translation_makes_too_is_no_conflict(tmp_path):
+    text = {"a.py": "the same\n"}
+    assert merge(FORMER, text, text, tmp_path).texts["a.py"] == "the same\n"
+
+
+# ---- a stand-in for PaConvert -------------------------------------------------------------------
+
+TRANSLATED = """import sys
+sys.path.append("{out}")
+from __future__ import annotations
+
+import paddle
+
+
+class Net(paddle.nn.Layer):
+    def forward(self, x):
+>>>>>>        y = torch.fancy(x, torch.other.thing)
+        "Not Support auto convert *.plain, please judge whether it is Pytorch API"
+>>>>>>        y = y.plain()
+        return "torch.fancy", y
+"""
+TORCH = """from __future__ import annotations
+import torch.other as other
+from torch import fancy
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        y = fancy(x, other.thing)
+        return y.plain()
+"""
+# Its first lines are a shell's: the path of a Python may have spaces, which "#!" does not take.
+STAND_IN = """#!/bin/sh
+''':'
+exec "{python}" "$0" "$@"
+'''
+import pathlib, sys
+if "-c" in sys.argv:
+    print("{version}")
+    sys.exit()
+given = dict(zip(sys.argv[4::2], sys.argv[5::2]))
+out = pathlib.Path(given["-o"])
+out.mkdir()
+for file in sorted(pathlib.Path(given["-i"]).rglob("*.py")):
+    pathlib.Path(given["--log_dir"]).write_text(f"Start convert file: {{file}} --> {{out}}\\n")
+    if "FAIL" in file.read_text():
+        sys.exit("Traceback\\nAssertionError: torch.fail can not be both")
+    text = pathlib.Path({text!r}).read_text()
+    (out / file.name).write_text(text.replace("{{out}}", str(out)))
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """A program in PaConvert's place, which gives TRANSLATED for whatever it is given."""
+    (tmp_path / "translated.txt").write_text(TRANSLATED)
+
+    def made(version: str = tool.VERSION) -> str:
+        path = tmp_path / f"python-{version}"
+        text = str(tmp_path / "translated.txt")
+        path.write_text(STAND_IN.format(python=sys.executable, version=version, text=text))
+        path.chmod(0o755)
+        return str(path)
+
+    return made
+
+
+def test_what_was_left_in_torch_is_listed_with_both_lines(tmp_path, stand_in):
+    write(tmp_path, net=TORCH)
+    spec = parse_spec("--torch", f"{tmp_path}/net.py:Net")
+    made = translate(spec, tmp_path / "translated", find_paconvert(stand_in()))
+    text = (tmp_path / "translated" / "net.py").read_text()
+    assert text.startswith("from __future__"), "nothing may stand before it"
+    compile(text, "net.py", "exec")
+    assert "sys.path" not in text and ">>>>>>" not in text
+    left = [(one.api, one.line, one.translated_line) for one in made.untranslated]
+    assert left == [("torch.fancy", 8, 8), ("torch.other.thing", 8, 8), ("*.plain", 9, 10)]
+    assert str(made.untranslated[0]).startswith(f"{tmp_path}/net.py:8: torch.fancy (in ")
+    told = made.explained(f"NameError at {tmp_path}/translated/net.py:8: name 'torch'")
+    assert "PaConvert left this in torch: " in told and "net.py:8: torch.fancy" in told
+    told = made.explained(f"AttributeError at {tmp_path}/translated/net.py:7: …")
+    assert f"in torch {tmp_path}/net.py:7" in told and "Mend the translation" in told
+    told = made.explained("importing net needs einops, which python has not: install it there")
+    assert told.endswith("install it there. Mend that, then set the pair up again")
+    assert not list(tmp_path.glob(".work-*")), "nothing is left of the work"
+
+
+def test_a_translation_is_never_overwritten_unasked(tmp_path, stand_in):
+    write(tmp_path, net=TORCH)
+    spec, target = parse_spec("--torch", f"{tmp_path}/net.py:Net"), tmp_path / "translated"
+    translate(spec, target, stand_in())
+    with pytest.raises(UserError, match="--update translates again and keeps edits"):
+        translate(spec, target, stand_in())
+    change(target / "net.py", "import paddle\n", "import paddle  # mine\n")
+    assert translate(spec, target, stand_in(), update=True).kept == ("net.py",)
+    assert "# mine" in (target / "net.py").read_text()
+    (target / tool.RECORD).unlink()
+    with pytest.raises(UserError, match="without it, edits cannot be told"):
+        translate(spec, target, stand_in(), update=True)
+    assert "# mine" in (target / "net.py").read_text()
+
+
+def test_a_file_that_paconvert_fails_on_is_named(tmp_path, stand_in):
+    write(tmp_path, net="import torch, worse\n", worse="import torch  # FAIL\n")
+    spec = parse_spec("--torch", f"{tmp_path}/net.py:Net")
+    told = f"could not translate {tmp_path}/worse.py: AssertionError: torch.fail"
+    with pytest.raises(UserError, match=told):
+        translate(spec, tmp_path / "translated", stand_in())
+    assert not (tmp_path / "translated").exists()
+
+
+def test_where_paconvert_is_missing(tmp_path, stand_in, monkeypatch):
+    with pytest.raises(UserError, match="there is no such file"):
+        find_paconvert(str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match=f"pip install paconvert=={tool.VERSION}"):
+        find_paconvert(stand_in(""))
+    with pytest.raises(UserError, match=f"PaConvert 2.0, not {tool.VERSION}"):
+        find_paconvert(stand_in("2.0"))
+    monkeypatch.setattr(tool, "PYTHON", tmp_path / "nowhere")
+    monkeypatch.setattr(tool.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match="run `make paconvert`, or name a Python that has it"):
+        find_paconvert()
+
+
+def test_options_that_say_nothing_without_it(tmp_path, capsys):
+    words = ["mine", "--torch", "a:B", "--paddle", "c:D", "--paconvert-python", "p"]
+    assert main([*words, "--input", "x=float32:2", "--folder", str(tmp_path)]) == 2
+    assert "of use with --paddle paconvert alone" in capsys.readouterr().err
+
+
+# ---- the workbench on translated code -----------------------------------------------------------
+
+
+def test_a_model_file_that_fails_on_import_fails_again(tmp_path):
+    write(
+        tmp_path,
+        case="CONFIGS = make_inputs = {'default': {}}\n",
+        paddle_model="import nothing_like_this\n",
+    )
+    pair = load_pair(str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError):
+            pair.side("paddle")
+
+
+def test_layers_and_arguments_of_paddle_compat(tmp_path):
+    """Square weights stay, heads share keys, `dim` is an axis; in train mode with dropout."""
+    checkout = Checkout(tmp_path, ("tests/pairs/compat",))
+    model = str(checkout.path("tests/pairs/compat"))
+    done, report = checkout.rows(1, "--model", model, "--train", "--no-report")
+    assert done.returncode == 0, done.stdout + done.stderr
+    keys = {row["key"] for row in report["rows"]}
+    assert {"z", "top", "best", "attention", "topk", "argmax"} <= keys, keys
+    done = checkout.module("common.certificate", "--model", model)
+    assert done.returncode == 0 and "compat.Linear" in done.stdout, done.stdout + done.stderr
+    change(checkout.path("tests/pairs/compat/paddle_model.py"), "scale=0.7", "scale=0.6")
+    done = checkout.check(1, "--model", model, "--train", "--no-report")
+    assert done.returncode == 1, "a scale that dropout's attention does not look at"
+
+
+# ---- from a file to a verdict -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("paconvert"))
+
+
+def new(checkout, *words):
+    return checkout.module("common.new", "mine", *words)
+
+
+@installed
+@needs_git
+def test_a_file_is_translated_judged_edited_and_translated_again(checkout):
+    folder = write(checkout.elsewhere, net=NET, parts=PARTS)
+    words = ("--torch", "net.py:Net", "--paddle", "paconvert", "--input", "x=float32:2,8")
+    done = new(checkout, *words, "--paconvert-python", str(PYTHON))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ROUNDING" in done.stdout or "IDENTICAL" in done.stdout
+    made = folder / "mine"
+    assert "paddle.compat.nn.Linear" in (made / "translated" / "net.py").read_text()
+
+    # Runs, but differs: where pieces are not even, the translation cuts others.
+    change(folder / "net.py", "size=4", "size=3")
+    done = new(checkout, "--update")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "mine/net.py:" in done.stdout and "mine/translated/net.py:" in done.stdout
+
+    # The edit that mends it stays, whatever else is translated anew.
+    change(made / "translated" / "parts.py", "x.split(size, dim=-1)", "_pieces(x, size)")
+    with open(made / "translated" / "parts.py", "a") as file:
+        file.write("\n\ndef _pieces(x, n):\n")
+        file.write("    return [x[..., i : i + n] for i in range(0, 8, n)]\n")
+    change(folder / "net.py", "piece * (i + 1)", "piece * (i + 2)")
+    done = new(checkout, "--update")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "translated/parts.py: your edits are kept" in done.stdout
+    assert "piece * (i + 2)" in (made / "translated" / "net.py").read_text()
+
+
+@installed
+@pytest.mark.parametrize(
+    "old, new_text, told",
+    [
+        ("class Net(", "@torch.compile\nclass Net(", "NameError at"),  # on import
+        ("return torch.cat", "x = torch.rsub(x, 2)\n        return torch.cat", "NameError at"),
+    ],
+    ids=["on import", "in forward"],
+)
+def test_what_was_left_in_torch_is_an_error_with_its_lines(tmp_path, old, new_text, told):
+    checkout = Checkout(tmp_path)
+    folder = write(checkout.elsewhere, net=NET.replace(old, new_text), parts=PARTS)
+    api = "torch.compile" if "compile" in new_text else "torch.rsub"
+    line = (folder / "net.py").read_text().split(api)[0].count("\n") + 1
+    words = ("--torch", "net.py:Net", "--paddle", "paconvert", "--input", "x=float32:2,8")
+    done = new(checkout, *words, "--paconvert-python", str(PYTHON))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"net.py:{line}: {api} (in mine/translated/net.py:" in done.stdout
+    assert told in done.stderr
+    assert f"PaConvert left this in torch: {folder}/net.py:{line}: {api}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert load_json(folder / "mine" / ".new.json")["words"], "--update goes on from here"

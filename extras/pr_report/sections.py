@@ -1,0 +1,281 @@
+"""What a report for a pull request says, in no language yet: sections of sentences and tables.
+
+Each section reads results and computes nothing; one without a result is left out, and stands in
+`not_checked` instead.  The words are in words.toml; `Say` names one of them.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+
+from common.logs.result_folder import (
+    AGREEMENT_FILE,
+    CERTIFICATE_FILE,
+    GENERATION_FILE,
+    RESULT_FILE,
+    TRAINERS_FILE,
+)
+from common.system.hashes import file_sha256
+from extras.pr_report import forward, others, steps
+from extras.pr_report.claims import EVIDENCE, KINDS, Claim, Kind, claim, met, run_name
+from extras.pr_report.document import Code, Say, Section, Table
+from extras.pr_report.results import Found, Run
+
+
+def sections(found: Found, kind: str) -> list:
+    """Status first, then the sections of the kind's order that there are results for."""
+    limits = KINDS[kind]
+    claims = [claim for name in EVIDENCE for claim in _CLAIMS[name](found, limits)]
+    claims += _others(found, claims)
+    told = [*_status(found, claims), _summary(claims), _environment(found)]
+    for name in limits.order:
+        blocks = _SECTIONS[name](found, limits)
+        if blocks:
+            told.append(Section(name, blocks))
+    return [*told, _commands(found), _not_checked(found, claims), _trust(found)]
+
+
+def _others(found: Found, claims: Sequence[Claim]) -> Iterator[Claim]:
+    """Results that no section is about: none is left out, least of all a red one."""
+    told = {claim.run for claim in claims}
+    for run in found.runs:
+        if run_name(run) not in told:
+            measured = Say("rows_count", {"count": len(run.said["rows"])})
+            yield claim("other", run, measured, "–", None)
+
+
+def is_red(found: Found) -> bool:
+    """True where any result is red, whether or not a table shows it."""
+    plain = [said for told in found.plain.values() for _, said in told]
+    return any(run.red for run in found.runs) or any(said["exit_code"] for said in plain)
+
+
+def _status(found: Found, claims: Sequence[Claim]) -> list:
+    red = {one.run: one for one in reversed(claims) if one.red}  # of a run the first of its lines
+    missed = [one for one in claims if one.met is False and not one.red]
+    missing = _missing(claims)
+    counts = {"count": len(red), "all": len({one.run for one in claims})}
+    lines: list = [Say("red" if is_red(found) else "green", counts)]
+    for run, one in sorted(red.items()):
+        shown = [Say(other.evidence) for other in claims if other.run == run]
+        fields = {"evidence": shown, "run": run, "verdict": one.verdict}
+        lines.append(Say("red_line", fields | {"said": one.said or "–"}))
+    for one in missed:
+        fields = {"evidence": Say(one.evidence), "run": one.run, "limit": one.limit}
+        lines.append(Say("missed", fields | {"measured": one.measured, "verdict": one.verdict}))
+    allowed = [run for run in found.runs if run.said["allow"]]
+    for run in allowed:
+        words = ", ".join(run.said["allow"])
+        lines.append(Say("let_pass", {"run": run_name(run), "words": words}))
+    if missing:
+        names = [Say(name) for name in missing]
+        lines.append(Say("missing", {"count": len(missing), "names": names}))
+    lines += [Say("unjudged", {"folder": folder}) for folder in found.unjudged]
+    lines += [Say(note) for note in found.notes]
+    return lines
+
+
+def _summary(claims: Sequence[Claim]) -> Section:
+    rows = [
+        (Say(c.evidence), f"`{c.run}`", c.measured, c.limit, met(c.met), Say("v_" + c.verdict))
+        for c in sorted(claims, key=lambda claim: not claim.red)
+    ]
+    columns = ("evidence", "result", "measured", "their_limit", "limit_met", "our_verdict")
+    return Section("summary", [Table("summary", columns, rows), Say("verdicts"), Say("limits")])
+
+
+def _missing(claims: Sequence[Claim]) -> list[str]:
+    there = {claim.evidence for claim in claims}
+    return [name for name in EVIDENCE if name not in there]
+
+
+# ---- models, weights, versions
+
+
+def _environment(found: Found) -> Section:
+    blocks: list = [Say("pair", {"model": found.model, "pair": found.pair})]
+    if found.runs:
+        first = found.runs[0].sides
+        rows = [
+            (Say("framework"), *(f"{s.framework} {s.framework_version}" for s in first.values()))
+        ]
+        names = dict.fromkeys(n for s in first.values() for n in s.environment if n != "executable")
+        rows += [(n, *(s.environment.get(n, "–") for s in first.values())) for n in names]
+        sources = [
+            ", ".join(f"{n} `{h[:12]}`" for n, h in s.sources.items()) for s in first.values()
+        ]
+        rows.append((Say("sources"), *(one or "–" for one in sources)))
+        blocks.append(Table("environment", ("item", "torch", "paddle"), rows))
+        rows = []
+        for run in found.runs:
+            one = run.sides["torch"]
+            rows.append(
+                (
+                    f"{run.step} {run.other}".strip(),
+                    *(run.dtype, ", ".join(run.modes) or "–", one.preset or "–", str(run.seed)),
+                    one.weights or "–",
+                    f"`{(one.weights_sha256 or '–')[:16]}`",
+                    f"`{(one.inputs_sha256 or '–')[:16]}`",
+                    "/".join(str(s.device) for s in run.sides.values()),
+                    _kernels(run),
+                    (one.time or "–")[:16].replace("T", " "),
+                )
+            )
+        columns = ("step", "dtype", "modes", "preset", "seed", "weights_from", "weights_hash")
+        columns += ("inputs_hash", "device", "kernels", "time")
+        blocks.append(Table("results", columns, rows))
+        if any(run.dtype in ("bfloat16", "float16") for run in found.runs):
+            blocks.append(Say("kernels_said"))
+    rows = [
+        (
+            name.removesuffix(".json"),
+            *(_told(said, n) for n in ("dtype", "preset", "seed", "weights")),
+            f"`{str(said.get('weights_sha256') or '–')[:16]}`",
+            _told(said, "device"),
+            ", ".join(f"{side} {v}" for side, v in said.get("versions", {}).items()) or "–",
+            str(said.get("time") or "–")[:16].replace("T", " "),
+        )
+        for name, told in found.plain.items()
+        for _, said in told
+    ]
+    if rows:
+        columns = ("result", "dtype", "preset", "seed", "weights_from", "weights_hash", "device")
+        blocks += [Say("others_said"), Table("others", (*columns, "framework", "time"), rows)]
+    return Section("environment", blocks)
+
+
+def _told(said: dict, name: str) -> str:
+    return "–" if said.get(name) is None else str(said[name])
+
+
+def _kernels(run: Run) -> Say:
+    half = run.dtype in ("bfloat16", "float16")
+    if not half:
+        return Say("real_kernels")
+    return Say("real_kernels" if run.sides["paddle"].device == "gpu" else "emulated")
+
+
+# ---- what is missing
+
+
+def _guide(found: Found, kind: Kind) -> list:
+    rows = []
+    for run in found.of(1) + found.of(2) + found.of(3) + found.of(4) + found.of(5):
+        (said,) = run.said["guide"] or ({},)
+        if said.get("report"):
+            passed = (said["reprod_log"], said["guide_passed"], said["guide_all_passed"])
+            limit = f"{run.said['guide_threshold']:g}"
+            rows.append((f"`{run_name(run)}`", f"`{said['report']}`", limit, *map(_word, passed)))
+    if not rows:
+        return []
+    columns = ("result", "diff_log", "limit_mean", "reprod_log", "guide_keys", "guide_tensors")
+    return [Say("guide_said"), Table("guide", columns, rows)]
+
+
+def _word(passed: bool | None) -> object:
+    return "–" if passed is None else Say("passed" if passed else "failed")
+
+
+def _commands(found: Found) -> Section:
+    commands = dict.fromkeys(run.said["command"] for run in found.runs)
+    of = {name: command for name, command in _MAKERS.items() if name != CERTIFICATE_FILE}
+    for name in (*of, CERTIFICATE_FILE):
+        if found.plain.get(name):
+            commands[_command(_MAKERS[name], found)] = None
+    return Section("commands", [Say("commands_said"), Code("\n".join(commands), "sh")])
+
+
+_MAKERS = {
+    GENERATION_FILE: "python step5_train/check_generate.py",
+    AGREEMENT_FILE: "python step2_metric/check_step2.py --agree DATA",
+    TRAINERS_FILE: "python step5_train/check_step5.py --torch-losses FILE --paddle-losses FILE",
+    CERTIFICATE_FILE: "python -m common.certificate --round-trip",
+}
+_STEPS = {
+    "forward": "python step1_forward/check_step1.py",
+    "half": "python step1_forward/check_step1.py --dtype bfloat16 --out bf16",
+    "top": "python step1_forward/check_step1.py",
+    "unit": "python step1_forward/check_step1.py",
+    "metric": "python step2_metric/check_step2.py",
+    "loss": "python step3_loss/check_step3.py",
+    "gradients": "python step4_backward/check_step4.py",
+    "optimizer": "python step4_backward/check_step4.py",
+    "training": "python step5_train/check_step5.py",
+    "generation": _MAKERS[GENERATION_FILE],
+    "agreement": _MAKERS[AGREEMENT_FILE],
+    "trainers": _MAKERS[TRAINERS_FILE],
+    "weights": _MAKERS[CERTIFICATE_FILE],
+}
+
+
+def _command(command: str, found: Found) -> str:
+    """A command for this pair, with the Pythons that its other checks were given."""
+    words = ["--model", found.pair]
+    if not any(run.sides["paddle"].loader for run in found.runs):
+        command = command.removesuffix(" --round-trip")  # without `load` both ways are the usual
+    for run in found.runs:
+        told = shlex.split(run.said["command"])
+        for option in ("--torch-python", "--paddle-python"):
+            if option in told and option not in words:
+                words += [option, told[told.index(option) + 1]]
+    return f"{command} {shlex.join(words)}"
+
+
+def _not_checked(found: Found, claims: Sequence[Claim]) -> Section:
+    rows = [(Say(name), f"`{_command(_STEPS[name], found)}`") for name in _missing(claims)]
+    blocks: list = [Say("not_checked_said" if rows else "all_checked")]
+    if rows:
+        blocks.append(Table("not_checked", ("evidence", "command"), rows))
+    narrow = [run for run in found.runs if {"cases", "probes", "no_probe"} & set(run.said["asked"])]
+    for run in narrow:
+        blocks.append(Say("narrow", {"run": run_name(run)}))
+    return Section("not_checked", [*blocks, Say("not_shown")])
+
+
+def _trust(found: Found) -> Section:
+    rows = []
+    for run in found.runs:
+        hashes = run.said["files"]
+        rows += [
+            (f"`{run_name(run)}`", f"`{name}`", f"`{hashes[name]}`")
+            for stem in run.said["judged"]
+            for name in (f"{stem}_torch.npy", f"{stem}_paddle.npy")
+            if name in hashes
+        ]
+        content = file_sha256(run.path / RESULT_FILE)
+        rows.append((f"`{run_name(run)}`", "`result.json`", f"`{content}`"))
+    blocks: list = [Say("trust_said"), Table("hashes", ("result", "file", "sha256"), rows)]
+    blocks += [Say("bundle", bundle) for bundle in found.bundles]
+    return Section("trust", blocks)
+
+
+_SECTIONS: dict[str, Callable] = {
+    "forward": forward.forward,
+    "half": forward.half,
+    "top": forward.top,
+    "unit": forward.unit,
+    "generation": others.generation,
+    "agreement": others.agreement,
+    "trainers": others.trainers,
+    "weights": others.weights,
+    "metric": steps.metric,
+    "loss": steps.loss,
+    "gradients": steps.gradients,
+    "optimizer": steps.optimizer,
+    "training": steps.training,
+    "guide": _guide,
+}
+_CLAIMS: dict[str, Callable] = {
+    "forward": forward.forward_claims,
+    "half": forward.half_claims,
+    "top": forward.top_claims,
+    "unit": forward.unit_claims,
+    "generation": others.generation_claims,
+    "agreement": others.agreement_claims,
+    "trainers": others.trainers_claims,
+    "weights": others.weights_claims,
+    "metric": steps.step_claims(2, "metric"),
+    "loss": steps.step_claims(3, "loss"),
+    "gradients": steps.step_claims(4, "gradients"),
+    "optimizer": steps.optimizer_claims,
+    "training": steps.training_claims,
+}

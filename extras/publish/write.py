@@ -1,0 +1,105 @@
+"""From a pair to a repository in its place: run, write, try, rename."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from common.pair.pairs import Pair
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.folders import put_in_place
+from extras.publish.repository import Settings, package_name, write_outputs, write_repository
+from extras.publish.samples import samples_of
+from extras.publish.self_check import check_bits, last_line, run_alone
+from extras.publish.source import take
+from extras.publish.twin import run_twins
+
+_MADE_BY_PROGRAMS = ("inference", "log", "output")
+
+
+def refuse_place(out: Path, overwrite: bool, pair: Pair) -> None:
+    """Raise UserError where nothing may be written to `out`."""
+    target = out.resolve()
+    for ours in (ROOT, pair.folder):
+        if target == ours or target in ours.parents:
+            raise UserError(f"--out {out}: {ours.name} itself lies there; give a folder of its own")
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise UserError(f"--out {out}: something is there that is no folder; give another name")
+    if not overwrite and out.is_dir() and any(out.iterdir()):
+        raise UserError(
+            f"--out {out}: this folder is not empty; give another, or --overwrite to replace all "
+            "that is in it"
+        )
+    if overwrite and (out / ".git").exists():
+        raise UserError(
+            f"--out {out}: a Git repository is there, whose history --overwrite would remove; "
+            "export to another folder and copy the files"
+        )
+
+
+def publish(
+    pair: Pair,
+    options,
+    pythons: Mapping[str, str],
+    work: Path,
+    on_progress: Callable[[str], None],
+) -> list[str]:
+    """Export and check; returns what to say.  Raises UserError, and writes nothing then."""
+    out, python = options.out.absolute(), pythons["paddle"]
+    package = package_name(pair.name)
+    take(pair.folder, package, pair.built_in)  # what cannot stand alone is refused at once
+    chosen = options.preset, options.case, options.weights, options.seed
+    published = run_twins(pair, *chosen, pythons, work, on_progress)
+    samples, why_none = samples_of(
+        published.pair, published.case, options.preset, options.seed, options.data, on_progress
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        settings = Settings(package, published.versions, samples)
+        repository = folder / "repository"
+        write_repository(repository, published, settings)
+        if published.own_draws:
+            raise UserError(
+                f"nothing was exported: {pair.name} draws random numbers of its own in eval mode, "
+                "so that no two runs outside this workbench are alike: draw them with draw_normal "
+                "of common.paddle_side, or give them to the model as an input"
+            )
+        on_progress("running the exported predict.py")
+        count = check_bits(python, repository, published.outputs, work)
+        said = _saved_program(python, repository, settings, on_progress)
+        if settings.no_program or not settings.free_batch:
+            shutil.rmtree(repository)
+            write_repository(repository, published, settings)
+        write_outputs(repository, published.outputs)
+        for name in _MADE_BY_PROGRAMS:
+            shutil.rmtree(repository / name, ignore_errors=True)
+        put_in_place(repository, out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    outputs = "output" if count == 1 else "outputs"
+    lines = [f"predict.py: same bits as the twin: {count} {outputs}", said]
+    lines.append(f"weights: {published.origin}")
+    lines.append(f"data: none ({why_none})" if samples is None else f"data: {samples.note}")
+    return [*lines, f"written: {options.out}"]
+
+
+def _saved_program(python: str, folder: Path, settings: Settings, on_progress) -> str:
+    """Save and run the program, for any number of samples where that works; what to say of it."""
+    on_progress("saving the program")
+    for free in (True, False):
+        settings.free_batch = free
+        status, said = run_alone(python, folder, "export.py", [] if free else ["--fixed"])
+        if status:
+            settings.no_program = f"paddle.jit.save fails: {last_line(said)}"
+            continue
+        on_progress("running the saved program")
+        status, said = run_alone(python, folder, "infer.py", ["--split"] if free else [])
+        if status == 0:
+            settings.no_program = ""
+            shapes = "any number of samples" if free else "one number of samples"
+            return f"infer.py: the saved program is the model within rounding, for {shapes}"
+        wrong = [line for line in said.splitlines() if "MORE than" in line or "DIFFERS" in line]
+        settings.no_program = f"it is not the model: {(wrong or [last_line(said)])[0]}"
+    return f"no saved program: {settings.no_program}"

@@ -1,0 +1,1 @@
+"""Data of other kinds than a series: reviews, texts, texts with labels."""

@@ -1,0 +1,656 @@
+"""Real data: reviews, texts and classes, read, split, kept, interrupted; each check has a fault."""
+
+import ast
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from checkout import Checkout
+from mutant import mutant
+
+from common.pair.case_hooks import data_cases, data_preset, make_data
+from common.pair.data import load_arrays
+from common.pair.metrics import next_token_sums
+from common.pair.pairs import Pair, load_pair
+from common.pair.request import RunRequest
+from common.pair.sources import cache, prepare
+from common.pair.sources.request import SourceRequest
+from common.system.checkout import ROOT
+from common.system.errors import UserError
+from common.system.signals import stoppable
+from extras.sources import classes, language, reviews, words
+
+REVIEWS = ROOT / "fake_data" / "reviews_Electronics_5.json.gz"
+NEWS = ROOT / "fake_data" / "ag_news"
+WIKI = ROOT / "fake_data" / "enwik8.txt"
+LENGTH = 24
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "cache"))
+
+
+def request(path, seed=0, config=None, tokenizer=None, on_progress=lambda text: None, **settings):
+    return SourceRequest(
+        path, {"length": LENGTH} | settings, config or {}, seed, tokenizer, on_progress
+    )
+
+
+def pair_of(**case):
+    known = {"CONFIGS": {"small": {}, "default": {}}, "make_inputs": None}
+    return Pair("mine", Path("/nowhere"), SimpleNamespace(**(known | case)))
+
+
+# ---- reviews ------------------------------------------------------------------------------------
+
+
+def good_lines(path=REVIEWS):
+    """(label, text) of every line that is a review, by a reader of its own."""
+    found = []
+    for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+        try:
+            review = json.loads(line)
+        except ValueError:
+            if not line.endswith("}"):
+                continue
+            review = ast.literal_eval(line)
+        if "reviewText" in review and review["overall"] in (1, 2, 3, 4, 5):
+            found.append((int(review["overall"] - 1), review["reviewText"]))
+    return found
+
+
+def expected(parts, lengths):
+    """PART/NAME -> lists, of (label, text) in parts: wordpunct ids in first-seen order from 1."""
+    known, arrays = {}, {}
+    for part, samples in parts.items():
+        rows = []
+        for _, text in samples:
+            ids = [known.setdefault(w, len(known) + 1) for w in re.findall(r"\w+|[^\w\s]+", text)]
+            rows.append((ids + [0] * lengths[part])[: lengths[part]])
+        arrays[f"{part}/input_ids"] = rows
+        arrays[f"{part}/attention_mask"] = [[int(i > 0) for i in row] for row in rows]
+        arrays[f"{part}/labels"] = [label for label, _ in samples]
+    return arrays, len(known) + 1
+
+
+def balanced_parts(train, test):
+    parts, counts = {"train": [], "test": []}, {"train": [0] * 5, "test": [0] * 5}
+    for label, text in good_lines():
+        part = "train" if min(counts["train"]) < train else "test"
+        if counts[part][label] < (train if part == "train" else test):
+            counts[part][label] += 1
+            parts[part].append((label, text))
+    return parts
+
+
+def check_balanced(module, tmp_path):
+    sizes, lengths = [9, 4], {"train": LENGTH, "test": 10}
+    asked = request(REVIEWS, split="balanced", sizes=sizes, eval_length=10)
+    made = module.build(asked, tmp_path / "part")
+    arrays, size = expected(balanced_parts(*sizes), lengths)
+    assert {name: values.tolist() for name, values in made.arrays.items()} == arrays
+    assert made.entries == {"vocab_size": size, "num_labels": 5}
+    assert np.bincount(made.arrays["test/labels"]).tolist() == [4] * 5
+
+
+def test_balanced_reviews_are_the_seeds(tmp_path):
+    check_balanced(reviews, tmp_path)
+
+
+REVIEW_FAULTS = {
+    "cap not reset": (
+        "self.counts[part][label] < self",
+        "sum(c[label] for c in self.counts) < self",
+    ),
+    "labels not shifted": ("return int(stars) - 1, found", "return int(stars) % 5, found"),
+    "sizes swapped": ("else 1\n        if self", "else 0\n        if self"),
+    "case lowered": ("labelled(parts, False,", "labelled(parts, True,"),
+    "summary instead of the text": ('- 1, found["reviewText"]', '- 1, found["summary"]'),
+    "one length for all": ('settings.get("eval_length", length)', "length"),
+}
+
+
+@pytest.mark.parametrize("fault", REVIEW_FAULTS)
+def test_planted_faults_of_reviews_are_caught(tmp_path, fault):
+    with pytest.raises((AssertionError, IndexError, ValueError, UserError)):
+        check_balanced(mutant(reviews, *REVIEW_FAULTS[fault]), tmp_path)
+
+
+WORD_FAULTS = {
+    "vocabulary from 0": ("len(known) + 1)", "len(known))"),
+    "padded in front": ("ids[row, : len(kept)]", "ids[row, length - len(kept) :]"),
+    "runs of marks split": (r"[^\w\s]+", r"[^\w\s]"),
+    "vocabulary of what is kept": ("for word in words]", "for word in words[:length]]"),
+    "mask of ones": ("(ids != PADDING)", "(ids == ids)"),
+}
+
+
+@pytest.mark.parametrize("fault", WORD_FAULTS)
+def test_planted_faults_of_words_are_caught(tmp_path, fault, monkeypatch):
+    monkeypatch.setattr(reviews, "labelled", mutant(words, *WORD_FAULTS[fault]).labelled)
+    with pytest.raises(AssertionError):
+        check_balanced(reviews, tmp_path)
+
+
+def test_random_reviews_are_drawn_once_each(tmp_path):
+    def drawn(seed, sizes):
+        collector = reviews.Random(sizes, seed)
+        for number in range(5000):
+            collector.add(0, str(number))
+        return {part: [int(t) for _, t in found] for part, found in collector.split()[0].items()}
+
+    found = drawn(0, [400, 50, 50])
+    assert [len(numbers) for numbers in found.values()] == [400, 50, 50]
+    everything = sum(found.values(), [])
+    assert len(set(everything)) == 500
+    # Uniform: of 500 of 5,000 the mean number is 2,499.5 with a standard error of 61.
+    assert abs(np.mean(everything) - 2499.5) < 250 and everything != sorted(everything)
+    assert drawn(0, [400, 50, 50]) == found and drawn(1, [400, 50, 50]) != found
+    parts = {part: len(numbers) for part, numbers in drawn(0, [80000, 10000, 10000]).items()}
+    assert parts == {"train": 4000, "validation": 500, "test": 500}  # too few: the same shares
+
+
+def test_random_reviews_come_from_the_whole_file(tmp_path):
+    made = reviews.build(request(REVIEWS, split="random", sizes=[20, 5, 5]), tmp_path / "part")
+    assert [len(made.arrays[f"{p}/labels"]) for p in ("train", "validation", "test")] == [20, 5, 5]
+    everything = reviews.build(request(REVIEWS, split="random"), tmp_path / "part")
+    labels = [everything.arrays[f"{p}/labels"] for p in ("train", "validation", "test")]
+    counts = np.bincount([label for label, _ in good_lines()])
+    assert np.bincount(np.concatenate(labels)).tolist() == counts.tolist()
+    assert len(labels[0]) == 320 and len(labels[1]) == 40
+
+
+def test_broken_lines_are_counted_and_named(tmp_path):
+    made = reviews.build(request(REVIEWS, split="random"), tmp_path / "part")
+    told = "\n".join(made.notes)
+    assert "404 lines" not in told and "403 lines of reviews_Electronics_5.json.gz read" in told
+    assert "3 lines left out (1 no JSON, 1 no reviewText, 1 overall is not 1 to 5)" in told
+    assert "reviews_Electronics_5.json.gz:21 (no JSON)" in told and "texts are empty" in told
+
+
+@pytest.mark.parametrize(
+    "line, why",
+    [
+        (b"\xff\xfe\n", "no UTF-8"),
+        (b"[1, 2]\n", "no reviewText"),
+        (b'{"reviewText": 3, "overall": 5}', "no reviewText"),
+        (b'{"reviewText": "x", "overall": 0}', "overall is not 1 to 5"),
+        (b'{"reviewText": "x", "overall": 6}', "overall is not 1 to 5"),
+        (b'{"reviewText": "x", "overall": 4.5}', "overall is not 1 to 5"),
+        (b'{"reviewText": "x", "overall": true}', "overall is not 1 to 5"),
+        (b'{"reviewText": "x", "overall": NaN}', "overall is not 1 to 5"),
+        (b"(" * 10000, "no JSON"),
+        (b"__import__('os').getcwd()", "no JSON"),
+        (None, "longer than 4,194,304 bytes"),
+        (b"{'reviewText': 'it\\'s', 'overall': 2.0}\n", (1, "it's")),
+    ],
+)
+def test_a_line_is_a_review_or_says_why_not(line, why):
+    assert reviews.review(line) == why
+
+
+def test_a_line_without_end_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(reviews, "MAX_LINE_BYTES", 500)
+    path = tmp_path / "r.json"
+    good = json.dumps({"reviewText": "a b", "overall": 3}).encode()
+    path.write_bytes(good + b"\n" + b"x" * 1700 + b"\n" + good)
+    found = list(reviews._lines(request(path), 0))
+    assert [line is None for line, _ in found] == [False, True, False]
+    assert sum(count for _, count in found) == path.stat().st_size
+
+
+def test_reviews_that_cannot_be_used_are_refused(tmp_path):
+    path = tmp_path / "r.json.gz"
+    path.write_bytes(REVIEWS.read_bytes()[:5000])
+    with pytest.raises(UserError, match=r"r.json.gz: damaged or cut off after line \d+ .*again"):
+        reviews.build(request(path), tmp_path / "part")
+    path.write_bytes(b"one\ntwo\n")
+    with pytest.raises(UserError, match=r"no line is a review: r.json.gz:1 \(no JSON\)"):
+        reviews.build(request(path), tmp_path / "part")
+    path.write_bytes(b"")
+    with pytest.raises(UserError, match="has 0 reviews with 1 star; a balanced split needs 2"):
+        reviews.build(request(path), tmp_path / "part")
+    with pytest.raises(UserError, match="a folder; give the file"):
+        reviews.build(request(tmp_path), tmp_path / "part")
+
+
+# ---- kept, interrupted, two at once -------------------------------------------------------------
+
+PREPARE = """
+import os, signal, sys
+from pathlib import Path
+from common.pair.pairs import load_pair
+from common.pair.sources import prepare
+from extras.sources import reviews
+reviews.SAVE_EVERY_S, reviews._LINES_AT_ONCE = 0.0, 25
+stop = int(sys.argv[3])
+def on_progress(text):
+    print(text, flush=True)
+    if stop and f"{stop} lines" in text:
+        os.kill(os.getpid(), signal.SIGKILL)
+made = prepare(load_pair(sys.argv[1]), sys.argv[2], Path(sys.argv[4]), 3, None, on_progress)
+print(made.file, made.file.stat().st_size, made.notes)
+"""
+
+
+def prepared(model, preset, stop, folder, path=REVIEWS):
+    command = [sys.executable, "-c", PREPARE, model, preset, str(stop), str(path)]
+    environment = os.environ | {cache.FOLDER_VARIABLE: str(folder)}
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=-1
+    )
+
+
+@pytest.mark.parametrize(
+    "model, preset", [("fastformer", "amazon"), ("fast_transformer", "seed001_cls")]
+)
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path, model, preset):
+    killed = prepared(model, preset, 200, tmp_path / "a")
+    out, _ = killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL and "200 lines" in out
+    left = [path.name for path in (tmp_path / "a").iterdir()]
+    assert not any(name.endswith((".npz", ".tmp")) for name in left), left
+    again = prepared(model, preset, 0, tmp_path / "a")
+    out, errors = again.communicate(timeout=60)
+    assert again.returncode == 0, errors
+    assert "going on where the last run stopped" in out and "\ndata: 50 lines" not in out
+    whole = prepared(model, preset, 0, tmp_path / "b")
+    assert "\ndata: 50 lines" in whole.communicate(timeout=60)[0]
+    (one,), (other,) = ((tmp_path / name).glob("*.npz") for name in "ab")
+    assert one.read_bytes() == other.read_bytes()
+    assert not list((tmp_path / "a").glob("*.part"))
+    told = [json.loads(path.with_suffix(".json").read_text()) for path in (one, other)]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("fault", ["", "file.seek(offset)"])
+def test_ctrl_c_loses_nothing_and_doubles_nothing(tmp_path, monkeypatch, fault):
+    module = mutant(reviews, fault, "pass") if fault else reviews
+    monkeypatch.setattr(module, "_LINES_AT_ONCE", 25)
+
+    def stop(text):
+        if "150 lines" in text:
+            signal.raise_signal(signal.SIGINT)
+
+    settings = {"split": "random", "sizes": [30, 5, 5]}
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        module.build(request(REVIEWS, on_progress=stop, **settings), tmp_path / "part")
+    resumed = module.build(request(REVIEWS, **settings), tmp_path / "part")
+    whole = reviews.build(request(REVIEWS, **settings), tmp_path / "none")
+    same = all(np.array_equal(resumed.arrays[k], v) for k, v in whole.arrays.items())
+    assert (same and resumed.notes == whole.notes) is (not fault)
+    (tmp_path / "part").write_text("{")  # a damaged one is as none
+    assert reviews._former(tmp_path / "part") is None
+
+
+def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
+    runs = [prepared("fastformer", "amazon", 0, tmp_path / "a") for _ in range(2)]
+    for run in runs:
+        _, errors = run.communicate(timeout=60)
+        assert run.returncode == 0, errors
+    names = sorted(path.suffix for path in (tmp_path / "a").iterdir())
+    assert names == ["", ".json", ".npz"]
+    load_arrays(next((tmp_path / "a").glob("*.npz")))
+
+
+def kept(path, seed=0):
+    """What prepare gives, and what it said while it worked."""
+    told = []
+    made = prepare(load_pair("fastformer"), "ag_news", path, seed, None, told.append)
+    return made, told
+
+
+def test_what_was_read_once_is_kept(tmp_path):
+    folder = tmp_path / "news"
+    folder.mkdir()
+    for name in ("train.csv", "test.csv"):
+        (folder / name).write_bytes((NEWS / name).read_bytes())
+    first, told = kept(folder)
+    assert any("hashed" in text for text in told) and not any("taken" in n for n in first.notes)
+    second, told = kept(folder)
+    assert second.file == first.file and "taken from" in second.notes[-1]
+    assert not any("hashed" in text or "to words" in text for text in told)
+    os.utime(folder / "train.csv", ns=(1, 1))  # another time, the same content
+    third, told = kept(folder)
+    assert third.file == first.file and any("hashed" in text for text in told)
+    assert not any("to words" in text for text in told)
+    content = bytearray(first.file.read_bytes())
+    content[len(content) // 2] ^= 1
+    first.file.write_bytes(content)
+    mended, _ = kept(folder)
+    assert "damaged, and was made again" in mended.notes[-1]
+    load_arrays(mended.file)
+    assert kept(folder, seed=1)[0].file != first.file
+    (folder / "test.csv").write_bytes((NEWS / "train.csv").read_bytes())
+    assert kept(folder)[0].file != first.file
+
+
+# ---- texts --------------------------------------------------------------------------------------
+
+
+def check_bytes(module, tmp_path):
+    path = tmp_path / "text"
+    content = bytes(np.random.default_rng(0).integers(0, 256, 4000, dtype=np.uint8))
+    path.write_bytes(content)
+    made = module.build(request(path), tmp_path / "part")
+    for part, start, end in (("train", 0, 3600), ("validation", 3600, 3800), ("test", 3800, 4000)):
+        ids = made.arrays[f"{part}/input_ids"]
+        rows = (end - start) // LENGTH
+        assert ids.shape == (rows, LENGTH) and ids.dtype == np.int16
+        whole = bytes((ids.reshape(-1) - 2).astype(np.uint8).tolist())
+        assert ids.min() >= 2 and whole == content[start : start + rows * LENGTH]
+    assert set(made.arrays) == {f"{part}/input_ids" for part in ("train", "validation", "test")}
+    assert made.entries == {"vocab_size": 258}
+
+
+def test_a_text_is_ninety_five_and_five(tmp_path):
+    check_bytes(language, tmp_path)
+
+
+TEXT_FAULTS = {
+    "bytes as they are": ("np.add(kept, BYTE_OFFSET,", "np.add(kept, 0,"),
+    "other shares": ('"validation": (90, 95)', '"validation": (90, 100)'),
+    "test in training": ('"test": (95, 100)', '"test": (0, 5)'),
+    "rows one short": ("else (end - start) // length", "else (end - start) // length - 1"),
+}
+
+
+@pytest.mark.parametrize("fault", TEXT_FAULTS)
+def test_planted_faults_of_texts_are_caught(tmp_path, fault):
+    with pytest.raises((AssertionError, ValueError)):
+        check_bytes(mutant(language, *TEXT_FAULTS[fault]), tmp_path)
+
+
+def test_a_zip_holds_the_text(tmp_path):
+    with zipfile.ZipFile(tmp_path / "enwik8.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(WIKI, "enwik8")
+    plain = language.build(request(WIKI), tmp_path / "part").arrays
+    packed = language.build(request(tmp_path / "enwik8.zip"), tmp_path / "part").arrays
+    assert all(np.array_equal(plain[name], packed[name]) for name in plain)
+    content = bytearray((tmp_path / "enwik8.zip").read_bytes())
+    content[500:600] = bytes(100)
+    (tmp_path / "enwik8.zip").write_bytes(content)
+    with pytest.raises(UserError, match="enwik8.zip: damaged or cut off .*get it again"):
+        language.build(request(tmp_path / "enwik8.zip"), tmp_path / "part")
+
+
+def test_a_text_shorter_than_a_row_is_padded(tmp_path):
+    (tmp_path / "b.txt").write_text("b" * 50)
+    (tmp_path / "a.txt").write_text("a" * 50)
+    made = language.build(request(tmp_path, config={"vocab_size": 320}), tmp_path / "part")
+    ids, mask, labels = (
+        made.arrays[f"train/{n}"] for n in ("input_ids", "attention_mask", "labels")
+    )
+    assert ids.shape == (4, LENGTH) and mask.sum() == 90 == (ids != 0).sum()
+    assert ids[0, 0] == ord("a") + 2 and labels[-1, -1] == -100 and labels[0, 0] == ids[0, 0]
+    assert made.arrays["test/input_ids"].shape == (1, LENGTH) and made.entries == {}
+    (tmp_path / "a.txt").write_text("")
+    (tmp_path / "b.txt").write_text("")
+    with pytest.raises(UserError, match="empty: there is no text"):
+        language.build(request(tmp_path), tmp_path / "part")
+
+
+def test_a_text_can_be_read_as_pieces(tmp_path, monkeypatch):
+    import sentencepiece
+
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(WIKI), model_prefix=str(tmp_path / "m"), vocab_size=150, minloglevel=2
+    )
+    asked = request(WIKI, tokenizer=tmp_path / "m.model")
+    made = language.build(asked, tmp_path / "part")
+    model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
+    ids = model.encode(WIKI.read_text())
+    found = made.arrays["train/input_ids"].reshape(-1)
+    assert found.tolist() == ids[: len(found)] and len(found) > 0.8 * len(ids)
+    assert made.entries == {"vocab_size": 150}
+    monkeypatch.setattr(language, "_CHUNK_BYTES", 700)  # chunks end at a line's end or a blank
+    again = language.build(asked, tmp_path / "part").arrays
+    assert all(np.array_equal(values, again[name]) for name, values in made.arrays.items())
+
+
+def test_next_tokens_are_scored():
+    rng = np.random.default_rng(0)
+    logits, ids = rng.standard_normal((3, 7, 5)).astype(np.float32), rng.integers(0, 5, (3, 7))
+    found = {name: total / count for name, (total, count) in next_token_sums(logits, ids).items()}
+    right, bits = [], []
+    for row, tokens in zip(logits.astype(float), ids, strict=True):
+        for scores, wanted in zip(row[:-1], tokens[1:], strict=True):
+            right.append(scores.argmax() == wanted)
+            bits.append(-np.log2(np.exp(scores[wanted]) / np.exp(scores).sum()))
+    assert found["accuracy"] == np.mean(right)
+    assert found["bits_per_token"] == pytest.approx(np.mean(bits), rel=1e-12)
+    labels = np.arange(9)[None] - 2  # the first two do not count
+    total, count = next_token_sums(np.zeros((1, 9, 256)), labels)["bits_per_token"]
+    assert count == 7 and total / count == pytest.approx(8.0)  # by hand: 256 equal chances
+
+
+# ---- classes ------------------------------------------------------------------------------------
+
+
+def texts_of(arrays, part, table):
+    """Rows of ids as words again."""
+    return [" ".join(table[i] for i in row if i) for row in arrays[f"{part}/input_ids"].tolist()]
+
+
+def check_news(module, tmp_path):
+    made = module.build(request(NEWS, lower=True), tmp_path / "part")
+    assert made.entries["num_labels"] == 4 and made.arrays["train/input_ids"].shape[1] == LENGTH
+    rows = (NEWS / "test.csv").read_text().splitlines()
+    assert made.arrays["test/labels"].tolist() == [int(row[1]) - 1 for row in rows]
+    known = {}
+    for name in ("train", "test"):
+        for line in (NEWS / f"{name}.csv").read_text().splitlines():
+            cells = line[1:-1].split('","')
+            if len(cells) == 3:
+                for word in re.findall(r"\w+|[^\w\s]+", f"{cells[1]} {cells[2]}".lower()):
+                    known.setdefault(word, len(known) + 1)
+    assert made.entries["vocab_size"] == len(known) + 1
+    table = {number: word for word, number in known.items()}
+    text = " ".join(rows[0][1:-1].split('","')[1:]).lower()
+    first = re.findall(r"\w+|[^\w\s]+", text)[:LENGTH]
+    assert texts_of(made.arrays, "test", table)[0] == " ".join(first)
+    assert "1 lines left out (1 not 3 columns): train.csv:9" in " ".join(made.notes)
+
+
+def test_news_are_read_as_their_authors_do(tmp_path):
+    check_news(classes, tmp_path)
+
+
+CLASS_FAULTS = {
+    "labels as they are": ("i for i, name in enumerate(names)", "int(name) for name in names"),
+    "title left out": ("row[i] for i in columns[1])", "row[i] for i in columns[1][1:])"),
+    "broken rows kept": ("len(row) != width", "len(row) > width"),
+    "first line taken for names": (
+        "list(range(len(first))), False",
+        "list(range(len(first))), True",
+    ),
+    "case kept": ('settings.get("lower", False)', "False"),
+}
+
+
+@pytest.mark.parametrize("fault", CLASS_FAULTS)
+def test_planted_faults_of_classes_are_caught(tmp_path, fault):
+    with pytest.raises((AssertionError, IndexError, ValueError)):
+        check_news(mutant(classes, *CLASS_FAULTS[fault]), tmp_path)
+
+
+def table(tmp_path, text, name="d.csv"):
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return tmp_path / name
+
+
+def test_columns_are_found_by_name(tmp_path):
+    lines = "id\tText\tLABEL\n" + "".join(f"{i}\tw{i} x\t{'ab'[i % 2]}\n" for i in range(20))
+    made = classes.build(request(table(tmp_path, lines, "d.tsv")), tmp_path / "part")
+    assert len(made.arrays["train/labels"]) == 16 and len(made.arrays["test/labels"]) == 4
+    assert np.bincount(made.arrays["test/labels"]).tolist() == [2, 2]  # a fifth of each class
+    assert (made.arrays["train/input_ids"][:, 2:] == 0).all()
+    path = table(tmp_path, "\ufeffgood,bad,what\n" + "x y,z,1\n" * 3 + "q r,z,0\n" * 3)
+    columns = {"label": "what", "text": ["good", "bad"]}
+    made = classes.build(request(path, columns=columns), tmp_path / "part")
+    assert (made.arrays["train/input_ids"] != 0).sum(1).tolist() == [3] * 4
+    with pytest.raises(UserError, match="no column stars, words in its first line"):
+        asked = request(path, columns={"label": "stars", "text": "words"})
+        classes.build(asked, tmp_path / "part")
+
+
+def test_folders_are_classes(tmp_path):
+    for part in ("train", "test"):
+        for label in ("neg", "pos"):
+            (tmp_path / "imdb" / part / label).mkdir(parents=True)
+            for i in range(3):
+                path = tmp_path / "imdb" / part / label / f"{i}.txt"
+                path.write_text(f"{part} {label} {i}")
+    (tmp_path / "imdb" / "train" / "pos" / "9.txt").write_bytes(b"\xff\xff")
+    made = classes.build(request(tmp_path / "imdb"), tmp_path / "part")
+    assert made.arrays["train/labels"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert "1 files left out (1 no UTF-8): pos/9.txt" in " ".join(made.notes)
+    split = classes.build(request(tmp_path / "imdb" / "train"), tmp_path / "part")
+    assert sorted(split.arrays["test/labels"].tolist()) == [0, 1]
+    other = classes.build(request(tmp_path / "imdb" / "train", seed=1), tmp_path / "part")
+    assert [len(v) for v in other.arrays.values()] == [len(v) for v in split.arrays.values()]
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("", "no labelled text that can be used"),
+        ("label,text\n", "no labelled text that can be used"),
+        ("1,a\n1,b\n", "1 different labels"),
+        ("--1,a\n" + "9" * 5000 + ",b\n", "too few texts for a test set"),
+        ("1,a\n2,b\n", "too few texts for a test set"),
+        ("only\none\n", r"1 column\(s\); a label and a text are needed"),
+        ("".join(f"{i},x\n" * 2 for i in range(1001)), "1,001 different labels"),
+        ("label,text\n" + ",x\n" * 4, "4 lines left out .4 no label.: d.csv:2"),
+        (b"label,text\n" + b"a,\xff\n" * 4, "no UTF-8"),
+        ("label,text\na," + "x" * 200000 + "\n", "field larger than field limit"),
+    ],
+)
+def test_tables_that_cannot_be_used_are_refused(tmp_path, text, sentence):
+    with pytest.raises(UserError, match=sentence):
+        classes.build(request(table(tmp_path, text)), tmp_path / "part")
+
+
+# ---- presets ------------------------------------------------------------------------------------
+
+
+def test_a_preset_with_data_of_its_own_is_the_data_preset():
+    for model, preset, expected_preset in (
+        ("fastformer", "default", "digits"),
+        ("fastformer", "digits", "digits"),
+        ("fastformer", "amazon", "amazon"),
+        ("fast_transformer", "seed001", "digits"),
+        ("fast_transformer", "seed001_cls", "seed001_cls"),
+        ("reformer", "enwik8", "enwik8"),
+        ("reformer", "enwik8-lsh-2", "digits"),
+    ):
+        assert data_preset(load_pair(model), preset) == expected_preset, preset
+    assert data_preset(pair_of(), "small") == "small"
+
+
+@pytest.mark.parametrize(
+    "settings, sentence",
+    [
+        ({"source": "film"}, "must be a dict whose .source. is one of reviews, enwik8"),
+        ({"source": "text", "length": 0}, "length is 0; allowed: an integer from 1"),
+        ({"source": "text"}, "length is None; allowed: an integer from 1"),
+        ({"source": "text", "length": 8, "lower": True}, "unknown lower; known: default, length"),
+        ({"source": "reviews", "length": 8, "split": "odd"}, "split is 'odd'; allowed: balanced"),
+        ({"source": "reviews", "length": 8, "sizes": [3]}, "allowed with balanced: 2 integers"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, sentence):
+    with pytest.raises(UserError, match=sentence):
+        prepare(pair_of(DATA={"small": settings}), "small", REVIEWS, 0)
+
+
+def test_entries_of_the_data_are_in_the_configuration(tmp_path):
+    pair = load_pair("fast_transformer")
+    (tmp_path / pair.name).mkdir()
+    request = RunRequest(preset="seed001_cls", data=str(tmp_path))
+    assert data_cases(pair, request)[0].config["num_tokens"] == 77053
+    (tmp_path / pair.name / "config.json").write_text('{"num_tokens": 12}')
+    found = data_cases(pair, request)[0].config
+    assert found["num_tokens"] == 12 and found["dim"] == 512
+
+
+def test_make_data_may_take_the_path_and_give_a_validation_set():
+    sets = {part: {"x": np.zeros((2, 3))} for part in ("train", "validation", "test")}
+    given = []
+
+    def with_path(config, seed, path=None):
+        given.append(path)
+        return sets
+
+    assert set(make_data(pair_of(make_data=with_path), "small", 0, Path("f"))) == set(sets)
+    assert given == [Path("f")]
+    with pytest.raises(UserError, match="preset small of mine reads no file .presets that do: no"):
+        make_data(pair_of(make_data=lambda config, seed: sets), "small", 0, Path("f"))
+    sets["validation"] = {"y": np.zeros((2, 3))}
+    with pytest.raises(UserError, match='x, y: in one of "train" and "validation" alone'):
+        make_data(pair_of(make_data=with_path), "small", 0)
+
+
+@pytest.mark.parametrize(
+    "model, preset, home, sample",
+    [
+        ("fastformer", "amazon", "jmcauley.ucsd.edu", REVIEWS),
+        ("fast_transformer", "seed001_cls", "jmcauley.ucsd.edu", REVIEWS),
+        ("fastformer", "ag_news", "fancyzhx/ag_news", NEWS),
+        ("reformer", "enwik8", "mattmahoney.net/dc/enwik8.zip", WIKI),
+        ("reformer", "crime-and-punishment", "gutenberg.org", WIKI),
+    ],
+)
+def test_a_missing_file_is_a_sentence_that_helps(model, preset, home, sample):
+    with pytest.raises(UserError) as none:
+        prepare(load_pair(model), preset, None, 0)
+    with pytest.raises(UserError) as missing:
+        prepare(load_pair(model), preset, Path("/nowhere/x"), 0)
+    for told in (str(none.value), str(missing.value)):
+        assert home in told and "--data PATH" in told and str(sample.relative_to(ROOT)) in told
+    assert sample.exists()
+
+
+def test_python_s_help_is_the_text_where_no_file_is_given():
+    made = prepare(load_pair("reformer"), "text", None, 0)
+    arrays = load_arrays(made.file)
+    assert arrays["train/input_ids"].shape[1] == 256 and len(arrays["train/input_ids"]) > 500
+
+
+CASE = """
+from common.models.fastformer.case import CONFIGS, make_inputs
+SMALL = CONFIGS["default"] | {"max_position_embeddings": 32, "num_hidden_layers": 1}
+CONFIGS = {"default": SMALL}
+DATA = {"default": {"source": "classes", "lower": True, "length": 32}}
+"""
+
+
+def test_step_2_reads_a_table_and_says_what_it_read(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "case.py").write_text(CASE)
+    for side in ("torch", "paddle"):
+        text = f"from common.models.fastformer.{side}_model import build, loss  # noqa: F401\n"
+        (folder / f"{side}_model.py").write_text(text)
+    command = [*Checkout.interpreter, str(ROOT / "step2_metric" / "check_step2.py")]
+    command += ["--model", str(folder), "--out", str(tmp_path / "out")]
+    missing = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert missing.returncode == 2 and "Traceback" not in missing.stderr
+    assert "fake_data/ag_news is a small one" in missing.stderr + missing.stdout
+    done = subprocess.run(
+        [*command, "--data", str(NEWS)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "train 200 (1 54, 2 42, 3 63, 4 41); test 60" in done.stdout
+    told = json.loads(next((tmp_path / "cache").glob("*.json")).read_text())
+    assert told["entries"]["num_labels"] == 4

@@ -1,0 +1,265 @@
+"""Step 5's --torch-losses and --paddle-losses: trainings that somebody else's trainer logged.
+
+The check's process.  A side without a file is the training that step 5 ran here; where that is the
+same training, its self-twins say how far rounding alone drives two curves apart.  Where the first
+losses differ, the reference's model is asked what it gives for that batch under each way to shift
+the labels and to reduce.  extras/trainers/trainers.py judges and says what is written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from common.check.options import CheckOptions
+from common.check.result import shown
+from common.check.runner import base_folder
+from common.check.sides import asked
+from common.check.steps import Step
+from common.logs.reader import read_log
+from common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
+from common.pair.case_hooks import data_preset, make_data, reads_file, training
+from common.pair.pairs import EVAL, Pair, load_pairs
+from common.pair.provenance import changed_sources, model_sources
+from common.pair.tape import Tape
+from common.report import terminal as report
+from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.json_file import write_json
+from common.system.npz import read_npz
+from extras.trainers import trainers
+from extras.trainers.first_loss import BATCH, Candidate, candidates
+from extras.trainers.loss_logs import Curve, read_losses, together, told
+from extras.trainers.trainers import Envelope, Judged, Precision
+from step5_train.envelope import runs_of
+
+BATCHES = 4  # of the pair's own data: another one of them is another order
+STEM = "first_loss"
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What the command line says of somebody's trainings."""
+
+    torch: Path | None
+    paddle: Path | None
+    name: str | None = None  # of the column or tag
+    dtype: str = "float32"
+    batch: Path | None = None  # an .npz with the first step's
+
+
+def beside(step: Step, options: CheckOptions, logged: Logged, json_path: Path | None) -> int:
+    """Judge logged trainings of one model; returns the exit status."""
+    pairs = load_pairs(options.models)
+    if len(pairs) != 1:
+        raise UserError("name the one --model that was trained: --model FOLDER")
+    pair = pairs[0]
+    base = base_folder(step, options)
+    files = {"torch": logged.torch, "paddle": logged.paddle}
+    curves = {side: read_losses(path, logged.name) for side, path in files.items() if path}
+    here = _here(base / pair.name, pair)
+    for side in SIDES:
+        if side not in curves:
+            if here is None:
+                raise UserError(
+                    f"there is no {side} training to compare with: give --{side}-losses FILE, or "
+                    f"let step 5 train here first: python {step.check} --model {pair.model}"
+                )
+            curves[side] = here[0][side]
+    curves = {side: curves[side] for side in SIDES}
+    precision = Precision(curves["torch"], curves["paddle"], logged.dtype)
+    found = together(curves["torch"], curves["paddle"], precision.alike)
+    how = trainers.smoothed(found, precision)
+    if how:
+        raise UserError(f"{how}, which hides single steps: log the loss of each step")
+    envelope, notes = _envelope(here, curves, precision)
+    judged = trainers.judge(found, precision, envelope)
+    judged.notes = [*_notes(curves), *judged.notes, *notes]
+    made: list[Candidate] = []
+    if judged.rows[0].key == "train/first" and judged.rows[0].verdict == "DIVERGED":
+        own: dict[str, float] = {}
+        if found.widths[0] == 1:
+            made, own, more = _candidates(base, pair, options, logged.batch)
+            judged.notes += more
+        judged.cause = trainers.why(found, precision, made, own)
+        off = abs(own.get("torch", 0.0) - own.get("paddle", 0.0))
+        if len(own) == 2 and off > precision.allowed(own["torch"]):
+            judged.notes.append(
+                f"the port's own loss of this batch is {own['paddle']:.7g}, the reference's "
+                f"{own['torch']:.7g}: step 3 shows where they part"
+            )
+    result = {
+        "schema": trainers.SCHEMA,
+        "model": pair.name,
+        "pair": str(pair.folder),
+        "preset": options.run.preset,
+        "sources": {side: model_sources(pair, side) for side in SIDES if here is not None},
+        **trainers.as_json(found, curves, judged, made, precision),
+    }
+    place = base / pair.name / TRAINERS_FILE
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_json(place, result)
+    show(result, curves, judged, place)
+    if json_path:
+        write_json(json_path, result)
+    return result["exit_code"]
+
+
+# ---- what ran here ------------------------------------------------------------------------------
+
+
+def _here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] | None:
+    """Both sides' trainings of step 5's result, and the self-twins; None for these if none ran.
+
+    None where there are no trainings, or none of the pair as it is now.
+    """
+    files = ResultFolder(folder)
+    paths = {side: files.log("train_full", side) for side in SIDES}
+    if not all(path.is_file() for path in paths.values()):
+        return None
+    cars = {side: read_sidecar(paths[side]) or Sidecar() for side in SIDES}
+    if any(changed_sources(cars[side].sources, pair, side) for side in SIDES):
+        return None
+    curves = {}
+    for side in SIDES:
+        with read_log(paths[side]) as log:
+            losses = log["curve/loss"]
+        steps = np.arange(1, losses.size + 1)
+        curves[side] = Curve("", "step 5", "loss", steps, losses, True, 0.0)
+    if not all(files.log("train_self", side).is_file() for side in SIDES):
+        return curves, None
+    runs = tuple([each["curve/loss"] for each in runs_of(folder, side)] for side in SIDES)
+    per_epoch = cars["torch"].steps_per_epoch.get("main") or curves["torch"].losses.size
+    return curves, Envelope(runs, folder, per_epoch)
+
+
+def _envelope(here, curves, precision: Precision):
+    """(the self-twins' envelope, notes); None where step 5 ran another training, or none."""
+    how = "let step 5 train the pair here with the same data, and give this command again"
+    if here is None:
+        return None, [f"judged by the first loss alone: for a verdict on the others, {how}"]
+    own, envelope = here
+    if envelope is None:
+        return None, [
+            "judged by the first loss alone: step 5 ran no self-twins of this preset here, whose "
+            "envelope is stored: --seeds 2 has it run them"
+        ]
+    if curves["torch"].path == "":
+        return envelope, []
+    ours = Precision(curves["torch"], own["torch"], precision.dtype)
+    try:
+        found = together(curves["torch"], own["torch"], ours.alike)
+        same = trainers.judge(found, ours, envelope)
+    except UserError:
+        same = None
+    if same is None or same.by != "self-twin" or any(r.verdict == "DIVERGED" for r in same.rows):
+        return None, [
+            "judged by the first loss alone: the torch training that step 5 ran here is another "
+            f"one; for a verdict on the others, {how}"
+        ]
+    return envelope, []
+
+
+# ---- what the first loss could be ---------------------------------------------------------------
+
+
+def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None):
+    """(candidates, side -> the pair's own loss, notes) of the first batches.
+
+    file    an .npz with the first step's batch; without it those of the pair's own data
+    """
+    notes: list[str] = []
+    try:
+        batches = _batches(pair, options, file)
+    except UserError as error:
+        if file is not None:
+            raise
+        return [], {}, [f"what the first loss could be was not computed: {error}"]
+    with (
+        report.progress() as on_progress,
+        asked(pair, options, base, mode=EVAL) as one,
+        one.sides("extras.trainers.{}.first_loss", STEM) as sides,
+    ):
+        on_progress("step 5: what the first loss could be")
+        sides.folder.mkdir(parents=True, exist_ok=True)
+        for number, batch in enumerate(batches):
+            np.savez(sides.folder / f"{BATCH}_{number}.npz", **batch)
+        sides.answer("float64")
+        if not sides.exact:
+            sides.answer("float32")
+        made, own = [], {}
+        for side in SIDES:
+            run = FLOAT64 if sides.exact else ""
+            with read_log(ResultFolder(sides.folder).log(STEM, side, run)) as log:
+                logged = {key: log[key] for key in log}
+            if f"{BATCH}_0/loss" in logged:
+                own[side] = float(logged[f"{BATCH}_0/loss"])
+            for number, batch in enumerate(batches if side == "torch" else ()):
+                prefix = f"{BATCH}_{number}/"
+                losses = {
+                    key.removeprefix(prefix): values
+                    for key, values in logged.items()
+                    if key.startswith(prefix) and key != f"{prefix}loss"
+                }
+                mask = batch.get("attention_mask")
+                kept = mask != 0 if mask is not None and mask.ndim == 2 else None
+                made += candidates(number, losses, kept)
+                if f"{prefix}loss" in logged:
+                    of_pair = float(logged[f"{prefix}loss"])
+                    made.append(Candidate(number, None, "case.py's own loss", of_pair))
+        notes += one.notes
+    if options.run.weights is None:
+        notes.append("candidates are of the seed's initial weights: --weights names others")
+    return made, own, notes
+
+
+def _batches(pair: Pair, options: CheckOptions, file: Path | None) -> list[dict[str, np.ndarray]]:
+    """The first step's batch in a file, or the first of the pair's own data in step 5's order."""
+    if file is not None:
+        try:
+            return [dict(read_npz(file))]
+        except (ValueError, FileNotFoundError) as error:
+            raise UserError(f"--first-batch {file}: no .npz of numbers: {error}") from None
+    preset = data_preset(pair, options.run.preset)
+    if reads_file(pair, preset):
+        raise UserError("give the first step's batch: --first-batch FILE.npz")
+    samples = make_data(pair, preset, options.run.seed)["train"]
+    size = training(pair, pair.config(preset), preset)["batch_size"]
+    count = len(next(iter(samples.values())))
+    order = Tape(options.run.seed).permutation("shuffle", 0, count)
+    parts = [order[k * size : (k + 1) * size] for k in range(BATCHES)]
+    return [{n: v[part] for n, v in samples.items()} for part in parts if part.size]
+
+
+# ---- what people see ----------------------------------------------------------------------------
+
+
+def _notes(curves: Mapping[str, Curve]) -> list[str]:
+    return [f"{side}: {note}" for side, curve in curves.items() for note in curve.notes]
+
+
+def show(result: dict, curves: Mapping[str, Curve], judged: Judged, place: Path) -> None:
+    """What was read, the rows, the cause, and what two curves cannot show."""
+    report.say(f"{result['model']}, trainings beside each other: {result['verdict']}")
+    for side, curve in curves.items():
+        means = ", each the mean since the last" if curve.means and curve.every != 1 else ""
+        where = f"{curve.path} ({report.visible(curve.name)}, {curve.format})"
+        where = where if curve.path else "trained here by step 5"
+        report.say(f"{side}: {where}: {told(curve)}{means}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("row", "verdict", "difference", "allowed", "note"):
+        table.add_column(heading, overflow="fold")
+    for row in judged.rows:
+        numbers = (report.number(value) for value in (row.gap, row.allowed))
+        table.add_row(row.key, row.verdict, *numbers, report.visible(row.note))
+    report.show_table(table)
+    if judged.cause:
+        report.say(f"cause: {judged.cause['kind']}: {judged.cause['said']}")
+    for made in [each for each in result["candidates"] if each["matches"]]:
+        report.say(f"{' and '.join(made['matches'])}: {made['name']} gives {made['loss']:.7g}")
+    for note in [*judged.notes, *judged.cannot_show]:
+        report.say(note)
+    report.say(f"result: {shown(place)}")

@@ -1,0 +1,20 @@
+"""Step 5, torch side: the loss of the first batches from the shared start, token by token.
+
+python -m extras.trainers.torch.first_loss REQUEST.json
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = str(Path(__file__).resolve().parents[3])
+    from common.system.start import begin_side
+
+    begin_side("torch", __doc__)
+
+from common.sides import torch_side as side
+from common.sides.twin import asked_precision, main
+from extras.trainers.first_loss import cases, first_loss
+
+if __name__ == "__main__":
+    sys.exit(main(side, "first_loss", first_loss, asked_precision, cases=cases))

@@ -1,0 +1,374 @@
+"""What two trainings came to, of which one at least was logged by somebody else's trainer.
+
+NumPy only; check_step5.py --torch-losses FILE --paddle-losses FILE fills it.  It leaves
+trainers.json in step 5's folder of the model's results, step5_train/log/MODEL/trainers.json (with
+--out DIR, DIR/step5_train/MODEL/…):
+
+schema     1
+model      the pair's name; `pair`: its folder; `preset`
+sources    {torch, paddle}: the pair's files and their hashes, where its training here was used
+verdict    IDENTICAL, ROUNDING (the drift is within the self-twin's envelope), CLOSE (the first
+           losses are equal, and nothing better can be said of the others), DIVERGED or INVALID (a
+           loss that is NaN); `exit_code` 0 or 1 (with 2 no file is written)
+sides      {torch, paddle}, each:
+    file         the path; null: this side's own training, from step 5's result
+    format       csv, jsonl, trainer_state, tensorboard, visualdl, training log, or step 5
+    name         of the column or tag that was read
+    logged       how many losses; `first_step`, `last_step`, `every`: steps between two of them
+                 (null: not always as many)
+    means        "no" (each loss is of its own step) or "since the last" (mean of the steps since)
+    digits       how far apart two values can be that the file writes alike (half of it is allowed)
+    steps, losses  the curve as it was read, at most 2,000 points (every nth where there are more)
+compared   steps [...] and {torch, paddle} losses [...] that were compared, both brought to the same
+           steps and means; at most 2,000 points
+first      {step, torch, paddle, difference, allowed, equal (bool), ratio}
+by         "self-twin" (the runs can be repeated here), or "first step"
+rows       a list of {key, verdict, gap, allowed, note}: train/first, train/drift/PART
+cause      where the first losses differ: {kind, said, of}, else null.  kind: "labels shifted",
+           "other reduction", "other data", "other step numbers", "smoothed", "unexplained"; `of`:
+           the side it was found on ("torch", "paddle" or "")
+candidates  what the reference's own model gives at that step, where its batch is there: a list of
+           {name, loss, matches (of "torch", "paddle")}; name as `labels shifted once, mean over
+           tokens`; [] where it was not computed
+cannot_show  sentences: what two logged curves do not say
+notes      sentences: what was left out, averaged or aligned
+
+Numbers that are undefined are null.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from common.verdict.row import Row, claim, exit_code, worst
+from extras.trainers.first_loss import Candidate
+from extras.trainers.loss_logs import Curve, Together, smoothing
+from step5_train import envelope as envelopes
+from step5_train.envelope import parts_of
+
+SCHEMA = 1
+MOST_POINTS = 2000
+# Of a first loss, beside what the file's digits leave open.  The first losses of correct twins were
+# 1e-9 to 5e-7 of the loss apart in float32; labels shifted once more change a loss by 1e-2 and up.
+# In half precision it is the format's own epsilon.
+ALLOWED = {"float32": 1e-5, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+MOST_OF_A_COUNT = 0.1  # a ratio of two losses that is a count is known to so much of 1 at least
+CANNOT = (
+    "Equal first losses show that weights, batch, labels and reduction are the same at one step; "
+    "not the gradients, the optimizer, the schedule or the later batches.",
+    "Losses that run close together later show little: a lasting error of a few per cent in a "
+    "gradient, a learning rate or a weight decay can hide in them; steps 4 and 5 show those.",
+)
+
+
+@dataclass
+class Precision:
+    """How far apart two losses may be and still be equal but for rounding."""
+
+    torch: Curve
+    paddle: Curve
+    dtype: str = "float32"
+
+    @property
+    def digits(self) -> float:
+        """What both files' digits leave open."""
+        return (self.torch.step_of_values + self.paddle.step_of_values) / 2
+
+    def allowed(self, loss: float) -> float:
+        """Of a loss of that size."""
+        return self.digits + ALLOWED[self.dtype] * abs(loss)
+
+    def alike(self, a: float, b: float) -> bool:
+        """Whether two losses are equal; NaN is not."""
+        return abs(a - b) <= self.allowed(max(abs(a), abs(b)))
+
+
+@dataclass
+class Envelope:
+    """The same training, run here: what rounding alone does to it.
+
+    runs    of torch and of Paddle the losses of its run, step by step, and of its self-twins
+    folder  step 5's result: its first steps say what float32 itself is off
+    """
+
+    runs: tuple[list[np.ndarray], list[np.ndarray]]
+    folder: Path
+    per_epoch: int
+
+
+@dataclass
+class Judged:
+    """What two curves came to."""
+
+    rows: list[Row] = field(default_factory=list)
+    by: str = "first step"
+    cause: dict[str, str] | None = None
+    cannot_show: list[str] = field(default_factory=lambda: list(CANNOT))
+    notes: list[str] = field(default_factory=list)
+
+
+def smoothed(found: Together, precision: Precision) -> str:
+    """Which side's losses are smoothed and how, in words; empty where neither is."""
+    if found.steps.size and found.widths.max() == 1:
+        allowed = precision.allowed(float(np.nanmax(np.abs(found.torch))))
+        for side, raw, other in (
+            ("paddle", found.torch, found.paddle),
+            ("torch", found.paddle, found.torch),
+        ):
+            how = smoothing(raw, other, allowed)
+            if how:
+                return f"{side}'s losses are smoothed ({how} of the other side's)"
+    return ""
+
+
+def judge(found: Together, precision: Precision, envelope: Envelope | None) -> Judged:
+    """Rows for two curves."""
+    judged = Judged(notes=list(found.notes))
+    torch, paddle = found.torch, found.paddle
+    bad = ~(np.isfinite(torch) & np.isfinite(paddle))
+    if bad.any():
+        first = int(found.steps[np.flatnonzero(bad)[0]])
+        note = f"losses that are no numbers, from step {first} on"
+        judged.rows = [Row("train/losses", "INVALID", size=int(bad.sum()), note=note, origin=True)]
+        return judged
+    judged.rows = [first_row(found, precision)]
+    if judged.rows[0].verdict == "DIVERGED":
+        return judged
+    apart = np.abs(torch - paddle)
+    equal = [precision.alike(a, b) for a, b in zip(torch, paddle, strict=True)]
+    run = equal.index(False) if False in equal else len(equal)
+    judged.notes.append(f"the first {run} of {len(equal)} losses are equal but for rounding")
+    aligned = over(found, envelope) if envelope is not None else None
+    if aligned is None:
+        if not apart.any():
+            judged.rows.append(Row("train/later", "IDENTICAL", gap=0.0, size=torch.size))
+            return judged
+        relative = float((apart / np.maximum(np.abs(torch), 1e-300)).max())
+        row = Row("train/later", "CLOSE", gap=relative, size=torch.size)
+        row.measure = "max"
+        row.note = f"at most {relative:.1e} of the loss apart, which alone proves nothing"
+        judged.rows.append(row)
+        return judged
+    judged.by = "self-twin"
+    count = aligned[0][0].size
+    if count < torch.size:
+        judged.notes.append(f"step 5's own training ends before: {count} of {torch.size} losses")
+    apart_steps = np.diff(found.steps, prepend=found.start)
+    places = max(1, envelope.per_epoch // int(np.median(apart_steps)))
+    parts = parts_of(count, places)
+    moved = envelopes.Envelope(envelopes.spreads_of(*aligned, parts))
+    rows = envelopes.drift(torch[:count], paddle[:count], moved, envelope.folder, parts)
+    digits = precision.digits
+    judged.rows += [claim(r.key, r.gap, r.allowed + digits, r.note) for r in rows]
+    judged.cannot_show = [CANNOT[0]]
+    return judged
+
+
+def first_row(found: Together, precision: Precision) -> Row:
+    """The row train/first: are both first losses equal but for rounding?"""
+    a, b, width = float(found.torch[0]), float(found.paddle[0]), int(found.widths[0])
+    allowed = precision.allowed(max(abs(a), abs(b))) * width
+    note = f"torch {a:.7g}, paddle {b:.7g}"
+    if found.steps[0] - found.start > width:
+        note += f"; of step {found.steps[0] - found.start}, behind the first"
+    if width > 1:
+        note += f"; means of {width} steps, in which rounding has grown: log the first step alone"
+    return claim("train/first", abs(a - b), allowed, note)
+
+
+def over(found: Together, envelope: Envelope) -> list[list[np.ndarray]] | None:
+    """Each side's run and self-twins at the places of two curves; None where these begin later."""
+    if found.start not in (0, -1):  # steps count from 1, or from 0
+        return None
+    lasts = found.steps - found.start
+    kept = lasts <= min(each.size for side in envelope.runs for each in side)
+    if not kept.any():
+        return None
+    places = list(zip(lasts[kept], found.widths[kept], strict=True))
+    return [
+        [np.array([each[end - width : end].mean() for end, width in places]) for each in side]
+        for side in envelope.runs
+    ]
+
+
+def why(
+    found: Together,
+    precision: Precision,
+    candidates: Sequence[Candidate],
+    own: Mapping[str, float],
+) -> dict[str, str]:
+    """The cause of first losses that differ, as far as it can be told: kind, said, of.
+
+    candidates  what the reference's model gives, where its batch is there
+    own         side -> the pair's own loss of that batch
+    """
+    a, b = float(found.torch[0]), float(found.paddle[0])
+    sides = {"torch": found.torch, "paddle": found.paddle}
+    for early, late in (("torch", "paddle"), ("paddle", "torch")):
+        pairs = list(zip(sides[early][1:4], sides[late][:3], strict=False))
+        if len(pairs) == 3 and all(precision.alike(x, y) for x, y in pairs):
+            return _cause(
+                "other step numbers",
+                f"{late}'s losses are {early}'s one step later: its first step is not logged, or "
+                "under another number",
+                late,
+            )
+    matches = {
+        side: [each for each in candidates if precision.alike(each.loss, loss)]
+        for side, loss in (("torch", a), ("paddle", b))
+    }
+    if all(matches.values()):
+        return _told_apart(matches, candidates, own, precision)
+    counted = _count(a, b, precision)
+    if counted:
+        more, less = ("paddle", "torch") if abs(b) > abs(a) else ("torch", "paddle")
+        return _cause(
+            "other reduction",
+            f"{more}'s first loss is exactly {counted} times {less}'s: a sum where the other takes "
+            f"a mean (over {counted} rows, tokens or processes), or {counted} micro-batches of an "
+            "accumulation that are not divided",
+            more,
+        )
+    if not candidates:
+        return _cause(
+            "unexplained",
+            "other data, other labels, another reduction or a bug: two curves alone do not tell "
+            "which; give the first step's batch: --first-batch FILE.npz",
+            "",
+        )
+    for side, other in (("paddle", "torch"), ("torch", "paddle")):
+        if matches[other]:
+            return _cause(
+                "unexplained",
+                f"{other}'s is what the reference's model gives for this batch "
+                f"({matches[other][0].name}); {side}'s is none of {len(candidates)} candidates: "
+                "other data, or a bug; if it was fed this batch, step 3 shows the bug",
+                side,
+            )
+    return _cause(
+        "unexplained",
+        f"neither is one of {len(candidates)} candidates: both began with other weights or another "
+        "batch than these, or with dropout",
+        "",
+    )
+
+
+def _told_apart(matches, candidates, own, precision: Precision) -> dict[str, str]:
+    """What differs between the candidates that both sides' first losses are."""
+    torch, paddle = min(
+        ((t, p) for t in matches["torch"] for p in matches["paddle"]),
+        key=lambda both: (
+            (both[0].batch != both[1].batch)
+            + (both[0].shift != both[1].shift)
+            + (both[0].reduction != both[1].reduction)
+        ),
+    )
+    right = [c for c in candidates if "torch" in own and precision.alike(c.loss, own["torch"])]
+    of = "paddle"
+    if right and paddle.name in {each.name for each in right}:
+        of = "torch"
+    said = f"torch's is {torch.name}; paddle's is {paddle.name}"
+    if right:
+        said += f"; case.py's own loss is {right[0].name}"
+    if torch.shift != paddle.shift:
+        return _cause("labels shifted", said, of)
+    if torch.batch != paddle.batch:
+        return _cause("other data", f"the sides do not see the batches in one order: {said}", of)
+    return _cause("other reduction", said, of)
+
+
+def _count(a: float, b: float, precision: Precision) -> int:
+    """How many times the smaller loss the larger is, where that is a count; 0 where it is none."""
+    small, large = sorted((abs(a), abs(b)))
+    if not small:
+        return 0
+    ratio = large / small
+    count = round(ratio)
+    open_to = ratio * (precision.allowed(small) / small + precision.allowed(large) / large)
+    close = abs(ratio - count) <= open_to
+    return count if count > 1 and close and open_to < MOST_OF_A_COUNT else 0
+
+
+def _cause(kind: str, said: str, of: str) -> dict[str, str]:
+    return {"kind": kind, "said": said, "of": of}
+
+
+def as_json(
+    found: Together, sides: Mapping[str, Curve], judged: Judged, candidates, precision: Precision
+) -> dict[str, object]:
+    """trainers.json without the model: what was read, compared and found."""
+    a, b = float(found.torch[0]), float(found.paddle[0])
+    first_of = {"torch": a, "paddle": b}
+    first = judged.rows[0]
+    verdicts = [row.verdict for row in judged.rows]
+    return {
+        "verdict": worst(verdicts),
+        "exit_code": exit_code(verdicts),
+        "sides": {side: _side(curve) for side, curve in sides.items()},
+        "compared": {
+            "steps": thinned(found.steps),
+            "torch": thinned(found.torch),
+            "paddle": thinned(found.paddle),
+        },
+        "first": {
+            "step": int(found.steps[0]),
+            "torch": _number(a),
+            "paddle": _number(b),
+            "difference": _number(abs(a - b)),
+            "allowed": _number(first.allowed),
+            "equal": first.verdict in ("IDENTICAL", "ROUNDING"),
+            "ratio": _number(b / a) if a else None,
+        },
+        "by": judged.by,
+        "rows": [
+            {
+                "key": row.key,
+                "verdict": row.verdict,
+                "gap": _number(row.gap),
+                "allowed": _number(row.allowed),
+                "note": row.note,
+            }
+            for row in judged.rows
+        ],
+        "cause": judged.cause,
+        "candidates": [
+            {
+                "name": each.name,
+                "loss": _number(each.loss),
+                "matches": [s for s, x in first_of.items() if precision.alike(each.loss, x)],
+            }
+            for each in candidates
+        ],
+        "cannot_show": judged.cannot_show,
+        "notes": judged.notes,
+    }
+
+
+def _side(curve: Curve) -> dict[str, object]:
+    means = curve.means is True and curve.every != 1
+    return {
+        "file": curve.path or None,
+        "format": curve.format,
+        "name": curve.name,
+        "logged": int(curve.steps.size),
+        "first_step": int(curve.steps[0]),
+        "last_step": int(curve.steps[-1]),
+        "every": curve.every,
+        "means": "since the last" if means else "no",
+        "digits": curve.step_of_values,
+        "steps": thinned(curve.steps),
+        "losses": thinned(curve.losses),
+    }
+
+
+def thinned(values: np.ndarray) -> list:
+    """At most MOST_POINTS of them, evenly; NaN and infinity are null."""
+    apart = -(-values.size // MOST_POINTS) or 1
+    return [_number(v) if isinstance(v, float) else v for v in values[::apart].tolist()]
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

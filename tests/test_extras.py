@@ -1,0 +1,74 @@
+"""Extras: each entry point names what is there, and without them the core is whole."""
+
+import shutil
+import tomllib
+
+import pytest
+from checkout import ROOT, Checkout
+
+from common.system import extras
+from common.system.errors import UserError
+
+POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+    """A copy of the checkout without its extras."""
+    made = Checkout(tmp_path_factory.mktemp("core"), pairs=("tests/pairs/small_cnn", "tools"))
+    shutil.rmtree(made.root / "extras")
+    return made
+
+
+@pytest.mark.parametrize("name", POINTS[extras.COMMANDS])
+def test_a_command_without_its_extra_is_a_sentence(core, name):
+    (script,) = (path for path in core.root.glob("*/*.py") if path.stem == name)
+    done = core.python(str(script), "anything")
+    assert done.returncode == 2
+    where = POINTS[extras.COMMANDS][name].rpartition(".")[0].replace(".", "/")
+    said = f"error: {name} is an extra that is not in this checkout: {where} is missing\n"
+    assert done.stderr == said and not done.stdout
+
+
+@pytest.mark.parametrize(
+    ("group", "option"),
+    [(g, name) for g in POINTS if g.startswith("alignment_workbench.check_") for name in POINTS[g]],
+)
+def test_an_option_without_its_extra_is_a_sentence(core, group, option):
+    done = core.check(int(group[-1]), f"--{option}", "anything")
+    assert done.returncode == 2
+    where = POINTS[group][option].rpartition(".")[0].replace(".", "/")
+    said = f"error: {option} is an extra that is not in this checkout: {where} is missing\n"
+    assert done.stderr == said and not done.stdout
+
+
+@pytest.mark.parametrize("step", [1, 5])
+def test_help_of_the_core(core, step):
+    done = core.check(step, "--help")
+    assert done.returncode == 0 and "--model" in done.stdout and not done.stderr
+
+
+def test_a_check_of_the_core(core):
+    pair = str(core.path("tests/pairs/small_cnn"))
+    done, report = core.rows(1, "--model", pair)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert report["exit_code"] == 0 and report["rows"]
+
+
+@pytest.mark.parametrize(("group", "name"), [(g, name) for g in POINTS for name in POINTS[g]])
+def test_an_entry_point_names_what_an_extra_has(group, name):
+    point = extras.entry_points(group)[name]
+    assert point.load() is not None
+    assert (ROOT / "extras" / point.module.split(".")[1]).is_dir()
+
+
+def test_what_an_extra_lacks_is_not_the_extra(monkeypatch):
+    """An extra that is there, and imports what is not, is no missing extra."""
+    for value in ("extras.pr_report.gone:main", "gone.extra:main"):
+        point = extras.metadata.EntryPoint("one", value, extras.COMMANDS)
+        monkeypatch.setattr(extras, "entry_points", lambda group, point=point: {"one": point})
+        with pytest.raises(UserError, match="one is an extra that is not in this checkout: "):
+            extras.load(extras.COMMANDS, "one")
+    monkeypatch.setattr(extras.metadata.EntryPoint, "load", lambda point: __import__("no_such"))
+    with pytest.raises(ModuleNotFoundError, match="no_such"):
+        extras.load(extras.COMMANDS, "one")
