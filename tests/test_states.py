@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from checkout import ROOT
 
-from common.check.reuse import why_not_reused, write_key
+from common.check.reuse import why_not_reused
 from common.logs.result_folder import ResultFolder
 from common.system import shared_arrays
 from common.system.errors import UserError
+from common.system.json_file import write_json
 from common.system.shared_arrays import SharedFile
 from common.weights import states
 from common.weights.layers import Owner
@@ -145,7 +146,7 @@ def test_memory_that_is_gone_means_a_file(tmp_path):
 
 def test_logs_without_their_weights_are_not_reused(tmp_path):
     (tmp_path / "weights").mkdir()
-    write_key(tmp_path, {})
+    write_json(ResultFolder(tmp_path).reference_key(), {})
     assert "--keep all" not in why_not_reused(tmp_path, {})
     (tmp_path / "weights" / "main.json").write_text("{}")
     assert "--keep all" in why_not_reused(tmp_path, {})
