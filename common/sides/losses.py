@@ -1,4 +1,4 @@
-"""Losses that models may use: common/publish takes this text along, in Paddle's words.
+"""Losses that models may use: extras/publish takes this text along, in Paddle's words.
 
 C classes.
 """
