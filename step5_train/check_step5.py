@@ -321,8 +321,7 @@ def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]
 
 
 def is_stored(launch, folder: Path, pair, request: RunRequest) -> bool:
-    """True for the self-twins of a training whose envelope is stored; several seeds measure it,
-    with those that are there where they have run."""
+    """True for self-twins that have run, or that the stored envelope of one seed stands for."""
     if launch.request.get("phase") != "self":
         return False
     there = all(ResultFolder(folder).log("train_self", side).is_file() for side in SIDES)

@@ -5,12 +5,7 @@ import traceback
 from pathlib import Path
 
 from common.check.options import CheckOptions
-from common.check.reuse import (
-    differing_reference,
-    find_reference,
-    reference_key,
-    why_not_reused,
-)
+from common.check.reuse import differing_reference, find_reference, reference_key, why_not_reused
 from common.check.steps import Step
 from common.check.unfinished import Unfinished
 from common.logs.result_folder import ResultFolder

@@ -14,7 +14,7 @@ from common.system.frameworks import SIDES
 from common.system.half import HALF
 
 # Groups of options that some steps do not take.
-_OF_STEPS = ("cases", "half", "probes", "offload", "training", "optimizers")
+_OF_STEPS = ("cases", "half", "probes", "training", "optimizers")
 
 
 # What declares an option of a group (flags.py).
@@ -88,13 +88,12 @@ class CheckOptions:
         """Options from a parsed command line; what its parser does not take is as by default."""
 
         def given(declared: type) -> dict[str, object]:
-            names = {dest: one.name.replace("-", "_") for dest, one in options_of(declared).items()}
-            values = {dest: getattr(arguments, name, None) for dest, name in names.items()}
-            return {
-                dest: tuple(value) if isinstance(value, list) else value
-                for dest, value in values.items()
-                if value not in (None, [])
-            }
+            found: dict[str, object] = {}
+            for dest, one in options_of(declared).items():
+                value = getattr(arguments, one.name.replace("-", "_"), None)
+                if value not in (None, []):
+                    found[dest] = tuple(value) if isinstance(value, list) else value
+            return found
 
         typed = getattr(arguments, "typed", ())
         return cls(run=RunRequest(**given(RunRequest)), typed=typed, **given(cls))
@@ -116,12 +115,8 @@ class CheckOptions:
 
     def refuse_contradictions(self) -> None:
         """Raise UserError where two options exclude each other, or one has nothing to do."""
-        given = {
-            "--compare-only": self.compare_only,
-            "--reuse": self.reuse,
-            "--reference": self.reference is not None,
-        }
-        names = [name for name, is_given in given.items() if is_given]
+        given = ("compare_only", "reuse", "reference")
+        names = [f"--{name.replace('_', '-')}" for name in given if getattr(self, name)]
         if len(names) > 1:
             raise UserError(f"{' and '.join(names)} exclude each other: give one of them")
         if self.reference is not None and self.pythons.get("torch"):

@@ -24,7 +24,7 @@ from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.pairs import built_in_models, load_pair
+from common.pair.pairs import Checkpoint, built_in_models, load_pair, start_of
 from common.pair.request import RunRequest
 from common.report import terminal as report
 from common.system.archive import Archive
@@ -35,8 +35,6 @@ from common.system.json_file import parse_json
 from common.verdict.context import Context
 from common.verdict.row import AGREEING
 from common.verdict.tensor import judge_tensor
-
-_MUST_BE_GIVEN = ("weights",)  # a file of the author's: --rerun cannot know where it is here
 
 
 @dataclass
@@ -94,9 +92,8 @@ def _model(part: Mapping, own: Mapping) -> str:
 def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckOptions:
     """The options of the same check; raises UserError for a request that none could make."""
     told = {name: asked[name] for name in ASKED if name in asked}
-    for name in _MUST_BE_GIVEN:
-        if name in told and told[name] not in ("stirred", "trained-like"):
-            raise UserError(f"it was run with --{name}, a file that is not in the bundle")
+    if isinstance(start_of(told.get("weights")), Checkpoint):  # who knows where it is here
+        raise UserError("it was run with --weights, a file that is not in the bundle")
     request = RunRequest.of({"model": model, **told}, "this bundle")
     return CheckOptions(
         run=replace(request, model=""),

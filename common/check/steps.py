@@ -103,7 +103,6 @@ class Step:
             "cases": not self.data,
             "half": self.trains or not self.data,
             "probes": self.probes,
-            "offload": self.probes,
             "training": self.trains,
             "optimizers": self.optimizers,
         }

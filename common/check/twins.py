@@ -127,18 +127,21 @@ class Twins:
             self._run_group("paddle", launch, [pair for pair in pairs if pair.name not in errors])
             return []
         threads = 1 if launch.side_by_side else None
-        parts = [(pair, part) for pair in reference for part in self._parts("torch", launch, pair)]
-        torch = [self._ask("torch", part, pair, threads) for pair, part in parts]
+
+        def asked(side: str, some: list[Pair]) -> list[Owed]:
+            parts = ((pair, part) for pair in some for part in self._parts(side, launch, pair))
+            return [self._ask(side, part, pair, threads) for pair, part in parts]
+
+        torch = asked("torch", reference)
         if launch.side_by_side:
-            parts = [(pair, p) for pair in pairs for p in self._parts("paddle", launch, pair)]
-            return torch + [self._ask("paddle", part, pair, threads) for pair, part in parts]
+            return torch + asked("paddle", pairs)
         if not self._at_once:
             self._collect(torch)
         paddle = []
         for pair in pairs:
             self._collect(one for one in torch if one.pair.name == pair.name)
             if pair.name not in errors:
-                paddle += [self._ask("paddle", part, pair) for part in launch.parts("paddle")]
+                paddle += asked("paddle", [pair])
         return paddle
 
     def _parts(self, side: str, launch: Launch, pair: Pair) -> list[Launch]:

@@ -67,15 +67,6 @@ class RunRequest:
     )
     # The folder that common/weights/checkpoint.py has written of that checkpoint.
     published: str | None = None
-    # Weights stay in their files, and come into a part of the model while it runs.
-    offload: bool = option(
-        False,
-        "for a model larger than memory: a block's weights, which --weights names, are in memory "
-        "while it runs: --offload",
-        kept=False,
-        of="offload",
-    )
-    # None means all.
     cases: tuple[str, ...] = _cases(
         (),
         "run this case of the preset alone (help lists them); may be repeated: --case lm",
@@ -88,7 +79,6 @@ class RunRequest:
         "eval, train (dropout from the tape) or both, the default, where they differ: --mode train",
         choices=MODES,
     )
-    # None means all.
     probes: tuple[str, ...] = _cases(
         (),
         "look at this module and all within it, and at no other; or a shell pattern of whole names,"
@@ -102,6 +92,14 @@ class RunRequest:
         "look at no module's inputs and outputs, only at what decides: --no-probe",
         of="probes",
         judges=True,
+    )
+    # Weights stay in their files, and come into a part of the model while it runs.
+    offload: bool = option(
+        False,
+        "for a model larger than memory: a block's weights, which --weights names, are in memory "
+        "while it runs: --offload",
+        kept=False,
+        of="probes",
     )
     # The folder in which each model's data have a folder (steps 2 and 5).
     data: str | None = None
