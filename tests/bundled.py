@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bundles.archive import MANIFEST, Archive, ArchiveWriter
 from common.bundles.hand_in import mean_difference
 from common.bundles.plan import INSIDE, ROWS, rows_hash
 from common.check.bundle import bundle_results, judge_again
@@ -15,7 +16,6 @@ from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
-from common.system.archive import MANIFEST, Archive, ArchiveWriter
 from common.system.checkout import ROOT
 from common.verdict.row import SEVERITY, exit_code, worst
 

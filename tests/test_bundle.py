@@ -22,6 +22,7 @@ from forged import gadgets, write_pickled
 from common import bundle as command
 from common import verify
 from common.bundles import write as writing
+from common.bundles.archive import MANIFEST, Archive, ArchiveError, is_safe
 from common.bundles.check import verify_bundle
 from common.bundles.hand_in import NoReport, read_report
 from common.check.bundle import bundle_results
@@ -29,7 +30,6 @@ from common.check.options import CheckOptions
 from common.check.runner import run_step
 from common.check_all import all_steps
 from common.pair.request import RunRequest
-from common.system.archive import MANIFEST, Archive, ArchiveError, is_safe
 from common.system.checkout import ROOT
 
 NLP, CV, SAMPLES = (f"hand_in/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
@@ -614,7 +614,7 @@ def _longer(content: bytes) -> bytes:
 
 
 def test_too_many_files_are_refused(bundle, monkeypatch):
-    monkeypatch.setattr("common.system.archive.MAX_FILES", 10)
+    monkeypatch.setattr("common.bundles.archive.MAX_FILES", 10)
     with pytest.raises(ArchiveError, match="more than 10"):
         verify_bundle(bundle)
 

@@ -1,6 +1,6 @@
 """Verify a bundle: every file, every row whose tensors are inside, every line of every report.
 
-`verify_bundle` unpacks an archive (common/system/archive.py) into a private folder, executes
+`verify_bundle` unpacks an archive (common/bundles/archive.py) into a private folder, executes
 nothing of it and needs neither framework.  What contradicts itself is a problem, a sentence that
 names the file; what cannot be derived again is counted, with the reason.  NumPy only.
 """
@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from common.bundles import hand_in, plan
+from common.bundles.archive import MANIFEST, Archive, file_problems, is_safe
 from common.bundles.rows import Watched, differences, same_made, same_number
 from common.logs import entry_kinds as kinds
 from common.logs.guide_pair import full_stem, guide_value, has_pair, is_over_torch
@@ -25,7 +26,6 @@ from common.logs.pickle_machine import printable
 from common.logs.reader import Log, read_log
 from common.logs.result_folder import FLOAT64, LogName, ResultFolder
 from common.logs.sidecar import CHOICE, Sidecar, read_sidecar, sidecar_path
-from common.system.archive import MANIFEST, Archive, file_problems, is_safe
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256, same_bits

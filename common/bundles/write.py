@@ -1,6 +1,6 @@
 """Write a bundle: the hand-in, the report, every row, and the tensors behind those in doubt.
 
-Here the content is chosen and put into the archive (common/system/archive.py); what a part of it
+Here the content is chosen and put into the archive (common/bundles/archive.py); what a part of it
 holds says plan.py, and check.py verifies it.
 """
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from common.bundles import hand_in, plan
+from common.bundles.archive import SCHEMA, ArchiveWriter, safe_part
 from common.bundles.rows import Reads, Watched, differences, made_of, same_made
 from common.logs.guide_pair import has_pair
 from common.logs.reader import Log
 from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.logs.writer import LogWriter
-from common.system.archive import SCHEMA, ArchiveWriter, safe_part
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.verdict.comparisons import OWN

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bundles.archive import Archive
 from common.bundles.plan import ROWS
 from common.check.options import CheckOptions
 from common.check.record import ASKED
@@ -27,7 +28,6 @@ from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import Checkpoint, built_in_models, load_pair, start_of
 from common.pair.request import RunRequest
 from common.report import terminal as report
-from common.system.archive import Archive
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import same_bits

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.bundles.archive import Archive
 from common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT_FILE
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.pairs import EVAL, TRAIN, load_pairs
 from common.pair.provenance import changed_sources, workbench_sha256
-from common.system.archive import Archive
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SETTINGS, SIDES
