@@ -13,7 +13,7 @@ help:
 	@echo "make test       the whole test suite"
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
 	@echo "make test-elsewhere  the tests that compare floats, computed as on other processors"
-	@echo "make faults-everywhere  the same on other paths of the linear algebra: hours"
+	@echo "make faults-everywhere  the same on other paths of the linear algebra: 40 minutes"
 	@echo "make environments  the checks under two other Pythons: NumPy 1.26, Paddle 2.6.2"
 	@echo "make bench      speed and memory beside the peers, which it installs: an hour, 4 GB"
 	@echo "make lint       ruff, and the twins line by line"
@@ -58,7 +58,7 @@ faults: install
 test-elsewhere: install
 	@$(VENV_PYTHON) -m faults.everywhere --tests --only networks --only operators --step 1
 
-# About 10 minutes for each of 10 settings: python -m faults.everywhere --help shows smaller parts.
+# About 4 minutes for each of 10 settings: python -m faults.everywhere --help shows smaller parts.
 faults-everywhere: install
 	@$(VENV_PYTHON) -m faults.everywhere
 

@@ -9,7 +9,7 @@ from checkout import ROOT
 
 from tools import rooms
 
-MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 26, 7, 100
+MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 24, 7, 80
 
 
 @pytest.fixture
