@@ -189,14 +189,3 @@ def _names(model: str) -> tuple[str, ...]:
     """The names of a model's cases; a pair's only one may have none."""
     pair = load_pair(str(ROOT / model) if "/" in model else model)
     return tuple(case.name for case in pair.cases("default"))
-
-
-def in_model(model: str, step: int = 1):
-    """A shorter way to write faults of one pair's Paddle model: (id, what, old, new, origin)."""
-    folder = model if "/" in model else f"{MODELS}/{model}"
-
-    def fault(id: str, what: str, old: str, new: str, origin: str, **more) -> Fault:
-        more = {"file": f"{folder}/paddle_model.py", "model": model, "step": step} | more
-        return Fault(id=id, what=what, old=old, new=new, origin=origin, **more)
-
-    return fault

@@ -15,7 +15,7 @@ import pytest
 
 import faults.worker as worker_module
 from common.system.errors import UserError
-from faults import record, run, show
+from faults import catalogue, record, run, show
 from faults.catalogue import FAULTS
 from faults.checkout import ROOT, Checkout
 from faults.fault import AREAS, Fault
@@ -38,6 +38,11 @@ REPRESENTATIVES = (
 
 
 # ---- the catalogue ------------------------------------------------------------------------------
+
+
+def test_a_row_that_is_no_fault_is_refused():
+    with pytest.raises(ValueError, match="half.toml, x: no fault has orgin"):
+        catalogue._fault({"id": "x", "orgin": "a"}, "half.toml")
 
 
 def test_catalogue_is_long_and_its_names_are_unique():

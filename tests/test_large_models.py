@@ -1,6 +1,6 @@
 """Step 4 of a large model: three of its four set-ups take given gradients, and run no model.
 
-faults/catalogue/large_models.py has the faults in them.
+faults/catalogue/large_models.toml has the faults in them.
 """
 
 import json
