@@ -175,7 +175,7 @@ FILES = (
     ("step1_forward/torch/forward.py", "a step, one side"),
     ("common/sides/twin.py", "a side's process: the loop over requests and precisions"),
     ("common/sides/run.py", "what a step's script calls"),
-    ("common/sides/torch_side.py", "probes, choices, dropout, weights, optimizers of a side"),
+    ("common/sides/bind.py", "probes, choices, dropout, weights, optimizers of a side"),
     ("common/verdict/judge.py", "a whole log"),
     ("common/verdict/rule.py", "the rule"),
 )
