@@ -22,20 +22,15 @@ STEPS = sorted(path.name for path in ROOT.glob("step*_*"))
 READ_BY_TWINS = {
     "step1_forward": (),
     "step2_metric": tuple(
-        f"step2_metric/{name}.py"
-        for name in ("answers", "metric", "hard_texts", "tokenizers", "choosing")
+        f"step2_metric/{name}.py" for name in ("metric", "hard_texts", "tokenizers")
     ),
     "step3_loss": (),
     "step4_backward": tuple(
-        f"step4_backward/{n}.py" for n in ("backward", "setups", "given", "rates")
+        f"step4_backward/{n}.py" for n in ("backward", "parallel", "setups", "given", "rates")
     ),
     "step5_train": (
         "step4_backward/setups.py",
-        *(
-            f"step5_train/{name}.py"
-            for name in ("train", "training", "initial", "generate", "predict", "forecast")
-        ),
-        *(f"step5_train/{name}.py" for name in ("generation", "first_loss", "decoding")),
+        *(f"step5_train/{name}.py" for name in ("train", "training", "initial")),
     ),
 }
 ROOMS = ("system", "logs", "pair", "weights", "transplant", "sides")
