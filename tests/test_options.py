@@ -87,6 +87,13 @@ def test_what_was_not_typed_is_not_repeated():
     assert "--json rows.json" in commands.again(Result(STEPS[0], "m"))
 
 
+def test_several_words_are_none_where_none_was_typed():
+    parser = Parser("what it does")
+    parser.add_argument("results", nargs="*")
+    assert parser.parse_args([]).results == []
+    assert parser.parse_args(["a", "b"]).results == ["a", "b"]
+
+
 def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
     typed = [
         ("epochs", ("--epochs", "1")),

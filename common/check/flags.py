@@ -126,7 +126,9 @@ class Parser(argparse.ArgumentParser):
         """Put every default aside: what is then there was typed."""
         for action in self._actions:
             if action.default is not argparse.SUPPRESS:
+                none = [] if action.nargs == "*" else None  # as argparse has it
                 usual = self._defaults.get(action.dest, action.default)
+                usual = none if usual is None else usual
                 self._usual.setdefault(action.dest, usual)
                 action.default = argparse.SUPPRESS
         self._defaults = {}
