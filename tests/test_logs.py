@@ -1,10 +1,13 @@
 """Logs: what is written, what is read, and that nothing in a file is ever executed."""
 
+import gc
 import json
 import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
 import tracemalloc
 import warnings
 
@@ -18,6 +21,7 @@ from common.logs.writer import LogWriter
 from common.system.errors import LogError
 from common.system.hashes import arrays_sha256, file_sha256
 from common.system.json_file import write_json
+from common.system.npz import read_npz
 
 
 def refusal(path) -> str:
@@ -513,3 +517,33 @@ def test_json_never_holds_nan_and_is_all_or_nothing(tmp_path):
         write_json(tmp_path / "a.json", {"x": float("nan")})
     assert json.loads((tmp_path / "a.json").read_text()) == {"x": 1}
     assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_two_steps_read_headers_at_a_time(tmp_path):
+    """As check_all's training and the others do; CPython's own trees of syntax are not for that."""
+    np.savez(tmp_path / "some.npz", a=np.ones((2, 3)))
+    errors = []
+
+    def read(deeper):
+        if deeper:
+            return read(deeper - 1)
+        try:
+            for _ in range(300):
+                read_npz(tmp_path / "some.npz")
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read, args=(deeper,)) for deeper in (0, 25)]
+    usual = gc.get_threshold()
+    # Collecting runs Python, which lets the other thread in, wherever it falls.
+    gc.callbacks.append(callback := lambda *told: time.sleep(0))
+    gc.set_threshold(10)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.set_threshold(*usual)
+        gc.callbacks.remove(callback)
+    assert errors == []

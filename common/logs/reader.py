@@ -21,7 +21,7 @@ import numpy as np
 
 from common.logs.pickle_machine import Machine, Refused, StoredArray, flatten, printable
 from common.system.errors import LogError, UserError
-from common.system.files import open_plain, same_file
+from common.system.files import ONE_SYNTAX_TREE, open_plain, same_file
 
 _MAX_HEADER_BYTES = 1024
 _KEPT_BYTES = 1 << 27  # of arrays that have several keys, while a log is read
@@ -174,7 +174,8 @@ def _read_header(file: io.BufferedReader) -> None:
     if not length or len(text) != length:
         raise Refused("a .npy header that is too long or cut off")
     try:
-        with warnings.catch_warnings():  # an odd literal, or a backslash, makes the parser warn
+        # An odd literal, or a backslash, makes the parser warn.
+        with ONE_SYNTAX_TREE, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             header = ast.literal_eval(text.decode("ascii").strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):

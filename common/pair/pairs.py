@@ -76,6 +76,7 @@ from common.pair.nested import flat
 from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from common.system.errors import UserError
 from common.system.json_file import load_json
+from common.system.npz import read_npz
 from common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
@@ -233,9 +234,9 @@ class Pair:
         stored = FAKE_DATA / f"{self.name}.npz"
         from_file = self.built_in and preset == "default" and seed == FAKE_DATA_SEED
         if from_file and case.stored and stored.is_file():
-            with np.load(stored, allow_pickle=False) as file:
-                prefix = f"{case.name}/"
-                inputs = {k[len(prefix) :]: file[k] for k in file.files if k.startswith(prefix)}
+            prefix = f"{case.name}/"
+            found = read_npz(stored, text=("sha256",)).items()
+            inputs = {key[len(prefix) :]: array for key, array in found if key.startswith(prefix)}
             if inputs:
                 return inputs
         return self.make_inputs(case, seed)

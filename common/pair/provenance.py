@@ -11,6 +11,7 @@ from pathlib import Path
 
 from common.pair.pairs import Pair
 from common.system.checkout import FAKE_DATA, ROOT
+from common.system.files import ONE_SYNTAX_TREE
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256
 
@@ -36,7 +37,7 @@ def imported_packages(pair: Pair, side: str) -> list[str]:
     found: set[str] = set()
     for name in model_sources(pair, side):
         try:
-            tree = ast.parse((pair.folder / name).read_text(encoding="utf-8"))
+            tree = _tree(pair.folder / name)
         except (ValueError, SyntaxError):  # of another Python: nothing that runs imports it
             continue
         for node in ast.walk(tree):
@@ -45,6 +46,11 @@ def imported_packages(pair: Pair, side: str) -> list[str]:
                 names = [node.module]
             found.update(name.partition(".")[0] for name in names)
     return sorted(found - {*sys.stdlib_module_names, *SIDES, "common", "numpy"})
+
+
+def _tree(path: Path) -> ast.Module:
+    with ONE_SYNTAX_TREE:
+        return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
@@ -79,7 +85,7 @@ def _imported_of_steps(scripts: Iterable[Path]) -> set[Path]:
         if path in imported:
             continue
         imported.add(path)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
                 ("step", "extras.")
             ):

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,10 @@ from common.system.errors import UserError
 # take for ever.
 _HOLES_FROM_BYTES = 1 << 30
 _HOLES_RATIO = 16
+
+# Held by whoever makes a syntax tree, which reading an array's header does too: where two threads
+# make one at a time, some of CPython 3.11 and 3.12 raise SystemError (python/cpython#106905).
+ONE_SYNTAX_TREE = threading.Lock()
 
 
 @contextmanager

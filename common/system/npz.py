@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.files import open_plain, read_into
+from common.system.files import ONE_SYNTAX_TREE, open_plain, read_into
 
 # Deflate can shrink zeros to a thousandth, random floats only by a tenth.  So what unpacks to more
 # than MAX_RATIO times its file, and to more than a small machine can spare, is no weights file.
@@ -80,7 +80,8 @@ def read_header(
     if read is None:
         raise ValueError(f"{name} has a header that NumPy writes for no plain array")
     try:
-        shape, fortran, dtype = read(stream, max_header_size=_MAX_HEADER_BYTES)
+        with ONE_SYNTAX_TREE:
+            shape, fortran, dtype = read(stream, max_header_size=_MAX_HEADER_BYTES)
     except ValueError:  # NumPy's own words recommend allow_pickle, which would execute the file
         raise ValueError(f"{name} has a header that is too long or none of NumPy's") from None
     if dtype.hasobject or dtype.kind not in ("biufU" if text else "biuf"):

@@ -100,16 +100,16 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     model   its name, or its folder; None: there must be one alone
     """
     wanted = Path(model).name if model else None
-    runs = [_run(path) for path in _files(folders, RESULT_FILE)]
+    told = [(path, _told(path)) for path in _files(folders, RESULT_FILE)]
     plain = {name: [(p, load_json(p)) for p in _files(folders, name)] for name in PLAIN}
-    kept = CERTIFICATES / (wanted or (runs[0].said["model"] if runs else "")) / CERTIFICATE_FILE
+    kept = CERTIFICATES / (wanted or (told[0][1]["model"] if told else "")) / CERTIFICATE_FILE
     if folders and not plain[CERTIFICATE_FILE] and kept.is_file():
         plain[CERTIFICATE_FILE] = [(kept, load_json(kept))]
     for name in PLAIN:
         for path, said in plain[name]:
             if not isinstance(said.get("model"), str):
                 raise UserError(f"{path}: refused: it does not say of which model it is")
-    names = [run.said["model"] for run in runs]
+    names = [said["model"] for _, said in told]
     names += [said["model"] for found in plain.values() for _, said in found]
     known = sorted(set(names))
     where = ", ".join(map(str, folders)) or "step*/log"
@@ -126,7 +126,7 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     wanted = wanted or known[0]
     if wanted not in known:
         raise UserError(f"{where}: no result of {wanted}; there are results of {', '.join(known)}")
-    runs = [run for run in runs if run.said["model"] == wanted]
+    runs = [_run(path, said) for path, said in told if said["model"] == wanted]
     runs.sort(key=lambda run: (run.step, run.other, run.dtype != "float32", run.dtype, run.seed))
     seen: dict[str, Run] = {}
     for run in runs:
@@ -181,12 +181,18 @@ def _files(folders: Sequence[Path], name: str) -> list[Path]:
     return [p for p in paths.values() if not any(part.startswith(".work-") for part in p.parts)]
 
 
-def _run(path: Path) -> Run:
-    """A result folder, read; raises UserError for one whose parts do not belong together."""
-    said, folder = load_sealed(path), path.parent
+def _told(path: Path) -> dict:
+    """What a result.json says; raises UserError where a part is missing or was changed."""
+    said = load_sealed(path)
     missing = {"step", "other", "model", "pair", "judged", "files", "facts", "rows"} - set(said)
     if missing:
         raise UserError(f"{path}: refused: it has no {', '.join(sorted(missing))}")
+    return said
+
+
+def _run(path: Path, said: dict) -> Run:
+    """A result folder, read; raises UserError for one whose parts do not belong together."""
+    folder = path.parent
     for name, expected in said["files"].items():
         file = folder / name
         if not file.is_file():

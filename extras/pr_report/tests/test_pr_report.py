@@ -24,7 +24,7 @@ from common.logs.sidecar import read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
 from common.pair.pairs import load_pairs
 from common.system.checkout import ROOT
-from common.system.json_file import load_json, load_sealed, write_json
+from common.system.json_file import load_json, load_sealed, write_json, write_sealed
 from common.verdict.row import FAILING, claim
 from extras.pr_report import claims, forward, sections, steps
 from extras.pr_report import command as pr_report
@@ -502,6 +502,15 @@ def test_results_that_do_not_belong_together_are_refused(base, capsys, monkeypat
     text, status = written(base)
     error = " ".join(capsys.readouterr().err.split())
     assert status == 2 and text == "" and said in error and error.count("error:") == 1
+
+
+def test_what_became_of_another_models_logs_is_not_asked(base):
+    shutil.copytree(base / "step1_forward" / MODEL, base / "step1_forward" / "other")
+    path = base / "step1_forward" / "other" / "result.json"
+    said = load_sealed(path) | {"model": "other"}
+    write_sealed(path, json.dumps({name: said[name] for name in said if name != "seal"}))
+    (path.parent / "forward_all_torch.json").write_text("run again")
+    assert written(base, "formers", "en", "--model", MODEL)[1] == 0
 
 
 @pytest.mark.parametrize(
