@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from common.system.processes import processor_is_amd  # noqa: E402  (NumPy reads the number of threads)
 
-# As the twins have it. Intel's processors obey it too, and leave the path that users are on.
+# As the workers have it. Intel's processors obey it too, and leave the path that users are on.
 if processor_is_amd():
     os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
 # Figures are written, never shown.

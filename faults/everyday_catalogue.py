@@ -106,7 +106,7 @@ class EverydayFault:
 
     def named(self, key: str | None) -> bool:
         """True if the row is one where this fault starts."""
-        key = (key or "").removeprefix("stirred/")
+        key = (key or "").removeprefix("perturbed/")
         return any(key == origin or key.startswith(f"{origin}:") for origin in self.origins)
 
 

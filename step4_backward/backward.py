@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from common.pair.data import LABELS
-from common.pair.task import Noise, SingleStep, Whole
+from common.pair.task import Noise, TeacherForced, Whole
 from common.sides.session import Session, using
 from common.sides.suited import Unsuited
 from common.system.errors import UserError
@@ -67,15 +67,15 @@ def takes_steps(run):
     """
     if run.case.name != run.first_case and run.case.like is None:
         return False
-    single_step = run.request.single_step
-    asked = single_step or SingleStep()
+    teacher_forced = run.request.teacher_forced
+    asked = teacher_forced or TeacherForced()
     if asked.stepping and (run.case.name or "main") not in asked.stepping:
         return False
     if asked.feed or run.request.stored_dtype in HALF:
         return False
     if run.request.offload:
         return False
-    fed = single_step and not asked.free
+    fed = teacher_forced and not asked.free
     return not (fed and run.is_large and run.request.keep != "all")
 
 
@@ -243,7 +243,7 @@ def optimizer_steps(run, setup):
                 continue
             before, watch = run.writer.mark(), Watch()
             steps(run, setup, factor, watch, to_the_end=factor == FACTORS[-1])
-            for again in (1, 2):  # one start may miss a kink: 1 of 16 did
+            for again in (1, 2):  # one start may miss a non-smooth point: 1 of 16 did
                 if watch.overshoots:
                     watch.compare(losses_nearby(run, setup, factor, again))
             because, most = because or watch.problem, factor * watch.part

@@ -73,8 +73,8 @@ def main() -> int:
 
 def for_processes(count: int) -> Step:
     """The step that compares one process with `count`."""
-    request = {"data_weights": "stirred", "processes": count}
-    alone = Launch(request, single_step=False)
+    request = {"data_weights": "perturbed", "processes": count}
+    alone = Launch(request, teacher_forced=False)
     return replace(STEP, launches=(alone, replace(alone, processes=count)))
 
 

@@ -27,7 +27,7 @@ from common.verdict.row import Row, claim, exit_code
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr
-WITNESS_LR = 0.1  # of the witness's SGD step, as in the twins
+WITNESS_LR = 0.1  # of the witness's SGD step, as in the workers
 SLOPE_ALLOWED = 1e-6  # of the slope along a random direction: a central difference over 2e-5
 SLOPE_NOISE = 1e-9  # of the gradient's norm, where the slope happens to be near zero
 LOSS_NOISE = 4.0  # times the rounding seen in the loss, over the step

@@ -29,10 +29,10 @@ def launches_of(processes: int) -> tuple[Launch, ...]:
     """
     first = Launch({"phase": "first"})
     own = Launch({"phase": "self"}, processes=processes)
-    full = Launch({"phase": "full"}, single_step=False, processes=processes, then=(own,))
+    full = Launch({"phase": "full"}, teacher_forced=False, processes=processes, then=(own,))
     if processes == 1:
         return first, replace(full, side_by_side=True)
-    shared = Launch({"phase": "shared"}, single_step=False)
+    shared = Launch({"phase": "shared"}, teacher_forced=False)
     alone = replace(shared, torch_then=Launch({"phase": "alone"}))
     return first, alone, replace(shared, processes=processes, then=(full,))
 

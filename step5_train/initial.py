@@ -1,4 +1,4 @@
-"""Initial weights as both sides' frameworks draw them, for step 5; in a twin, NumPy only.
+"""Initial weights as both sides' frameworks draw them, for step 5; in a worker, NumPy only.
 
 step5_train/judge_initial.py says whether they come from the same distributions.
 """

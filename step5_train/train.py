@@ -23,7 +23,7 @@ from common.pair.metrics import classification, regression
 from common.pair.provenance import model_sources
 from common.pair.schedules import schedule
 from common.sides.evaluate import evaluate
-from common.sides.twin import DTYPES
+from common.sides.worker import DTYPES
 from common.system.errors import UserError
 from common.system.hashes import arrays_sha256
 from step4_backward.setups import STEPS

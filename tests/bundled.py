@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from common.bundles.archive import MANIFEST, Archive, ArchiveWriter
-from common.bundles.hand_in import mean_difference
 from common.bundles.plan import INSIDE, ROWS, rows_hash
+from common.bundles.submission import mean_difference
 from common.check.bundle import bundle_results, judge_again
 from common.check.options import CheckOptions
 from common.check_all import all_steps
@@ -58,7 +58,7 @@ def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
             inputs_sha256="1" * 64,
             weights_sha256="2" * 64,
             log_sha256=writer.sha256,
-            single_step=False,
+            teacher_forced=False,
             batches={"": 5},
             places={key: "torch_model.py:1" for key in tensors},
             environment={"python": "3.11", "numpy": "2"},

@@ -157,7 +157,7 @@ def write_result(
                 "inputs_sha256": "1" * 64,
                 "weights_sha256": "2" * 64,
                 "log_sha256": writer.sha256,
-                "single_step": False,
+                "teacher_forced": False,
                 "outputs": {"main": ["output"]},
             }
             write_json(sidecar_path(path), sidecar | entries)

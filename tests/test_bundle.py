@@ -24,7 +24,7 @@ from common import verify
 from common.bundles import write as writing
 from common.bundles.archive import MANIFEST, Archive, ArchiveError, is_safe
 from common.bundles.check import verify_bundle
-from common.bundles.hand_in import NoReport, read_report
+from common.bundles.submission import NoReport, read_report
 from common.check.bundle import bundle_results
 from common.check.options import CheckOptions
 from common.check.runner import run_step
@@ -32,7 +32,7 @@ from common.check_all import all_steps
 from common.pair.request import RunRequest
 from common.system.checkout import ROOT
 
-NLP, CV, SAMPLES = (f"hand_in/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
+NLP, CV, SAMPLES = (f"submission/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
 LOG = f"{FORWARD}/forward_all_paddle_fp64.npy"
 REPORT = f"{NLP}/forward_diff.log"
 REPORTS = (REPORT, f"{CV}/result/log/forward_diff.log", f"{SAMPLES}/Step1/forward_diff.log")
@@ -148,7 +148,7 @@ def swapped_files(forgery, scratch):
 def swapped_pair(forgery, scratch):
     """The two sides' logs of the guide's pair, with all dialects and sidecars."""
     for name in list(forgery.files):
-        if name.startswith("hand_in/") and "forward_paddle" in name:
+        if name.startswith("submission/") and "forward_paddle" in name:
             for torch in (name.replace("paddle", "torch"), name.replace("paddle", "ref")):
                 if torch in forgery.files:
                     pair = forgery.files[name], forgery.files[torch]
@@ -398,7 +398,7 @@ def code_in_a_log(forgery, scratch):
     forgery.files[LOG] = write_pickled(scratch / "log.npy", stream).read_bytes()
 
 
-def code_in_the_hand_in(forgery, scratch):
+def code_in_the_submission(forgery, scratch):
     """A log of the guide's pair that does, in all dialects."""
     stream = gadgets(f"touch '{scratch / 'executed'}'")["instead of the dict"]
     for name in PAIR:
@@ -435,7 +435,7 @@ FOUND = (
     *(other_log_hash, other_environment, other_seeds, copied_over, nan_put_in, renamed_key),
     *(edited_context, edited_scale, settled, sample_by_hand, doubtful_row_taken_out),
     *(replaced_pair, one_dialect, missing_dialect, guide_passed, summary, missing_file),
-    *(missing_log, renamed_file, code_in_a_log, code_in_the_hand_in, object_array, huge_shape),
+    *(missing_log, renamed_file, code_in_a_log, code_in_the_submission, object_array, huge_shape),
     *(scale_of_nothing, infinite_scale, endless_number),
     *(deep_json, other_neighbours, other_witness, witness_made_up, every_tensor_passed),
 )

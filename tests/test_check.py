@@ -184,7 +184,7 @@ def test_a_failed_run_leaves_the_former_logs_as_they_were(checkout):
         done = checkout.check(1, "--model", MODEL)
     finally:
         path.write_text(text)
-    says(done, 2, "the paddle twin", "planted")
+    says(done, 2, "the paddle worker", "planted")
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 

@@ -76,7 +76,7 @@ child = Child([sys.executable, "-c", sys.argv[1]], {"PYTHONPATH": sys.argv[2]})
 print(child.pid, flush=True)
 time.sleep(60)
 """
-TWIN = """
+WORKER = """
 import subprocess, sys, time
 from common.system.processes import watch
 watch()
@@ -93,8 +93,8 @@ def started(child: str) -> tuple[subprocess.Popen, list[int]]:
     return parent, [int(parent.stdout.readline()) for _ in range(2)]
 
 
-def test_a_twin_and_what_it_started_end_with_a_check_that_is_killed():
-    parent, pids = started(TWIN)
+def test_a_worker_and_what_it_started_end_with_a_check_that_is_killed():
+    parent, pids = started(WORKER)
     assert all(map(alive, pids))
     parent.kill()
     parent.wait()
@@ -103,7 +103,7 @@ def test_a_twin_and_what_it_started_end_with_a_check_that_is_killed():
 
 
 def test_without_the_watch_they_would_go_on():
-    parent, pids = started(TWIN.replace("watch()\n", "\n"))
+    parent, pids = started(WORKER.replace("watch()\n", "\n"))
     parent.kill()
     parent.wait()
     time.sleep(0.5)
@@ -113,7 +113,7 @@ def test_without_the_watch_they_would_go_on():
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_check_stopped_while_its_twins_run(out, number):
+def test_a_check_stopped_while_its_workers_run(out, number):
     before = contents(out)
     base = out / "step1_forward"
     # In a session of its own, as on a terminal: Ctrl-C reaches the whole foreground group.
@@ -250,12 +250,12 @@ def test_make_check_stopped_while_it_trains_beside_the_other_steps(tmp_path, num
     )
     for step in ("step1_forward", "step5_train"):
         wait_for(lambda step=step: list(tmp_path.glob(f"{step}/.work-*/fastformer/reference.json")))
-    twins = subprocess.run(["pgrep", "-P", str(check.pid)], capture_output=True, text=True).stdout
+    workers = subprocess.run(["pgrep", "-P", str(check.pid)], capture_output=True, text=True).stdout
     os.killpg(check.pid, number)
     said = check.communicate(timeout=60)[1]
     assert check.returncode == 2 and said.count("\n") == 1, said
     assert said.startswith(f"error: stopped by {number.name}: ")
-    assert len(twins.split()) >= 4 and not any(alive(int(pid)) for pid in twins.split())
+    assert len(workers.split()) >= 4 and not any(alive(int(pid)) for pid in workers.split())
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
@@ -354,7 +354,7 @@ def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, ca
 # ---- no room ------------------------------------------------------------------------------------
 
 
-def test_a_disk_that_fills_up_while_the_twins_run(out):
+def test_a_disk_that_fills_up_while_the_workers_run(out):
     """A limit on the size of files stands for it, which needs no rights and works everywhere."""
     before = contents(out)
     done = run(out, shell="ulimit -f 60")  # blocks of 512 bytes; a log has 100 KB

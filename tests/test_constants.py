@@ -36,7 +36,7 @@ def test_a_port_may_compute_or_carry_what_torch_keeps(checkout, step, preset):
     assert {row["verdict"] for row in rows.values()} <= {"IDENTICAL", "ROUNDING"}
     if step == 1:
         found, stored = arrays(checkout, "constants"), arrays(checkout, "weights")
-        assert found.keys() == stored.keys() == {"main", "stirred"}
+        assert found.keys() == stored.keys() == {"main", "perturbed"}
         for start, constants in found.items():
             assert constants.keys() == KEPT, "what is drawn is another with another seed"
             for name, values in constants.items():

@@ -102,7 +102,7 @@ def test_large_booleans_take_a_byte_each_in_logs_of_sums(tmp_path, how):
 @pytest.mark.parametrize(
     ("name", "ours"), [("OMP_WAIT_POLICY", "PASSIVE"), ("MALLOC_MMAP_MAX_", "0")]
 )
-def test_a_twins_variable_is_what_the_user_says_it_is(monkeypatch, name, ours):
+def test_a_workers_variable_is_what_the_user_says_it_is(monkeypatch, name, ours):
     monkeypatch.delenv(name, raising=False)
     assert processes.environment()[name] == ours
     monkeypatch.setenv(name, "theirs")
@@ -120,7 +120,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.g
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="these variables are glibc's")
 def test_a_large_array_is_asked_of_the_system_once():
-    """In a twin; a process as the user's asks for each of 20."""
+    """In a worker; a process as the user's asks for each of 20."""
     asked = []
     plain = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
     for values in (plain, processes.environment()):

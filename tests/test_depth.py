@@ -18,14 +18,14 @@ def checkpoint(tmp_path_factory):
     """Weights of the preset text that are not the initial ones, in a file."""
     from common.pair.pairs import load_pair
     from common.sides import torch_side as side
-    from common.weights.noise import perturbed
+    from common.weights.noise import with_noise
     from common.weights.states import save_state
 
     pair = load_pair("reformer")
     side.set_up("float32", "cpu", 0)
     model = pair.side("torch").build(pair.config("text"))
     path = tmp_path_factory.mktemp("my weights") / "checkpoint.npz"
-    save_state(path, perturbed("trained-like", side.state(model), side.owners(model), 0))
+    save_state(path, with_noise("trained-like", side.state(model), side.owners(model), 0))
     return path
 
 

@@ -454,7 +454,7 @@ def test_a_wrong_use_of_the_right_numbers_is_named(checkout, pair):
     found = {row["key"]: row["verdict"] for row in report["rows"]}
     origins = {key for key, verdict in found.items() if verdict == "DIVERGED"}
     assert origins >= {
-        f"{case}{key}" for case in ("", "stirred/") for key in ("a", "b", "code:in/0")
+        f"{case}{key}" for case in ("", "perturbed/") for key in ("a", "b", "code:in/0")
     }
     assert "both models drew the same random numbers" in done.stdout
 

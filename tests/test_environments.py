@@ -89,7 +89,7 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_twin_needs_its_framework_and_numpy_and_nothing_else(checkout, pythons, tmp_path):
+def test_a_worker_needs_its_framework_and_numpy_and_nothing_else(checkout, pythons, tmp_path):
     for side, other in (("torch", "paddle"), ("paddle", "torch")):
         for absent in (other, "reprod_log", "rich", "sklearn", "pandas"):
             command = [str(pythons[side]), "-c", f"import {absent}"]
@@ -171,7 +171,7 @@ def test_a_framework_that_crashes_on_import_is_named(checkout, tmp_path):
     done = checkout.check(1, "--model", str(PAIR), f"--paddle-python={path}", "--no-report")
     assert done.returncode == 2
     assert (
-        "the paddle twin ended with status 1: ImportError: libcublas.so.11: no such object "
+        "the paddle worker ended with status 1: ImportError: libcublas.so.11: no such object "
         f"(run by {path})"
     ) in done.stderr
     assert "Traceback" not in done.stderr

@@ -25,7 +25,7 @@ def test_the_catalogue_is_what_it_says():
 def test_a_row_of_the_same_tensor_is_its_place_and_no_other():
     fault = next(fault for fault in FAULTS if fault.id == "resnet-sgd-step-7")
     key = "sgd/007/weight/network.layer3.0.conv1.weight"
-    assert fault.named(key) and fault.named(f"{key}:sums") and fault.named(f"stirred/{key}")
+    assert fault.named(key) and fault.named(f"{key}:sums") and fault.named(f"perturbed/{key}")
     assert not fault.named(f"{key}s") and not fault.named("sgd/006/weight/network.layer3.0.conv1")
     assert not fault.named(None)
 

@@ -30,10 +30,10 @@ EXPECTED = {
 }
 SCORES = ["acc", "mean_share_of_right"]
 MODES = ("", "train/")
-HAND_IN = {
-    1: ("forward", ["logits", "stirred/logits", "train/logits"]),
+SUBMISSION = {
+    1: ("forward", ["logits", "perturbed/logits", "train/logits"]),
     2: ("metric", SCORES),
-    3: ("loss", ["loss", "stirred/loss", "train/loss"]),
+    3: ("loss", ["loss", "perturbed/loss", "train/loss"]),
     4: ("bp_align", [f"{c}{k}_{i}" for c in MODES for i in range(10) for k in ("loss", "lr")]),
     5: ("train_align", SCORES),
 }
@@ -53,7 +53,7 @@ def test_the_readme_s_commands_pass(checkout, command):
     assert done.returncode == 0, done.stdout + done.stderr
     assert report["verdict"] in ("IDENTICAL", "ROUNDING", "CONSTANT")
     assert set(EXPECTED[step]) <= {row["key"] for row in report["rows"]}
-    stem, keys = HAND_IN[step]
+    stem, keys = SUBMISSION[step]
     for side in SIDES:
         path = checkout.logs(step, "text_classifier") / f"{stem}_{side}.npy"
         with read_log(path) as log, read_log(path.with_name(f"{stem}_all_{side}.npy")) as full:

@@ -82,7 +82,7 @@ def golden(case):
     return kinds
 
 
-def stirred(shapes, seed=0):
+def perturbed(shapes, seed=0):
     """Weights in which no bias is 0 and no gain 1, float64, torch's layout; ties are kept."""
     rng = np.random.default_rng(seed)
     state = {}
@@ -140,7 +140,7 @@ def test_sides_agree_in_float64(ask, name):
     row = CASES["default"][name]
     config = CONFIGS["default"] | row.get("config", {})
     inputs = make_inputs(config, 1, **row.get("inputs", {}))
-    state = stirred(json.loads(str(ask("torch", config)["shapes"])))
+    state = perturbed(json.loads(str(ask("torch", config)["shapes"])))
     torch, paddle = (ask(side, config, state, inputs, "float64") for side in SIDES)
     assert torch["logits"].dtype == paddle["logits"].dtype == np.float64
     assert set(torch) == set(paddle)
@@ -201,7 +201,7 @@ def attention(state, prefix, x, mask, heads, width):
 def test_maths_by_hand(ask, absolute):
     """A model without feed-forward: its last Linear is 0, so that no erf is needed."""
     config = CONFIGS["default"] | {"absolute_pos_emb": absolute, "max_seq_len": 11}
-    state = stirred(json.loads(str(ask("torch", config)["shapes"])))
+    state = perturbed(json.loads(str(ask("torch", config)["shapes"])))
     for key in state:
         if ".1.fn.2." in key:
             state[key] = 0 * state[key]
@@ -295,7 +295,7 @@ def test_keys(ask, side, absolute, head):
 def test_projections_are_tied(ask, side):
     """Their gradient is the sum over the layers: a change of the one tensor moves every layer."""
     config = CONFIGS["default"]
-    state = stirred(json.loads(str(ask(side, config)["shapes"])))
+    state = perturbed(json.loads(str(ask(side, config)["shapes"])))
     inputs = make_inputs(config, 3)
     answer = ask(side, config, state, inputs, "float64")
     for tied in ("to_q_attn_logits", "to_k_attn_logits"):
@@ -315,7 +315,7 @@ def test_projections_are_tied(ask, side):
 @pytest.mark.parametrize("side", SIDES)
 def test_masks(ask, side, absolute):
     config = CONFIGS["default"] | {"absolute_pos_emb": absolute}
-    state = stirred(json.loads(str(ask(side, config)["shapes"])))
+    state = perturbed(json.loads(str(ask(side, config)["shapes"])))
     ids = make_inputs(config, 3, mask="default", masked_rows=True)["input_ids"]
     logits = [
         ask(side, config, state, {"input_ids": ids} | mask, "float64")["logits"]
@@ -343,7 +343,7 @@ def test_masks(ask, side, absolute):
 def test_padding_is_pooled(ask, side):
     """As in seed 001: the classification head's pooling has no mask."""
     config = CONFIGS["default"] | {"head": "classification"}
-    state = stirred(json.loads(str(ask(side, config)["shapes"])))
+    state = perturbed(json.loads(str(ask(side, config)["shapes"])))
     ids = make_inputs(config, 3)["input_ids"][1:2]
     mask = ids != 0
     logits = [
@@ -357,7 +357,7 @@ def test_dropout(ask):
     """Before the pooling, in training only, the same on both sides."""
     config = CONFIGS["default"] | {"head": "classification", "dropout": 0.5}
     inputs = make_inputs(config, 5)
-    state = stirred(json.loads(str(ask("torch", config)["shapes"])))
+    state = perturbed(json.loads(str(ask("torch", config)["shapes"])))
     torch, paddle = (ask(side, config, state, inputs, "float64", True) for side in SIDES)
     assert np.abs(torch["logits"] - paddle["logits"]).max() <= 1e-12 * np.abs(torch["logits"]).max()
     quiet = ask("torch", config, state, inputs, "float64")

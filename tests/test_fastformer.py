@@ -73,7 +73,7 @@ def golden():
     return kinds
 
 
-def stirred(shapes, seed=0):
+def perturbed(shapes, seed=0):
     """Weights in which no bias is 0 and no gain 1, float64, torch's layout."""
     rng = np.random.default_rng(seed)
     state = {}
@@ -116,7 +116,7 @@ def test_sides_agree_in_float64(ask, name):
     config = CONFIGS["default"] | row.get("config", {})
     inputs = make_inputs(config, 1, **row.get("inputs", {}))
     shapes = json.loads(str(ask("torch", config)["shapes"]))
-    torch, paddle = (ask(side, config, stirred(shapes), inputs, "float64") for side in SIDES)
+    torch, paddle = (ask(side, config, perturbed(shapes), inputs, "float64") for side in SIDES)
     assert torch["logits"].dtype == paddle["logits"].dtype == np.float64
     assert set(torch) == set(paddle)
     whole = largest({key: values for key, values in torch.items() if key.startswith("grad/")})
@@ -159,7 +159,7 @@ def norm(state, prefix, x):
 def test_maths_by_hand(ask):
     config = CONFIGS["default"] | {"hidden_act": "relu", "num_hidden_layers": 1}
     shapes = json.loads(str(ask("torch", config)["shapes"]))
-    state = stirred(shapes)
+    state = perturbed(shapes)
     inputs = make_inputs(config, 2, mask="holes", masked_rows=True)
     answer = ask("torch", config, state, inputs, "float64")
 
@@ -189,7 +189,7 @@ def test_maths_by_hand(ask):
 @pytest.mark.parametrize("side", SIDES)
 def test_masks(ask, side):
     config = CONFIGS["default"]
-    state = stirred(json.loads(str(ask(side, config)["shapes"])))
+    state = perturbed(json.loads(str(ask(side, config)["shapes"])))
     inputs = make_inputs(config, 3, mask="default", masked_rows=True)
     ids = inputs["input_ids"]
     logits = [
@@ -218,7 +218,7 @@ def test_masks(ask, side):
 def test_dropout_in_training_only(ask, side):
     config = CONFIGS["default"]
     inputs = {"input_ids": make_inputs(config, 4)["input_ids"]}
-    state = stirred(json.loads(str(ask(side, config)["shapes"])))
+    state = perturbed(json.loads(str(ask(side, config)["shapes"])))
     quiet, loud = (
         ask(side, config, state, inputs, "float64", train)["logits"] for train in (False, True)
     )
@@ -228,7 +228,7 @@ def test_dropout_in_training_only(ask, side):
 def test_dropout_is_the_same_on_both_sides(ask):
     config = CONFIGS["default"] | {"hidden_dropout_prob": 0.5}
     inputs = make_inputs(config, 5)
-    state = stirred(json.loads(str(ask("torch", config)["shapes"])))
+    state = perturbed(json.loads(str(ask("torch", config)["shapes"])))
     torch, paddle = (ask(side, config, state, inputs, "float64", True) for side in SIDES)
     assert np.abs(torch["logits"] - paddle["logits"]).max() <= 1e-12 * np.abs(torch["logits"]).max()
 

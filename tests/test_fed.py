@@ -17,7 +17,7 @@ def fed(value, own, **others):
     torch, paddle = {"m:in/0": value}, {"m:in/0": own}
     if others:
         torch["m"], paddle["m"] = others["made"]
-    values = Fed(torch, paddle, torch.keys())
+    values = TeacherValues(torch, paddle, torch.keys())
     given = values.get("m:in/0")
     assert values.left_out == ({"m:in/0"} if given is None else set())
     return given
@@ -67,4 +67,4 @@ def test_a_wrong_order_of_axes_is_no_arrangement():
 
 
 def test_what_decides_is_fed_as_it_is():
-    assert Fed({"logits": VALUE}, {"logits": TURNED}, ())["logits"] is VALUE
+    assert TeacherValues({"logits": VALUE}, {"logits": TURNED}, ())["logits"] is VALUE

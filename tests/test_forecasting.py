@@ -78,7 +78,7 @@ def test_a_training_that_stops_early_is_gone_on_with_bit_for_bit(checkout, whole
         time.sleep(0.02)
     check.send_signal(signal.SIGKILL)
     check.wait()
-    time.sleep(1.0)  # the twins see that their check is gone
+    time.sleep(1.0)  # the workers see that their check is gone
     assert not list((out / "step5_train").glob("informer/train_full_*.npy"))
     done = checkout.check(5, *OPTIONS, "--out", str(out), "--resume")
     assert done.returncode == 0, done.stdout + done.stderr

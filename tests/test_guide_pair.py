@@ -61,12 +61,12 @@ def test_a_model_without_logits_hands_in_what_it_returns(tmp_path):
         "embed": ONE,
         "boxes": ONE,
         "more/0": ONE,
-        "stirred/output": ONE,
-        "stirred/embed": ONE,
+        "perturbed/output": ONE,
+        "perturbed/embed": ONE,
     }
-    outputs = {"main": ["boxes", "more/0"], "stirred": ["stirred/output"]}
-    keys = selected(tmp_path, "forward", arrays, outputs=outputs, batches={"": 1, "stirred/": 1})
-    assert keys == {key: key for key in ("boxes", "more/0", "stirred/output")}
+    outputs = {"main": ["boxes", "more/0"], "perturbed": ["perturbed/output"]}
+    keys = selected(tmp_path, "forward", arrays, outputs=outputs, batches={"": 1, "perturbed/": 1})
+    assert keys == {key: key for key in ("boxes", "more/0", "perturbed/output")}
 
 
 @pytest.mark.parametrize("stem", ["metric", "train_align"])

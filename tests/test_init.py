@@ -34,7 +34,7 @@ class Side:
 
 
 def log_of(draws, salt):
-    """What a twin would log of such a model."""
+    """What a worker would log of such a model."""
     side = Side(draws, salt)
     run = SimpleNamespace(
         side=side,

@@ -139,7 +139,7 @@ def masked(folder, mask, other, norm=1.001):
         right = {"after": VALUES, "logits": VALUES[:, 0]}
         for key, values in ({"attention:in/mask": other, "norm": off} | right).items():
             writer.add(key, values)
-    write_sidecar(alone, Sidecar(classes=logs.classes, single_step=True))
+    write_sidecar(alone, Sidecar(classes=logs.classes, teacher_forced=True))
     return logs.judge(local64=alone)
 
 

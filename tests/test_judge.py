@@ -53,7 +53,7 @@ class Logs:
         self.rows[key] = (*four, local, exact)
 
     def judge(self, count=6):
-        """The rows by key; `count` 4: there are no single-step runs."""
+        """The rows by key; `count` 4: there are no teacher-forced runs."""
         names = ("ref32", "cand32", "ref64", "cand64", "local64", "exact64")[:count]
         paths = {}
         for i, name in enumerate(names):

@@ -99,7 +99,7 @@ def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
     for keep in ("rows", "all"):
         done, rows, folder = check(checkout, tmp_path / keep, step, pair, "--keep", keep)
         assert done.returncode == 1, done.stdout + done.stderr
-        assert not list(folder.glob("*_whole*")), "what a single-step run was fed with is gone"
+        assert not list(folder.glob("*_whole*")), "what a teacher-forced run was fed with is gone"
         assert (folder / f"{STEMS[step]}_paddle_fp64_single_step.npy").is_file()
         origins = [row["key"] for row in rows if row["origin"]]
         assert origins[0].startswith(origin)

@@ -173,7 +173,7 @@ def test_a_model_of_that_size_runs_in_all_set_ups_and_a_larger_one_in_sgd_alone(
         for side in ("torch", "paddle"):
             sidecar = read_sidecar(ResultFolder(folder).log("bp_align_all", side, run))
             assert sidecar.given_gradients["main"] == {"values": 16, "setups": list(GIVEN)}
-            assert not sidecar.lifted
+            assert not sidecar.upcast
 
 
 def test_zeros_in_place_of_no_gradient_are_found(checkout, tmp_path):

@@ -300,14 +300,14 @@ def test_the_reference_s_own_loader_is_tried_too(checkout):
 
 
 def test_checks_run_on_what_was_loaded(checkout):
-    """Plain and stirred, both precisions, tied weights; a wrong loader is told by every check."""
+    """Plain and perturbed, both precisions, tied weights; a wrong loader is told by every check."""
     sound = checkout.elsewhere / "pairs" / "sound"
     done, report = checkout.rows(1, "--model", str(sound), "--preset", "tied", "--no-report")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert any(row["key"].startswith("stirred/") for row in report["rows"])
+    assert any(row["key"].startswith("perturbed/") for row in report["rows"])
     assert "14 entries, every marked element where it belongs" in done.stdout
     fused = checkout.elsewhere / "pairs" / "fused"
-    done, report = checkout.rows(4, "--model", str(fused), "--case", "stirred", "--no-report")
+    done, report = checkout.rows(4, "--model", str(fused), "--case", "perturbed", "--no-report")
     assert done.returncode == 0, done.stdout + done.stderr
     gradients = {row["key"] for row in report["rows"] if "network.k.weight" in row["key"]}
     assert gradients and not any("network.qk" in row["key"] for row in report["rows"])

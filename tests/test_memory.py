@@ -1,4 +1,4 @@
-"""Freed memory is kept while a twin computes, and given back before it waits."""
+"""Freed memory is kept while a worker computes, and given back before it waits."""
 
 import ctypes
 import json

@@ -297,7 +297,7 @@ def test_noise_of_other_samples_than_are_judged_counts_as_a_whole():
 # ---- a repeated run -----------------------------------------------------------------------------
 
 
-def kinked():
+def non_smooth():
     """A value that is far off in the candidate's float32, and what it is in repeated runs."""
     arrays = four()
     arrays[1][1, 5] += 1.0
@@ -306,7 +306,7 @@ def kinked():
 
 
 def test_luck_does_not_repeat_and_a_lost_precision_does():
-    arrays, runs = kinked()
+    arrays, runs = non_smooth()
     assert verdict(arrays, measured())[0] == "PRECISION"
     assert verdict(arrays, measured(), again=lambda: runs) == ("ROUNDING", REPEATED)
     coarse = [np.asarray(run) + 1e-2 for run in runs]

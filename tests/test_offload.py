@@ -24,7 +24,7 @@ from common.sides.run import Run
 from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.sides.shared_weights import make_weights, map_weights
-from common.sides.twin import _asks_for_gradients
+from common.sides.worker import _asks_for_gradients
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.hashes import arrays_sha256
@@ -430,7 +430,7 @@ def test_a_check_of_one_blocks_gradients(decoder, wrong):
     "step, words, said",
     [
         (1, [], "--offload maps a file of weights: give it as --weights"),
-        (1, ["--weights", "stirred"], "--offload maps a file of weights: give it as --weights"),
+        (1, ["--weights", "perturbed"], "--offload maps a file of weights: give it as --weights"),
         (1, ["--weights", "x", "--reuse", "torch"], "--offload and --reuse exclude each other"),
         (1, ["--weights", "x", "--reference", "y"], "--offload and --reference exclude each"),
         (1, ["--weights", "x", "--device", "gpu"], "--offload and --device gpu exclude each"),

@@ -33,8 +33,8 @@ def process():
 
 
 @pytest.fixture
-def lifted(process):
-    process.begin("lift")
+def upcast(process):
+    process.begin("upcast")
     yield process
     process.begin("off")
 
@@ -93,10 +93,10 @@ def test_classes_of_the_table_are_paddles():
 
 
 @pytest.mark.parametrize("operator", COMPUTED, ids=lambda operator: operator.name)
-def test_a_formula_gives_torchs_value_and_gradient(lifted, operator):
+def test_a_formula_gives_torchs_value_and_gradient(upcast, operator):
     """What the table says to be off is not, once the formula computes it."""
     assert max(operator.measure()) < EXACT
-    lifted.begin("off")
+    upcast.begin("off")
     assert max(operator.measure()) > EXACT
 
 
@@ -195,10 +195,10 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_operator_called_in_another_way(lifted, way):
+def test_an_operator_called_in_another_way(upcast, way):
     assert max(sides(*WAYS[way])) < EXACT
-    assert lifted.found["here"]
-    lifted.begin("off")
+    assert upcast.found["here"]
+    upcast.begin("off")
     assert max(sides(*WAYS[way])) > EXACT
 
 
@@ -237,18 +237,18 @@ def test_torchs_gradient_of_digamma_is_exact_in_a_float64_run():
 
 
 @pytest.mark.parametrize("name", ["exp", "sigmoid"])
-def test_what_is_inexact_of_complex_numbers_alone_is_paddles_own_of_real_ones(lifted, name):
+def test_what_is_inexact_of_complex_numbers_alone_is_paddles_own_of_real_ones(upcast, name):
     x = paddle.to_tensor(MATRIX)
     found = getattr(paddle, name)(x).numpy()
-    assert lifted.found == {}
-    lifted.begin("off")
+    assert upcast.found == {}
+    upcast.begin("off")
     assert (getattr(paddle, name)(x).numpy() == found).all()
 
 
 MASKED = np.array([[0.0, -1e4, -709.0, -1.0], [3.0, 1.0, -1e9, 2.0]])
 
 
-def test_a_masked_score_has_no_part_in_a_softmax(lifted):
+def test_a_masked_score_has_no_part_in_a_softmax(upcast):
     """To an exact 0, as in torch."""
     found = []
     for framework, tensor in ((T, torch.tensor), (P, paddle.to_tensor)):
@@ -273,7 +273,7 @@ def test_other_runs_are_untouched(process):
     x = paddle.to_tensor(MATRIX)
     own = {name: function(x).numpy() for name, function in BY_NAME.items()}
     small = {name: function(x.astype("float32")).numpy() for name, function in BY_NAME.items()}
-    process.begin("lift")
+    process.begin("upcast")
     for name, function in BY_NAME.items():
         assert (function(x.astype("float32")).numpy() == small[name]).all()
         assert (function(x).numpy() != own[name]).any()
@@ -304,7 +304,7 @@ def _relu_behind(num_channels):
 
 
 @pytest.mark.parametrize("build", [paddle.nn.BatchNorm1D, _relu_behind])
-def test_running_statistics_are_moved_once_and_exactly(lifted, build):
+def test_running_statistics_are_moved_once_and_exactly(upcast, build):
     """Two updates: they add up as they do with a momentum that is 0.9."""
     paddle.set_default_dtype("float64")
     try:
@@ -321,10 +321,10 @@ def test_running_statistics_are_moved_once_and_exactly(lifted, build):
     assert np.abs(result - wanted).max() < 1e-12
 
 
-def test_a_formula_that_does_not_mean_the_same_is_not_used(lifted, monkeypatch):
+def test_a_formula_that_does_not_mean_the_same_is_not_used(upcast, monkeypatch):
     """Paddle's own result stays where the two are farther apart than a constant makes them."""
     monkeypatch.setattr(exact_operators, "_APART", 1e-12)
     x = paddle.to_tensor(MATRIX)
     kept = P.selu(x).numpy()
-    lifted.begin("off")
+    upcast.begin("off")
     assert (P.selu(x).numpy() == kept).all()

@@ -83,7 +83,7 @@ def test_a_model_of_one_s_own_may_write_through_a_view(checkout, pair):
 
 
 def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
-    """Its single-step run is asked of a Paddle process that owes the other's answer."""
+    """Its teacher-forced run is asked of a Paddle process that owes the other's answer."""
     before_the_head(pair, "paddle", "x = x * 1.01")
     alone, of_one = checkout.rows(1, "--model", str(pair), "--no-report")
     models = ("--model", str(pair), "--model", str(PAIR.with_name("small_lstm")))

@@ -110,7 +110,7 @@ HALF = {
         "layers.0.input_layernorm",
         "rsqrt is on bfloat16 in Paddle, on float32 in torch",
     ),
-    "softmax not lifted": (
+    "softmax not upcast": (
         "from paddleformers.nn.attention import eager_attention\n\n\n"
         "class Functional:\n"
         "    dropout = staticmethod(paddle.nn.functional.dropout)\n\n"
@@ -240,7 +240,7 @@ def test_their_own_loaders_carry_the_weights(checkout, tmp_path, preset):
     done, report = judged(checkout, 1, folder, "--preset", preset)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every marked element where it belongs" in done.stdout
-    assert any(row["key"].startswith("stirred/") for row in report["rows"])
+    assert any(row["key"].startswith("perturbed/") for row in report["rows"])
 
 
 @pytest.mark.parametrize("name", LOADER_FAULTS)

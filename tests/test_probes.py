@@ -122,7 +122,7 @@ def test_step_1_logs_keywords_and_what_is_nested(checkout):
 
 
 def test_step_1_finds_a_fault_behind_all_of_it(checkout, tmp_path):
-    """The single-step run puts the reference's values into the same containers."""
+    """The teacher-forced run puts the reference's values into the same containers."""
     spoilt = shutil.copytree(ODD, tmp_path / "odd")
     text = (spoilt / "paddle_model.py").read_text()
     assert "Pair(z + z," in text
@@ -131,7 +131,7 @@ def test_step_1_finds_a_fault_behind_all_of_it(checkout, tmp_path):
     assert done.returncode == 1, done.stdout + done.stderr
     red = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
     first = "layers.0.inner/first"
-    assert red == [first, f"stirred/{first}"], "everything behind it is CARRIED"
+    assert red == [first, f"perturbed/{first}"], "everything behind it is CARRIED"
 
 
 def test_step_4_differentiates_through_all_of_it(checkout):

@@ -20,7 +20,7 @@ from common.pair.pairs import load_pair
 from common.pair.request import RunRequest, rank_folder
 from common.pair.shares import Axes, PartOfTape, Share
 from common.pair.tape import Tape
-from common.pair.twin_process import _how_one_ended
+from common.pair.worker_process import _how_one_ended
 from common.system.processes import environment
 from faults.worker import plant
 from step5_train.as_one import first_steps
@@ -198,7 +198,7 @@ def test_a_process_that_dies_ends_all_and_others_go_on(checkout, tmp_path, witho
     os.kill(victim, signal.SIGKILL)
     said = first.communicate(timeout=60)[1]
     assert first.returncode == 2 and said.count("\n") <= 2
-    assert "the torch twin lost a process: process 1 was ended by SIGKILL" in said
+    assert "the torch worker lost a process: process 1 was ended by SIGKILL" in said
     assert not members(out) and [p.name for p in kept.parent.parent.iterdir()] == [
         ".checkpoints", "text_classifier.error.txt"
     ]  # fmt: skip

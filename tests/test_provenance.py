@@ -18,8 +18,8 @@ from common.system.checkout import ROOT
 from common.system.frameworks import SIDES
 
 STEPS = sorted(path.name for path in ROOT.glob("step*_*"))
-# Step -> what its twin scripts import beside common/.
-READ_BY_TWINS = {
+# Step -> what its worker scripts import beside common/.
+READ_BY_WORKERS = {
     "step1_forward": (),
     "step2_metric": tuple(
         f"step2_metric/{name}.py" for name in ("metric", "hard_texts", "tokenizers")
@@ -44,7 +44,7 @@ def may_change_a_log(file: Path, side: str, step: str) -> bool:
     if file.parts[0] == "common":
         ours = ("__init__.py", f"{side}_side.py", "models")
         return file.parts[1] in (*ROOMS, *ours)
-    of_step = file.parent == Path(step, side) or file.as_posix() in READ_BY_TWINS[step]
+    of_step = file.parent == Path(step, side) or file.as_posix() in READ_BY_WORKERS[step]
     return of_step or file.name == "fastformer.npz"
 
 
@@ -121,7 +121,7 @@ def own_files(files) -> set[Path]:
     return {Path(file) for file in files if any(Path(file).is_relative_to(r) for r in roots)}
 
 
-def test_every_file_that_a_real_twin_loads_is_hashed(tmp_path):
+def test_every_file_that_a_real_worker_loads_is_hashed(tmp_path):
     """A pair's own model files list what their processes had loaded when they ended."""
     folder = tmp_path / "lister"
     shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", folder)

@@ -116,7 +116,7 @@ def golden(name):
 
 
 @cache
-def stirred(config_text, seed=0):
+def perturbed(config_text, seed=0):
     """Weights in which no bias is 0 and no gain 1, float64, torch's layout; aliases stay equal."""
     config = json.loads(config_text)
     side = load("torch")
@@ -134,8 +134,8 @@ def stirred(config_text, seed=0):
 
 
 def weights_for(config):
-    """`stirred`, for a dict."""
-    return stirred(json.dumps(config))
+    """`perturbed`, for a dict."""
+    return perturbed(json.dumps(config))
 
 
 def largest(arrays):

@@ -19,8 +19,8 @@ from common.check.options import OPTIONS
 from common.check_all import all_steps
 from common.pair.option import options_of
 from common.pair.request import RunRequest
-from common.pair.task import SingleStep
-from common.pair.twin_process import TwinProcess
+from common.pair.task import TeacherForced
+from common.pair.worker_process import WorkerProcess
 from common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
@@ -30,7 +30,7 @@ LOGS = (
     "forward_all_paddle",
     "forward_all_paddle_fp64",
 )
-SINGLE_STEP = "forward_all_paddle_fp64_single_step"
+TEACHER_FORCED = "forward_all_paddle_fp64_single_step"
 
 
 # ---- the file -----------------------------------------------------------------------------------
@@ -38,13 +38,13 @@ SINGLE_STEP = "forward_all_paddle_fp64_single_step"
 
 def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
     request = RunRequest("reformer", seed=3, cases=("lm", "qa"), epochs=2, mode="train")
-    for one in (request, replace(request, task=SingleStep(feed="fed.npz", stepping=("lm",)))):
+    for one in (request, replace(request, task=TeacherForced(feed="fed.npz", stepping=("lm",)))):
         one.write(tmp_path / "request.json")
         assert RunRequest.read(tmp_path / "request.json") == one
     entries = json.loads((tmp_path / "request.json").read_text())
     former = entries | {
         "task": {"name": "Usual"},
-        "single_step": False,
+        "teacher_forced": False,
         "feed": None,
         "again": False,
     }
@@ -125,7 +125,7 @@ def test_no_option_is_declared_twice():
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy that has judged the tests' pair with a planted fault, so with a single-step run."""
+    """A copy that has judged the tests' pair with a planted fault, so with a teacher-forced run."""
     copy = Checkout(tmp_path_factory.mktemp("requests"))
     copy.pair = Path(shutil.copytree(PAIR, copy.elsewhere / "small_cnn"))
     change(copy.pair / "paddle_model.py", "epsilon=1e-12", "epsilon=1e-3")
@@ -155,7 +155,7 @@ def test_a_red_check_names_the_setting_that_a_layer_has_on_one_side_alone(checko
 
 
 def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
-    """The single-step log, too: a process of its own writes what the waiting one wrote."""
+    """The teacher-forced log, too: a process of its own writes what the waiting one wrote."""
     made = checkout.logs(1, "small_cnn")
     for name in ("request_torch", "request_paddle", "request_paddle_single_step"):
         shutil.copy(made / f"{name}.json", tmp_path)
@@ -164,7 +164,7 @@ def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
         request = str(tmp_path / f"request_{name}.json")
         done = by_hand(checkout, side, request, by_path=name != "paddle")
         assert done.returncode == 0, done.stderr
-    for log in (*LOGS, SINGLE_STEP):
+    for log in (*LOGS, TEACHER_FORCED):
         assert (tmp_path / f"{log}.npy").read_bytes() == (made / f"{log}.npy").read_bytes(), log
         one, other = (json.loads((p / f"{log}.json").read_text()) for p in (tmp_path, made))
         for entry in set(one) | set(other):
@@ -199,9 +199,9 @@ def test_one_process_answers_the_single_step_request_too(checkout, tmp_path):
         1, "--model", str(checkout.pair), "--no-report", f"--paddle-python={python}"
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    twins = [line for line in starts.read_text().splitlines() if "-m step" in line]
-    assert twins == ["-W ignore -m step1_forward.paddle.forward -"]
-    assert (checkout.logs(1, "small_cnn") / f"{SINGLE_STEP}.npy").is_file()
+    workers = [line for line in starts.read_text().splitlines() if "-m step" in line]
+    assert workers == ["-W ignore -m step1_forward.paddle.forward -"]
+    assert (checkout.logs(1, "small_cnn") / f"{TEACHER_FORCED}.npy").is_file()
 
 
 def test_a_python_that_hands_on_no_standard_input_does(checkout, tmp_path):
@@ -213,9 +213,9 @@ def test_a_python_that_hands_on_no_standard_input_does(checkout, tmp_path):
 
 def test_a_waiting_process_ends_with_the_one_that_started_it():
     script = (
-        "import sys, time\nfrom common.pair.twin_process import TwinProcess\n"
-        "twin = TwinProcess(sys.executable, 'step1_forward.paddle.forward')\n"
-        "print(twin._process._process.pid, flush=True)\ntime.sleep(60)\n"
+        "import sys, time\nfrom common.pair.worker_process import WorkerProcess\n"
+        "worker = WorkerProcess(sys.executable, 'step1_forward.paddle.forward')\n"
+        "print(worker._process._process.pid, flush=True)\ntime.sleep(60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     pid = int(parent.stdout.readline())
@@ -257,7 +257,7 @@ def test_a_side_that_dies_takes_no_other_model_with_it(checkout, tmp_path, side,
     assert done.returncode == 2
     assert {row["model"] for row in report["rows"]} == {"before", "after"}
     assert set(report["errors"]) == {"dies"}
-    told = f"the {side} twin ended with status 3: ValueError: no more"
+    told = f"the {side} worker ended with status 3: ValueError: no more"
     assert told in report["errors"]["dies"]
 
 
@@ -267,25 +267,25 @@ def test_what_else_a_model_was_asked_for_fails_with_it(tmp_path):
     begun = tmp_path / "begun"
     with open(pairs["dies"] / "torch_model.py", "a") as file:
         file.write(f"\nimport os\nopen({str(begun)!r}, 'a').write('once ')\nos._exit(3)\n")
-    with TwinProcess(sys.executable, "step1_forward.torch.forward") as twin:
+    with WorkerProcess(sys.executable, "step1_forward.torch.forward") as worker:
         paths = [tmp_path / "logs" / place for place in ("dies/1", "dies/2", "after/1")]
         for path in paths:
-            twin.ask(RunRequest(model=str(pairs[path.parent.name])), path)
-        last, *failures = [twin.failure(path) for path in reversed(paths)]
+            worker.ask(RunRequest(model=str(pairs[path.parent.name])), path)
+        last, *failures = [worker.failure(path) for path in reversed(paths)]
     assert last is None and (tmp_path / "logs" / "after" / "forward_all_torch.npy").is_file()
     assert [failure.sentence for failure in failures] == [
-        "the torch twin ended with status 3: no message"
+        "the torch worker ended with status 3: no message"
     ] * 2
     assert begun.read_text() == "once "
 
 
 def test_a_process_that_ended_between_two_requests_is_replaced(tmp_path):
-    with TwinProcess(sys.executable, "step1_forward.torch.forward") as twin:
+    with WorkerProcess(sys.executable, "step1_forward.torch.forward") as worker:
         for name in ("one", "other"):
-            twin.ask(RunRequest(model=str(PAIR)), tmp_path / name / "request.json")
-            assert twin.failure() is None
+            worker.ask(RunRequest(model=str(PAIR)), tmp_path / name / "request.json")
+            assert worker.failure() is None
             assert (tmp_path / name / "forward_all_torch.npy").is_file()
-            twin._process.stop()
+            worker._process.stop()
 
 
 # ---- --case -------------------------------------------------------------------------------------
@@ -294,9 +294,9 @@ def test_a_process_that_ended_between_two_requests_is_replaced(tmp_path):
 def test_one_case_is_what_it_is_in_the_whole(checkout):
     model = ("--model", str(PAIR), "--no-report", "--out", str(checkout.elsewhere / "cases"))
     _, whole = checkout.rows(1, *model)
-    done, part = checkout.rows(1, *model, "--case", "stirred")
-    assert done.returncode == 0 and "this ran the case stirred alone" in done.stdout
-    rows = [row for row in whole["rows"] if row["key"].startswith("stirred/")]
+    done, part = checkout.rows(1, *model, "--case", "perturbed")
+    assert done.returncode == 0 and "this ran the case perturbed alone" in done.stdout
+    rows = [row for row in whole["rows"] if row["key"].startswith("perturbed/")]
     assert part["rows"] == rows and 0 < len(rows) < len(whole["rows"])
 
 
@@ -306,11 +306,11 @@ def test_a_part_is_not_taken_for_the_whole(checkout):
     assert done.returncode == 0, done.stdout + done.stderr
     done = checkout.check(1, *model, "--case", "main", "--compare-only")
     assert done.returncode == 0, done.stdout + done.stderr
-    for other in ([], ["--case", "stirred"]):
+    for other in ([], ["--case", "perturbed"]):
         done = checkout.check(1, *model, *other, "--compare-only")
         assert done.returncode == 2 and "holds the case main alone" in done.stderr
     done = checkout.check(1, *model, "--reuse", "torch")
     assert done.returncode == 0 and "run again: changed since: configuration" in done.stdout
     done = checkout.check(1, *model, "--case", "nosuch")
     assert done.returncode == 2
-    assert "--case nosuch: there is no such case; there are main, stirred" in done.stderr
+    assert "--case nosuch: there is no such case; there are main, perturbed" in done.stderr

@@ -11,7 +11,7 @@ import pytest
 from checkout import CHECKS, ROOT, Checkout
 
 from common.logs.reader import read_log
-from common.logs.result_folder import EXACT, SINGLE_STEP, ResultFolder
+from common.logs.result_folder import EXACT, TEACHER_FORCED, ResultFolder
 from common.logs.sidecar import read_sidecar
 from faults.fault import USERS
 
@@ -51,11 +51,11 @@ def test_an_operator_that_is_inexact_explains_what_it_makes_of_trained_weights(t
     copy = wrong("conformer", tmp_path, "momentum=0.9", "momentum=0.9, epsilon=1.0001e-5")
     bad = Checked(5, copy, tmp_path / "bad", once)
     assert bad.status == 1 and bad.first == "train/000/loss", bad.said
-    runs = {run: bad.files.log("train_first", "paddle", run) for run in (SINGLE_STEP, EXACT)}
-    seen = read_sidecar(runs[SINGLE_STEP]).inexact
+    runs = {run: bad.files.log("train_first", "paddle", run) for run in (TEACHER_FORCED, EXACT)}
+    seen = read_sidecar(runs[TEACHER_FORCED]).inexact
     assert "batch_norm" in seen["train/000/blocks.0.conv.batch_norm"]
     assert "layer_norm" in seen["train/000/blocks.1.norm"]
-    with read_log(runs[SINGLE_STEP]) as own, read_log(runs[EXACT]) as exact:
+    with read_log(runs[TEACHER_FORCED]) as own, read_log(runs[EXACT]) as exact:
         assert float(own["train/009/loss"]) != float(exact["train/009/loss"])
 
 
@@ -124,7 +124,7 @@ def test_no_right_port_is_red_by_what_it_is_fed(tmp_path, seed):
     found = Checked(4 if seed % 2 else 1, pair, tmp_path / "out")
     assert found.status == 0, found.said
     stem = "bp_align_all" if seed % 2 else "forward_all"
-    assert found.files.log(stem, "paddle", SINGLE_STEP).is_file()
+    assert found.files.log(stem, "paddle", TEACHER_FORCED).is_file()
 
 
 @pytest.mark.parametrize("mask", ["padding", "seen"])

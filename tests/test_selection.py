@@ -156,9 +156,9 @@ def test_what_decides_is_the_same_whatever_is_looked_at(logs):
         for key, array in some.items():
             np.testing.assert_array_equal(array, full[key], str(key))
     decides = {key for key in rows if not (":in/" in key or "grad_of/" in key)}
-    decides -= {key for key in rows if key.removeprefix("stirred/").split(".")[0] in SITES}
+    decides -= {key for key in rows if key.removeprefix("perturbed/").split(".")[0] in SITES}
     assert set(others[0][1]) == decides
-    seen = {key.split(":")[0].removeprefix("stirred/") for key in others[1][1].keys() - decides}
+    seen = {key.split(":")[0].removeprefix("perturbed/") for key in others[1][1].keys() - decides}
     assert seen == {"grad_of/" * back + name for name in TAKEN for back in (0, 1)}
 
 
@@ -200,14 +200,14 @@ def test_a_red_check_says_where_it_did_not_look(checkout, tmp_path):
     for path in PAIR.glob("*.py"):
         (pair / path.name).write_text(path.read_text())
     change(pair / "paddle_model.py", "paddle.tanh(", "paddle.sin(")
-    arguments = ("--model", str(pair), "--no-report", "--case", "stirred")
+    arguments = ("--model", str(pair), "--no-report", "--case", "perturbed")
     for options in ("--no-probe",), ("--probe", "norm"):
         done, report = checkout.rows(1, *arguments, *options)
         said = " ".join(done.stdout.split())
-        assert done.returncode == 1 and report["first_diverged"] == "stirred/logits"
+        assert done.returncode == 1 and report["first_diverged"] == "perturbed/logits"
         assert f"leave {options[0]} out to look everywhere" in said
         again = said.partition("# again")[2].partition(" # ")[0]
-        assert f" --case stirred {' '.join(options)}" in again and " --json " in again
+        assert f" --case perturbed {' '.join(options)}" in again and " --json " in again
     done = checkout.check(1, *arguments, "--probe", "nrom")
     assert done.returncode == 2 and "--probe nrom: no module or named" in done.stderr
     assert "such as norm" in done.stderr

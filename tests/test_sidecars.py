@@ -34,7 +34,7 @@ VALUES = (
     *({"x": {}}, {"x": {"x": "x"}}, {"x": {"x": None}}, {"main": 1e308}),
 )
 
-# Entries that no run of a small model has, and step 4's, as its twins write them.
+# Entries that no run of a small model has, and step 4's, as its workers write them.
 WITNESS = {
     "sgd_worst": "fc.weight",
     "sgd_off": 1e-15,
@@ -50,11 +50,11 @@ COUNTS = {"calls": 1, "differed": 0, "gradients": 0, "gradients_differed": 0, "l
 DRAW = {"kind": "normal", "shape": [4, 8], "site": "encoder", "place": "torch_model.py:31"}
 SAMPLES = {
     "no_float64": "it casts to float32",
-    "lifted": {"model.py:3": {"float64 to float32": 2}},
+    "upcast": {"model.py:3": {"float64 to float32": 2}},
     "witness": {"main": WITNESS},
     "last_bias": {"main": "fc.bias"},
     "loader": {"main": "each side's own loader has read the folder"},
-    "cases": ["stirred"],
+    "cases": ["perturbed"],
     "probes": ["features.*"],
     "no_probe": True,
     "transplanted": ["softmax"],
@@ -74,7 +74,7 @@ SAMPLES = {
     "optimizer": {"main": "adamw"},
     "processes": {"main": 2},
     "computed": {"block": {"rsqrt float32": 2}},
-    "unfed": ["layers.0.norm"],
+    "not_forced": ["layers.0.norm"],
     "kernels": "torch's own kernels",
     "autocast": True,
     "inexact": {"": {"selu": 3e-8}},

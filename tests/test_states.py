@@ -153,7 +153,7 @@ def test_logs_without_their_weights_are_not_reused(tmp_path):
 
 
 def test_nothing_is_left_of_a_process_that_is_killed(tmp_path, monkeypatch):
-    """Its twin goes on reading what it has mapped; then the memory is free."""
+    """Its worker goes on reading what it has mapped; then the memory is free."""
     script = (
         "import sys, time, numpy as np; from pathlib import Path\n"
         "from common.system.shared_arrays import SharedFile, append\n"

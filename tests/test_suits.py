@@ -10,10 +10,10 @@ from checkout import ROOT, Checkout
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.logs.writer import LogWriter
-from common.pair.pairs import STIRRED
+from common.pair.pairs import PERTURBED
 from common.pair.tape import Tape
 from common.weights.layers import Owner
-from common.weights.noise import perturbed
+from common.weights.noise import with_noise
 from common.weights.suits import ACTIVATIONS, Sizes, suited
 from step4_backward.rates import Watch, moved_in_float32
 from step5_train.envelope import PART_STEPS, parts_of
@@ -68,28 +68,28 @@ def test_thirty_layers_get_less_noise_and_all_get_some():
     layers, calls = 30, []
     state, owners = network(layers, 1 / np.sqrt(32))
     plain, usual = (
-        forward(s, layers, []) for s in (state, perturbed(STIRRED, state, owners, seed=0))
+        forward(s, layers, []) for s in (state, with_noise(PERTURBED, state, owners, seed=0))
     )
     assert usual.rms["29"] > 1e10 * plain.rms["29"]
-    stirred, level, because = suited(state, owners, 0, lambda s: forward(s, layers, calls))
+    perturbed, level, because = suited(state, owners, 0, lambda s: forward(s, layers, calls))
     assert 0.1 < level < 1 and "without noise" in because
-    chosen = forward(stirred, layers, [])
+    chosen = forward(perturbed, layers, [])
     for key, rms in chosen.rms.items():
         assert rms <= ACTIVATIONS * max(1.0, plain.rms[key])
-    for key, values in stirred.items():
+    for key, values in perturbed.items():
         off = np.abs(values - state[key])
         assert (off > 0).mean() > 0.99, f"{key} has lost its noise"
         assert off.std() > 0.02 * (values.std() + 0.1)
-    assert min(v.min() for k, v in stirred.items() if k.endswith("running_var")) > 0.2
+    assert min(v.min() for k, v in perturbed.items() if k.endswith("running_var")) > 0.2
 
 
 def test_three_linear_layers_keep_the_usual_noise_for_one_forward_pass():
     calls = []
     state, owners = network(3, 1 / np.sqrt(32), (32, 32))
-    stirred, level, because = suited(state, owners, 0, lambda s: forward(s, 3, calls))
+    perturbed, level, because = suited(state, owners, 0, lambda s: forward(s, 3, calls))
     assert (level, because, len(calls)) == (1.0, "", 1)
-    for key, values in perturbed(STIRRED, state, owners, seed=0).items():
-        assert np.array_equal(values, stirred[key])
+    for key, values in with_noise(PERTURBED, state, owners, seed=0).items():
+        assert np.array_equal(values, perturbed[key])
 
 
 def test_a_model_that_is_large_without_noise_is_measured_by_itself():
@@ -213,11 +213,11 @@ def sidecars(checkout, step, stem):
 def test_a_deep_pair_passes_and_its_lost_bias_is_found(checkout):
     done, report = checkout.rows(1, "--model", str(PAIR), "--no-report")
     assert done.returncode == 0, done.stdout
-    assert "case stirred: the noise on its weights is 0.5 of the usual" in done.stdout
+    assert "case perturbed: the noise on its weights is 0.5 of the usual" in done.stdout
     noises = [sidecar.noise for sidecar in sidecars(checkout, 1, "forward_all")]
-    assert noises[0]["stirred"]["level"] == 0.5 and noises == noises[:1] * 4
+    assert noises[0]["perturbed"]["level"] == 0.5 and noises == noises[:1] * 4
     done, report = checkout.rows(1, "--model", str(PAIR), "--no-report", "--preset", "no_bias")
-    assert done.returncode == 1 and report["first_diverged"] == "stirred/layers.11"
+    assert done.returncode == 1 and report["first_diverged"] == "perturbed/layers.11"
 
 
 def test_rates_are_lowered_on_both_sides_and_wrong_momentum_is_found(checkout, tmp_path):
@@ -285,8 +285,8 @@ def test_what_was_chosen_is_refused_where_it_is_something_else(checkout):
     folder = checkout.logs(1, PAIR.name)
     path = folder / "suited_torch.json"
     entries = json.loads(path.read_text())
-    assert entries["noise"]["stirred"]["level"] == 0.5
-    path.write_text(json.dumps({"noise": {"stirred": {"level": 7, "because": ""}}, "rates": {}}))
+    assert entries["noise"]["perturbed"]["level"] == 0.5
+    path.write_text(json.dumps({"noise": {"perturbed": {"level": 7, "because": ""}}, "rates": {}}))
     done = checkout.module("step1_forward.paddle.forward", str(folder / "request_paddle.json"))
     assert done.returncode == 2 and "its noise is not levels from 0 to 1 by case" in done.stderr
     assert Sidecar(noise=entries["noise"]).as_json()["noise"] == entries["noise"]
@@ -339,7 +339,7 @@ def test_large_and_small_weights_have_noise_of_one_size(level):
     rng = np.random.default_rng(0)
     state = {key: rng.standard_normal((n, 512)).astype(np.float32) for key, n in SIZES.items()}
     owned = {k: Owner("Linear", "weight", v.shape, True, k) for k, v in state.items()}
-    noisy = perturbed("stirred", state, owned, 0, level=level)
+    noisy = with_noise("perturbed", state, owned, 0, level=level)
     sizes = {key: float((noisy[key] - state[key]).std()) for key in state}
     assert noisy["large"].dtype == np.float32
     assert sizes["large"] == pytest.approx(sizes["small"], rel=0.05)

@@ -22,7 +22,7 @@ from common.verdict.row import FED, NO_STEP, Row, claim
 from common.verdict.rule import NO_BETTER
 
 STEPS = all_steps()
-KEY = "stirred/blocks.0.norm2"
+KEY = "perturbed/blocks.0.norm2"
 
 
 def red_row(key=KEY, verdict="DIVERGED", **more) -> Row:
@@ -51,7 +51,7 @@ def red(pair, *rows: Row, step=STEPS[0], **more) -> Result:
     places = {
         side: {row.key: f"{pair}/{side}_model.py:4" for row in rows} for side in ("torch", "paddle")
     }
-    known = dict(rows=[*rows, Row("logits", "CARRIED")], places=places, cases=("", "stirred/"))
+    known = dict(rows=[*rows, Row("logits", "CARRIED")], places=places, cases=("", "perturbed/"))
     known |= dict(classes={row.key: "LayerNorm" for row in rows}, folder=pair / "log")
     known |= dict(notes=["a note"], settings=settings(1e-12, 1e-5))
     return Result(step, "one", str(pair), **(known | more))
@@ -73,7 +73,7 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
     out = shown(capsys, red(pair))
     wanted = [
         "step 1, one: LayerNorm's epsilon is 1e-12 in torch and 1e-05 in Paddle; it starts at "
-        "stirred/blocks.0.norm2\n",
+        "perturbed/blocks.0.norm2\n",
         "1 DIVERGED, 1 CARRIED",
         "plain: the float64 gap 4.90e-06 is more than 5.40e-11; own errors: torch 3.00e-08, "
         "paddle 4.00e-08; size 1.00e+00\n",
@@ -86,7 +86,7 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
         "note: a note",
         "what to type next",
         "common.show",
-        "--case stirred --probe blocks.0.norm2",
+        "--case perturbed --probe blocks.0.norm2",
         "--json rows.json",
         "--compare-only",
         "docs/red-check.md",
@@ -105,15 +105,20 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
             (1e-5, 1e-5),
             "norm2 (LayerNorm) computes something",
         ),
-        (red_row(), "", (1e-12, 1e-5), "stirred/blocks.0.norm2's epsilon is 1e-12 in torch"),
-        (red_row("stirred/grad/blocks.0.norm2.weight"), "LayerNorm", (1.0, 2.0), "'s epsilon is 1"),
+        (red_row(), "", (1e-12, 1e-5), "perturbed/blocks.0.norm2's epsilon is 1e-12 in torch"),
+        (
+            red_row("perturbed/grad/blocks.0.norm2.weight"),
+            "LayerNorm",
+            (1.0, 2.0),
+            "'s epsilon is 1",
+        ),
         (red_row(f"{KEY}:in/0"), "LayerNorm", (1e-12, 1e-5), "is given other values: look at"),
         (red_row(verdict="PRECISION"), "LayerNorm", (1e-12, 1e-5), "much less exact here"),
         (claim("main/witness/sgd_step/torch", 1.0, 0.1), "", (1.0, 2.0), "the torch side's own"),
     ],
 )
 def test_a_cause_is_named_only_where_it_is_known(row, class_name, built, said):
-    sentence = headline(row, class_name, ("main/", "stirred/"), settings(*built))
+    sentence = headline(row, class_name, ("main/", "perturbed/"), settings(*built))
     assert said in sentence and sentence.endswith(f"; it starts at {row.key}")
     assert ("epsilon" in said) == ("epsilon" in sentence)
     assert headline(red_row("logits"), "", ("",)).endswith("it starts at main/logits")

@@ -7,7 +7,7 @@ import pytest
 from checkout import Checkout
 
 PAIR = Path(__file__).parent / "pairs" / "told"
-NOISE = "NaN is in stirred alone, on both sides, and main is clean: noise on weights may take one"
+NOISE = "NaN is in perturbed alone, on both sides, and main is clean: noise on weights may take one"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_nan_of_noise_is_told_from_nan_of_the_model(checkout, step):
     assert "--case main leaves such weights out" in done.stdout
     done, _ = check(checkout, step, "root", "--mode", "eval", "--case", "main")
     assert done.returncode == 0 and NOISE not in done.stdout, done.stdout
-    done, _ = check(checkout, step, "root", "--mode", "eval", "--case", "stirred")
+    done, _ = check(checkout, step, "root", "--mode", "eval", "--case", "perturbed")
     assert done.returncode == 1 and NOISE not in done.stdout
 
 

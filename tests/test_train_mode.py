@@ -175,10 +175,10 @@ def test_the_last_lines_say_which_modes_were_checked(checked):
     "mode, said, keys",
     [
         ("eval", "checked in eval mode alone; train mode was not checked",
-         {"norm", "stirred/norm"}),
+         {"norm", "perturbed/norm"}),
         ("train", "checked in train mode alone; eval mode was not checked",
-         {"norm:running_mean", "stirred/norm:running_mean"}),
-        ("both", "checked in eval and train mode", {"norm", "stirred/norm", "train/norm"}),
+         {"norm:running_mean", "perturbed/norm:running_mean"}),
+        ("both", "checked in eval and train mode", {"norm", "perturbed/norm", "train/norm"}),
     ],
 )  # fmt: skip
 def test_one_mode_can_be_asked_for(checkout, modes, mode, said, keys):

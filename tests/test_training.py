@@ -43,7 +43,7 @@ def run_to_the_end(checkout, out, *more):
 def interrupted(checkout, out, *, cold=False):
     """Start the same check and kill it within both sides' trainings; how far they got.
 
-    cold   the check and its twins are processes of their own
+    cold   the check and its workers are processes of their own
     """
     options = ["--model", str(EXAMPLE), "--steps", STEPS, "--no-report", "--out", str(out)]
     python = [sys.executable] if cold else checkout.interpreter
@@ -60,7 +60,7 @@ def interrupted(checkout, out, *, cold=False):
         time.sleep(0.02)
     check.send_signal(signal.SIGKILL)
     check.wait()
-    time.sleep(1.0)  # the twins see that their check is gone
+    time.sleep(1.0)  # the workers see that their check is gone
     return steps_done(kept)
 
 

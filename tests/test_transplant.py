@@ -1,4 +1,4 @@
-"""Op transplant: torch's operators in the Paddle twin, and the search for the smallest set."""
+"""Op transplant: torch's operators in the Paddle worker, and the search for the smallest set."""
 
 import copy
 import json
@@ -186,7 +186,7 @@ def test_what_is_left_of_a_gradient_is_the_order_of_its_parts(checkout):
 
 def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
     run = ("--model", str(ROOT / "tests" / "pairs" / "small_cnn"), "--no-report")
-    run += ("--case", "stirred")
+    run += ("--case", "perturbed")
     done, _ = checkout.rows(1, *run, "--transplant", "smallest")
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if "smallest set, found in" in line)
@@ -235,7 +235,7 @@ def test_what_a_witness_alone_finds_is_not_blamed_on_an_operator(tmp_path):
         'BIAS_ALLOWED * size - (side == "paddle"),',
     )
     run = ("--model", str(ROOT / "tests" / "pairs" / "small_cnn"), "--no-report")
-    done, report = copy.rows(4, *run, "--case", "stirred", "--transplant", "smallest")
+    done, report = copy.rows(4, *run, "--case", "perturbed", "--transplant", "smallest")
     red = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
     assert done.returncode == 1 and red
     assert all(key.endswith("/witness/last_bias_sum/paddle") for key in red)
@@ -266,7 +266,7 @@ def test_a_users_pair_with_convolutions_has_the_same_bits(steady):
     step = re.compile(r"(^|/)\w+/\d{3}/")
     once = [row for row in report["rows"] if not step.search(row["key"])]
     keys = {row["key"] for row in once}
-    assert {"logits", "grad/features.0.weight", "stirred/grad/head.weight"} <= keys
+    assert {"logits", "grad/features.0.weight", "perturbed/grad/head.weight"} <= keys
     assert len(report["rows"]) > len(once)
     assert {row["max_abs"] for row in once if row["max_abs"] is not None} == {0.0}
     assert "stayed Paddle's own" not in done.stdout

@@ -97,7 +97,7 @@ def a_lie_about_the_side(folder):
 
 
 def single_step_for_the_run(folder):
-    entries(folder, "forward_all_paddle_fp64", single_step=True)
+    entries(folder, "forward_all_paddle_fp64", teacher_forced=True)
 
 
 def single_step_of_nobody(folder):
@@ -111,9 +111,9 @@ def run_for_the_single_step(folder):
 
 
 def own_operators_as_exact_ones(folder):
-    """The single-step run that shows which differences are Paddle's must be what it says."""
+    """The teacher-forced run that shows which differences are Paddle's must be what it says."""
     copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step_exact")
-    entries(folder, "forward_all_paddle_fp64_single_step_exact", single_step=True)
+    entries(folder, "forward_all_paddle_fp64_single_step_exact", teacher_forced=True)
 
 
 def own_operators_as_freely_exact_ones(folder):
@@ -122,7 +122,7 @@ def own_operators_as_freely_exact_ones(folder):
 
 def exact_operators_as_own_ones(folder):
     copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step")
-    entries(folder, "forward_all_paddle_fp64_single_step", single_step=True, exact=True)
+    entries(folder, "forward_all_paddle_fp64_single_step", teacher_forced=True, exact=True)
 
 
 def another_log_behind_the_judged(folder):

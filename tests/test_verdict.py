@@ -604,10 +604,10 @@ def test_a_cast_on_one_side_names_that_side():
 def test_the_local_run_of_a_cast_is_judged_by_itself():
     t32, p32 = four(VALUES)[:2]
     t64, local = t32.astype(np.float64), p32.astype(np.float64)
-    assert judge_tensor("k", t32, t32, t64, local, single_step=True).verdict == "CLOSE"
-    assert judge_tensor("k", t32, t32, t64, np.float32(1.01) * local, single_step=True).verdict == (
-        "DIVERGED"
-    )
+    assert judge_tensor("k", t32, t32, t64, local, teacher_forced=True).verdict == "CLOSE"
+    assert judge_tensor(
+        "k", t32, t32, t64, np.float32(1.01) * local, teacher_forced=True
+    ).verdict == ("DIVERGED")
 
 
 @pytest.mark.parametrize("dtype", ["f2", "bf16"])

@@ -21,7 +21,7 @@ TEXT_CLASSIFIER = str(ROOT / "examples" / "text_classifier")
 SIDES = ("torch", "paddle")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked but on Linux")
 QUIET = ("-W", "ignore", "-m")
-# What a twin sees of the process that it runs in.
+# What a worker sees of the process that it runs in.
 PROBE = """
 import sys
 import numpy
@@ -65,7 +65,7 @@ ENDS = {
     "crash": ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -signal.SIGSEGV, ""),
     "abort": ("import os; os.abort()", -signal.SIGABRT, ""),
 }
-# Writes its number, then waits to be ended; `watch` is what twins call.
+# Writes its number, then waits to be ended; `watch` is what workers call.
 WAITS = """
 import os, sys, time
 sys.path.insert(0, sys.argv[2])
@@ -88,7 +88,7 @@ def interpreters():
 
 @pytest.fixture
 def program(tmp_path):
-    """Writes a module that counts as a side's twin; (side, text) -> its name."""
+    """Writes a module that counts as a side's worker; (side, text) -> its name."""
 
     def write(side, text):
         folder = tmp_path / "step0_probe" / side
@@ -99,13 +99,13 @@ def program(tmp_path):
     return write
 
 
-def twin_environment():
+def worker_environment():
     values = os.environ | {"PYTHONUNBUFFERED": "1"}
     return values | warm.environment()
 
 
 def run(python, module, folder, *arguments, **options):
-    options = {"env": twin_environment(), "text": True, "capture_output": True} | options
+    options = {"env": worker_environment(), "text": True, "capture_output": True} | options
     command = [str(python), *QUIET, module, *arguments]
     return subprocess.run(command, cwd=folder, timeout=60, **options)
 
@@ -140,7 +140,7 @@ def has_ended(pid):
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_a_twin_sees_what_it_would_see_in_a_process_of_its_own(
+def test_a_worker_sees_what_it_would_see_in_a_process_of_its_own(
     interpreters, program, tmp_path, side
 ):
     module = program(side, PROBE.replace("SIDE", ", ".join(warm.IMPORTS[side])))
@@ -169,7 +169,7 @@ def test_another_environment_runs_in_a_process_of_its_own(interpreters, program,
     module = program("torch", PROBE.replace("SIDE", "os"))
     usual = seen(interpreters.python, module, tmp_path)
     assert usual["parent"] != os.getpid()
-    other = seen(interpreters.python, module, tmp_path, env=twin_environment() | changed)
+    other = seen(interpreters.python, module, tmp_path, env=worker_environment() | changed)
     assert other["parent"] == os.getpid()
     assert changed.items() <= other["environment"].items()
 
@@ -195,7 +195,7 @@ def test_what_an_import_sets_does_not_make_the_runs_cold(interpreters, program, 
     changed = {k: after.get(k) for k in after.keys() | before if after.get(k) != before.get(k)}
     assert changed
     module = program("torch", PROBE.replace("SIDE", "os"))
-    found = seen(interpreters.python, module, tmp_path, env=twin_environment() | changed)
+    found = seen(interpreters.python, module, tmp_path, env=worker_environment() | changed)
     assert found["parent"] != os.getpid()
 
 
@@ -230,7 +230,7 @@ def test_a_run_ends_as_it_would_end_alone(interpreters, program, tmp_path, name)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_a_signal_to_the_client_ends_the_run(interpreters, program, tmp_path, number):
     command = [interpreters.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]
-    options = {"cwd": tmp_path, "env": twin_environment(), "stderr": subprocess.DEVNULL}
+    options = {"cwd": tmp_path, "env": worker_environment(), "stderr": subprocess.DEVNULL}
     with subprocess.Popen(list(map(str, command)), **options) as client:
         pid = wait_for(tmp_path / "pid")
         assert pid != client.pid
@@ -242,7 +242,9 @@ def test_a_signal_to_the_client_ends_the_run(interpreters, program, tmp_path, nu
 def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_path):
     with Interpreters() as made:
         command = [made.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]
-        with subprocess.Popen(list(map(str, command)), cwd=tmp_path, env=twin_environment()) as run:
+        with subprocess.Popen(
+            list(map(str, command)), cwd=tmp_path, env=worker_environment()
+        ) as run:
             pid = wait_for(tmp_path / "pid")
             for server in made._servers:
                 server.kill()
@@ -253,19 +255,19 @@ def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_p
 def test_a_search_for_operators_runs_its_trials_where_torch_is_imported(
     interpreters, program, tmp_path
 ):
-    """Its first twin is Paddle's own: a log whose process holds torch too would be refused."""
-    twin = program("paddle", "import sys; print('torch' in sys.modules)")
+    """Its first worker is Paddle's own: a log whose process holds torch too would be refused."""
+    worker = program("paddle", "import sys; print('torch' in sys.modules)")
     for value, loaded in (("", "False"), ("all", "True"), (str(tmp_path / "first"), "False")):
-        environment = twin_environment() | {"WARM_TRANSPLANT": value}
-        done = run(interpreters.python, twin, tmp_path, env=environment)
+        environment = worker_environment() | {"WARM_TRANSPLANT": value}
+        done = run(interpreters.python, worker, tmp_path, env=environment)
         assert done.stdout.strip() == loaded, done.stderr
-    assert run(interpreters.python, twin, tmp_path, env=environment).stdout.strip() == "True"
+    assert run(interpreters.python, worker, tmp_path, env=environment).stdout.strip() == "True"
 
 
 def test_a_run_ends_with_whoever_started_its_client(interpreters, program, tmp_path):
     """The watch on the parent: its pipe must reach the forked process."""
     command = [interpreters.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]
-    child = Child(list(map(str, command)), twin_environment(), cwd=tmp_path)
+    child = Child(list(map(str, command)), worker_environment(), cwd=tmp_path)
     pid = wait_for(tmp_path / "pid")
     child.let_go()  # as the system does for a process that is gone
     assert child.wait(20) == -signal.SIGKILL

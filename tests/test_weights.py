@@ -6,7 +6,7 @@ import pytest
 from common.system.errors import UserError
 from common.weights.layers import Owner, make_rename, own_parameters
 from common.weights.layout import Layout, LayoutError
-from common.weights.noise import perturbed
+from common.weights.noise import with_noise
 from common.weights.round_trip import changed_keys, one_way_keys
 from common.weights.states import check_state, load_owners, load_state, save_owners
 
@@ -314,13 +314,13 @@ def test_trained_like_weights_are_heavy_tailed_and_keep_ties():
         ("fc.weight", "Linear", (64, 64)), ("tied.weight", "Linear", (64, 64), True, "fc.weight")
     )
     state = dict.fromkeys(tied, np.full((64, 64), 0.02, np.float32))
-    heavy = perturbed("trained-like", state, tied, 0)
+    heavy = with_noise("trained-like", state, tied, 0)
     rows = np.abs(heavy["fc.weight"]).max(axis=1)
     assert rows.max() > 3 * np.median(rows)
     assert np.array_equal(heavy["fc.weight"], heavy["tied.weight"])
 
 
-@pytest.mark.parametrize("word", ["stirred", "trained-like"])
+@pytest.mark.parametrize("word", ["perturbed", "trained-like"])
 def test_running_statistics_change_and_padding_stays(word):
     owned = owners(
         ("bn.running_mean", "BatchNorm1d", (3,), False),
@@ -328,7 +328,7 @@ def test_running_statistics_change_and_padding_stays(word):
         ("table", "", (3,), False),
     ) | {"emb.weight": owner("emb.weight", "Embedding", (3, 2), padding=1)}
     start = {key: np.ones(own.shape, np.float32) for key, own in owned.items()}
-    found = perturbed(word, start, owned, 0)
+    found = with_noise(word, start, owned, 0)
     assert (found["bn.running_var"] > 0).all() and len(set(found["bn.running_var"])) == 3
     assert len(set(found["bn.running_mean"])) == 3
     assert (found["table"] == 1).all() and (found["emb.weight"][1] == 1).all()

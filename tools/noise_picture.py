@@ -115,8 +115,8 @@ def check(script: str, *arguments: str) -> None:
     """Run a check as it is, but for a file that it leaves of what was measured of each model."""
     judge = runner.judge_model
 
-    def judged(step, pair, folder, options, twins=None, guide=None):
-        result = judge(step, pair, folder, options, twins, guide)
+    def judged(step, pair, folder, options, workers=None, guide=None):
+        result = judge(step, pair, folder, options, workers, guide)
         group = os.environ.get(GROUP, "")
         rows = {
             row.key: row.verdict
@@ -125,9 +125,9 @@ def check(script: str, *arguments: str) -> None:
             and (group == "right" or row.origin or row.verdict == "PRECISION")
             and not any(words in row.note for words in ELSEWHERE)
         }
-        if twins and rows:
+        if workers and rows:
             cases = sorted({Key.parse(key, result.cases).case_name for key in rows})
-            failed = twins.look_closer(Noise(), pair, cases)
+            failed = workers.look_closer(Noise(), pair, cases)
             told = {"step": step.number, "model": pair.name, "group": group, "failed": failed}
             told |= {"exit_code": result.exit_code}
             told |= {"rows": list(numbers(folder, step.judged[0], rows))}

@@ -173,7 +173,7 @@ NODES = (
 FILES = (
     ("common/models/fastformer/torch_model.py", "the smallest pair"),
     ("step1_forward/torch/forward.py", "a step, one side"),
-    ("common/sides/twin.py", "a side's process: the loop over requests and precisions"),
+    ("common/sides/worker.py", "a side's process: the loop over requests and precisions"),
     ("common/sides/run.py", "what a step's script calls"),
     ("common/sides/bind.py", "probes, choices, dropout, weights, optimizers of a side"),
     ("common/verdict/judge.py", "a whole log"),

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from common.bundles import hand_in, plan
+from common.bundles import plan, submission
 from common.bundles.archive import MANIFEST, Archive, file_problems, is_safe
 from common.bundles.rows import Watched, differences, same_made, same_number
 from common.logs import entry_kinds as kinds
@@ -198,8 +198,8 @@ class _Part:
         self.about = about
         self.base = folder
         self.name: str = _of(about, "folder", str)
-        self.hand_in: str = _of(about, "hand_in", str)
-        if not is_safe(self.name) or not is_safe(self.hand_in):
+        self.submission: str = _of(about, "submission", str)
+        if not is_safe(self.name) or not is_safe(self.submission):
             raise _Odd("a part's folder is no name for a folder")
         self.folder = folder / self.name
         self.strict, self.allow_nan = strict, allow_nan
@@ -266,7 +266,7 @@ class _Part:
         for stem in self.stems:
             inside = [r for r in records if r["stem"] == stem]
             self.make_again(stem, made[stem], inside, scales.get(stem, {}))
-        self.check_hand_in()
+        self.check_submission()
 
     # ---- rows -----------------------------------------------------------------------------------
 
@@ -582,28 +582,30 @@ class _Part:
             self.of_groups[stem] = {g: s for g, s in found.items() if s < np.inf}
         return self.of_groups[stem]
 
-    # ---- the hand-in -----------------------------------------------------------------------------
+    # ---- the submission -----------------------------------------------------------------------------
 
-    def check_hand_in(self) -> None:
+    def check_submission(self) -> None:
         """The guide's pair, its report, and the same in the other dialects."""
         if not has_pair(self.guide):
             return
-        dialects = hand_in.names(self.guide)
-        own = {which: f"{self.hand_in}/{hand_in.NLP}/{n}" for which, n in dialects["nlp"].items()}
+        dialects = submission.names(self.guide)
+        own = {
+            which: f"{self.submission}/{submission.NLP}/{n}" for which, n in dialects["nlp"].items()
+        }
         there = {which for which, name in own.items() if (self.base / name).is_file()}
         for dialect, names in dialects.items():
             for which, name in names.items():
-                other = self.base / self.hand_in / dialect / name
-                shown = f"{self.hand_in}/{dialect}/{name}"
+                other = self.base / self.submission / dialect / name
+                shown = f"{self.submission}/{dialect}/{name}"
                 if (which in there) != other.is_file():
                     self.problems.append(f"{shown}: one dialect has it, and another has not")
                 elif which in there and other.read_bytes() != (self.base / own[which]).read_bytes():
                     self.problems.append(f"{shown} is not the same file as {own[which]}")
         if not there.issuperset(SIDES):
             if there:
-                self.problems.append(f"{self.hand_in}: a side's log of {self.guide} is missing")
+                self.problems.append(f"{self.submission}: a side's log of {self.guide} is missing")
             elif self.about.get("guide_passed") is not None:
-                self.problems.append(f"{self.hand_in}: the pair of {self.guide} is missing")
+                self.problems.append(f"{self.submission}: the pair of {self.guide} is missing")
             return
         with ExitStack() as stack:
             logs = {s: stack.enter_context(read_log(self.base / own[s])) for s in SIDES}
@@ -619,18 +621,18 @@ class _Part:
         common = [key for key in logs["torch"] if key in logs["paddle"]]
         if len(common) < max(map(len, logs.values())):
             self.problems.append(f"{own['paddle']}: its keys are not those of {own['torch']}")
-        means = [hand_in.mean_difference(*(log[key] for log in logs.values())) for key in common]
+        means = [submission.mean_difference(*(log[key] for log in logs.values())) for key in common]
         passed = bool(means) and all(bool(mean <= threshold) for mean in means)
         self.guide_passed = passed
         if self.about.get("guide_passed") is not passed:
             word = "passed" if passed else "not passed"
             self.problems.append(f"{own['paddle']}: the guide's rule is {word}, not as {MANIFEST}")
-        path = self.base / own[hand_in.REPORT]
+        path = self.base / own[submission.REPORT]
         if not path.is_file():
             return
         text = path.read_text(encoding="utf-8", errors="replace")
-        problems = hand_in.report_problems(text, logs["torch"], logs["paddle"], threshold)
-        self.problems += [f"{own[hand_in.REPORT]}: {problem}" for problem in problems]
+        problems = submission.report_problems(text, logs["torch"], logs["paddle"], threshold)
+        self.problems += [f"{own[submission.REPORT]}: {problem}" for problem in problems]
         self.lines += 0 if problems else len(common)
 
     def check_selection(self, name: str, side: str, log: Log) -> None:

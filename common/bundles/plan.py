@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from common.logs.sidecar import Sidecar
 from common.verdict.row import AGREEING, count, exit_code, worst
 
-EVIDENCE, HAND_IN, TRAINING, REPORTS = "evidence", "hand_in", "training", "reports"
+EVIDENCE, SUBMISSION, TRAINING, REPORTS = "evidence", "submission", "training", "reports"
 ROWS, MADE, INSIDE, SCALES = "rows.jsonl", "made.jsonl", "inside.jsonl", "scales.json"
 
 WORST = 10  # rows of a step of a model that used most of what they were allowed

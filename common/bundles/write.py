@@ -1,4 +1,4 @@
-"""Write a bundle: the hand-in, the report, every row, and the tensors behind those in doubt.
+"""Write a bundle: the submission, the report, every row, and the tensors behind those in doubt.
 
 Here the content is chosen and put into the archive (common/bundles/archive.py); what a part of it
 holds says plan.py, and check.py verifies it.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common.bundles import hand_in, plan
+from common.bundles import plan, submission
 from common.bundles.archive import SCHEMA, ArchiveWriter, safe_part
 from common.bundles.rows import Reads, Watched, differences, made_of, same_made
 from common.logs.guide_pair import has_pair
@@ -124,7 +124,7 @@ class _Writing:
         self.folder = wanted = f"{plan.EVIDENCE}/{safe_part(part.step)}/{self.model}"
         while self.folder.lower() in map(str.lower, folders):
             self.folder = f"{wanted}_{len(folders)}"
-        # Logs that are in the hand-in.
+        # Logs that are in the submission.
         pair = [str(LogName(self.guide, side)) for side in SIDES]
         self.handed_in = pair if has_pair(self.guide) else []
         self.rows = self._rows()
@@ -148,9 +148,9 @@ class _Writing:
             self.archive.add(f"{folder or self.folder}/{name}", source.read_bytes())
 
     def add_files(self) -> None:
-        """Add the hand-in, the training's own logs, reports, rows and sidecars."""
+        """Add the submission, the training's own logs, reports, rows and sidecars."""
         if self.handed_in:
-            self._add_hand_in()
+            self._add_submission()
         logs = sorted(self.result.folder.glob("train_*.log"))
         for path in (*logs, self.files.training_curves()):
             if not path.name.endswith("_diff.log"):
@@ -166,15 +166,15 @@ class _Writing:
         for path in (*asked, self.files.suited(), self.files.reference_key()):
             self.add(f"asked/{safe_part(path.name)}", path)
 
-    def _add_hand_in(self) -> None:
+    def _add_submission(self) -> None:
         """The guide's pair and reprod_log's report, under the names of each dialect."""
         found = {side: self.files.log(self.guide, side) for side in SIDES}
-        found[hand_in.REPORT] = self.files.diff_log(self.guide)
-        for dialect, names in hand_in.names(self.guide).items():
-            folder = f"{plan.HAND_IN}/{self.model}/{dialect}"
+        found[submission.REPORT] = self.files.diff_log(self.guide)
+        for dialect, names in submission.names(self.guide).items():
+            folder = f"{plan.SUBMISSION}/{self.model}/{dialect}"
             for which, name in names.items():
                 self.add(name, found[which], folder)
-                if dialect == hand_in.NLP and which in SIDES and found[which].is_file():
+                if dialect == submission.NLP and which in SIDES and found[which].is_file():
                     self.add(str(sidecar_path(name)), sidecar_path(found[which]), folder)
 
 
@@ -323,7 +323,7 @@ class _Evidence:
             "folder": writing.folder,
             "stems": list(self.stems),
             "guide": writing.guide,
-            "hand_in": f"{plan.HAND_IN}/{writing.model}",
+            "submission": f"{plan.SUBMISSION}/{writing.model}",
             "threshold": step.guide_threshold,
             "guide_passed": result.guide_passed,
             "guide_all_passed": result.guide_all_passed,

@@ -1,1 +1,1 @@
-"""The check's own process: the command line, the twins' processes, the result."""
+"""The check's own process: the command line, the workers' processes, the result."""

@@ -1,4 +1,4 @@
-"""What the twins of a step are given, brought into the working folder: weights, data, logs."""
+"""What the workers of a step are given, brought into the working folder: weights, data, logs."""
 
 import shutil
 import traceback
@@ -22,7 +22,7 @@ from common.pair.case_hooks import (
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
 from common.pair.pairs import TRAIN, Checkpoint, Pair, chosen_cases
 from common.pair.sentencepieces import MODEL, find_model, load_processor
-from common.pair.twin_process import Failure
+from common.pair.worker_process import Failure
 from common.system.errors import UserError
 from common.system.files import link_or_copy
 from common.system.json_file import write_json
@@ -30,7 +30,7 @@ from common.weights import checkpoint
 
 
 class Inputs:
-    """What the twins of one step are given, for every model; what cannot be brought is an error."""
+    """What the workers of one step are given, for every model; what cannot be brought is an error."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Inputs:
         self.notes: dict[str, list[str]] = {}  # model -> what to say of its weights, data and logs
         self.errors: dict[str, Failure] = {}  # model -> why it cannot be run
         self.data = work / "data"
-        self.published: Path | None = None  # what the twins read of a checkpoint
+        self.published: Path | None = None  # what the workers read of a checkpoint
 
     def bring(self, pairs: list[Pair], base: Path) -> list[Pair]:
         """Bring everything for every pair; returns the pairs with their checkpoint's configuration.

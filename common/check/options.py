@@ -1,4 +1,4 @@
-"""What a check is asked for: what its twins are told, and what concerns the check alone."""
+"""What a check is asked for: what its workers are told, and what concerns the check alone."""
 
 import argparse
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _data = partial(option, of="data")
 class CheckOptions:
     """The command line of a check."""
 
-    run: RunRequest = RunRequest()  # what every twin is told, whichever its model
+    run: RunRequest = RunRequest()  # what every worker is told, whichever its model
     models: tuple[str, ...] = option(
         ("all",),
         "a built-in model (help lists them), a pair's folder, or all (default): --model reformer",

@@ -1,6 +1,6 @@
 """Which of several origins inside a model is the one: the Paddle side is run again for each.
 
-Single-step mode shows where a side computes something else.  In a pair that two people have
+Teacher forcing shows where a side computes something else.  In a pair that two people have
 written, that may be meant so: one module adds the residual which its caller adds on the other side.
 Fed with the reference's value there and nowhere else, a model comes nearer to the reference only
 where that is what is wrong.
@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.twins import Twins
+from common.check.workers import Workers
 from common.logs.key import Key
 from common.logs.of_a_run import Logs
-from common.logs.reference import fed_values
-from common.logs.result_folder import FREE_EXACT, SINGLE_STEP, ResultFolder
+from common.logs.reference import teacher_values
+from common.logs.result_folder import FREE_EXACT, TEACHER_FORCED, ResultFolder
 from common.logs.sidecar import sidecar_path
 from common.pair.pairs import Pair
 from common.verdict.comparisons import Comparisons
@@ -44,7 +44,9 @@ class Effect:
     left: float  # what part of their gaps is left, of values or of gradients: the better one's
 
 
-def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: Judgement) -> None:
+def prove_origins(
+    workers: Workers, pair: Pair, folder: Path, stem: str, judgement: Judgement
+) -> None:
     """Make INSIDE the origins that show to be none, till the first that shows to be one.
 
     One that makes it neither better nor worse may be one of several.  What is wrong in every layer
@@ -62,7 +64,7 @@ def prove_origins(twins: Twins, pair: Pair, folder: Path, stem: str, judgement: 
     case = next((c for c, rows in origins.items() if len(rows) > 1 and rows[0][0].inside), None)
     if case is None:
         return
-    trial = _Trial(twins, pair, folder, stem, case, judgement)
+    trial = _Trial(workers, pair, folder, stem, case, judgement)
     innocent: set[str] = set()  # places without their case
     best, found = Effect(1, 1, 1.0), []  # of what makes it better, and which places that is
     places: dict[str, list[Row]] = {}  # a module's calls belong together
@@ -129,7 +131,7 @@ def _in_any_layer(place: str) -> str:
 class _Trial:
     """The Paddle side run again, fed with the reference's values at one place."""
 
-    twins: Twins
+    workers: Workers
     pair: Pair
     folder: Path
     stem: str
@@ -139,16 +141,16 @@ class _Trial:
     def effect(self, keys: Sequence[str]) -> Effect:
         """What feeding these keys does; nothing where they cannot be fed."""
         files = ResultFolder(self.folder)
-        with fed_values(files, self.stem) as values:
+        with teacher_values(files, self.stem) as values:
             tried = {key: values.tried(key) for key in keys}
         fed = {key: value for key, value in tried.items() if value is not None}
         if not fed:
             return Effect(0, 0, 1.0)
         cases = [self.case.rstrip("/")] if self.case else []
         with _folder_for_a_run(self.folder) as proof:
-            if self.twins.feed(self.pair, proof, fed, cases):
+            if self.workers.feed(self.pair, proof, fed, cases):
                 return Effect(0, 0, 1.0)
-            log = ResultFolder(proof).log(self.stem, "paddle", SINGLE_STEP)
+            log = ResultFolder(proof).log(self.stem, "paddle", TEACHER_FORCED)
             logs = files.judged_logs(self.stem)
             return _effect_of(logs, log, self.case, self.judgement.rows)
 
@@ -171,10 +173,10 @@ def _effect_of(
                 continue
             gap = _relative(row)
             by_constant = gap <= tolerance("constant")  # that is not what is looked for
-            fed_row = None if by_constant else again.row("free", key)
-            if fed_row is not None:
-                off = fed_row.verdict not in (*AGREEING, "CONSTANT")
-                gaps[bool(key.kind)].append((gap, off, _relative(fed_row)))
+            forced_row = None if by_constant else again.row("free", key)
+            if forced_row is not None:
+                off = forced_row.verdict not in (*AGREEING, "CONSTANT")
+                gaps[bool(key.kind)].append((gap, off, _relative(forced_row)))
         # A wrong gradient stays where a wrong output is put right: what gets better counts.
         left = [
             sum(g for _, _, g in some) / sum(g for g, _, _ in some)
@@ -192,15 +194,15 @@ def _relative(row: Row) -> float:
     return row.gap / row.scale
 
 
-def run_with_exact_operators(twins: Twins, pair: Pair, folder: Path) -> None:
+def run_with_exact_operators(workers: Workers, pair: Pair, folder: Path) -> None:
     """Leave the logs of a run that is fed nothing, with Paddle's inexact operators made exact.
 
     Where that cannot be run there is no such log, and what is off stays what it is.
     """
     with _folder_for_a_run(folder) as proof:
-        if twins.feed(pair, proof):
+        if workers.feed(pair, proof):
             return
-        for stem in twins.step.judged:
+        for stem in workers.step.judged:
             log = ResultFolder(proof).log(stem, "paddle", FREE_EXACT)
             for path in (log, sidecar_path(log)):
                 os.replace(path, folder / path.name)

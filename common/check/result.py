@@ -119,7 +119,7 @@ class Result:
             if row.verdict in self.allow:
                 row.note = f"allowed by --allow {row.verdict.lower()}: {row.note}"
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
-        self.notes += _lifted_casts(folder, step)
+        self.notes += _upcasts(folder, step)
         self.notes += dict.fromkeys(
             escaped(told) for sidecar in sidecars["paddle"] for told in sidecar.loader.values()
         )
@@ -351,18 +351,18 @@ def _sidecars(folder: Path, step: Step, side: str, run: str = FLOAT32) -> list[S
     return [read_sidecar(log) or Sidecar() for log in logs]
 
 
-def _lifted_casts(folder: Path, step: Step) -> list[str]:
+def _upcasts(folder: Path, step: Step) -> list[str]:
     """A note of the models' own casts to float32, which the float64 runs made casts to float64."""
     found = []
     for side in SIDES:
-        lifted = [sidecar.lifted for sidecar in _sidecars(folder, step, side, FLOAT64)]
-        lines = {line for places in lifted for line in places}
-        calls = sum(sum(whats.values()) for places in lifted for whats in places.values())
+        upcast = [sidecar.upcast for sidecar in _sidecars(folder, step, side, FLOAT64)]
+        lines = {line for places in upcast for line in places}
+        calls = sum(sum(whats.values()) for places in upcast for whats in places.values())
         if lines:
             found.append(f"{side} {calls} in {len(lines)} line{'s' if len(lines) > 1 else ''}")
     if not found:
         return []
     return [
         "casts to float32 (or less) inside the model are casts to float64 in the float64 run: "
-        f"{', '.join(found)}, which the sidecars name under `lifted`"
+        f"{', '.join(found)}, which the sidecars name under `upcast`"
     ]

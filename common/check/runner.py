@@ -1,8 +1,8 @@
 """One step from end to end: both sides run, or logs that are there; judged; put in their place.
 
-Running, judging and reporting are three things: the twins run (twins.py), judging reads logs and
+Running, judging and reporting are three things: the workers run (workers.py), judging reads logs and
 starts nothing (verdict/), reprod_log reports in a process of its own (report/guide_report.py).
-What one needs of the other is decided here, such as whether a single-step run is wanted.
+What one needs of the other is decided here, such as whether a teacher-forced run is wanted.
 """
 
 import time
@@ -17,8 +17,8 @@ from common.check.origins import prove_origins, run_with_exact_operators
 from common.check.record import write_record
 from common.check.result import Result, refuse_unfit, shown
 from common.check.steps import Step
-from common.check.twins import Twins
 from common.check.unfinished import Unfinished
+from common.check.workers import Workers
 from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.key import Key
 from common.logs.result_folder import BESIDE, ResultFolder
@@ -89,15 +89,15 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     with working_folder(base) as work, Unfinished(base, work, options.run.resume) as unfinished:
         inputs = Inputs(step, options, pythons, work, on_progress, unfinished)
         wanted = 0 if options.no_report else len(pairs)
-        with Twins(inputs) as twins, GuideReports(wanted) as reports:
-            twins.start()
+        with Workers(inputs) as workers, GuideReports(wanted) as reports:
+            workers.start()
             pairs = inputs.bring(pairs, base)
             if options.run.node_rank:
-                for pair in twins.finished(pairs):
+                for pair in workers.finished(pairs):
                     unfinished.forget(pair)  # the first machine keeps the checkpoints
                 return [Result(step, name, error=f.sentence) for name, f in inputs.errors.items()]
-            done = twins.finished(pairs)
-            return [_conclude(step, p, base, options, twins, reports) for p in done]
+            done = workers.finished(pairs)
+            return [_conclude(step, p, base, options, workers, reports) for p in done]
 
 
 def _conclude(
@@ -105,37 +105,37 @@ def _conclude(
     pair: Pair,
     base: Path,
     options: CheckOptions,
-    twins: Twins,
+    workers: Workers,
     reports: GuideReports,
 ) -> Result:
-    """Judge what the twins made for a model, and put it in its place; or keep why they failed."""
-    made, error_file = twins.work / pair.name, base / f"{pair.name}.error.txt"
-    failure = twins.inputs.errors.get(pair.name)
+    """Judge what the workers made for a model, and put it in its place; or keep why they failed."""
+    made, error_file = workers.work / pair.name, base / f"{pair.name}.error.txt"
+    failure = workers.inputs.errors.get(pair.name)
     if failure is not None:
         sentence = failure.sentence
         with suppress(UserError):  # the same full disk, as like as not
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
         return Result(step, pair.name, error=sentence)
-    twins.on_progress(f"step {step.number}: judging {pair.name}")
-    result = judge_model(step, pair, made, options, twins, reports.next())
+    workers.on_progress(f"step {step.number}: judging {pair.name}")
+    result = judge_model(step, pair, made, options, workers, reports.next())
     while step.undecided is not None and (seeds := step.undecided(result, made)):
-        failed = twins.more_seeds(pair, seeds)
+        failed = workers.more_seeds(pair, seeds)
         if failed:
             result.notes.append(f"{seeds} seeds could not be trained: {failed}")
             break
         guide = None if options.no_report else GuideReport()
-        result = judge_model(step, pair, made, options, twins, guide)
+        result = judge_model(step, pair, made, options, workers, guide)
     result.folder = base / pair.name
-    result.elapsed_s += twins.elapsed_s(pair.name)
-    result.notes += twins.inputs.notes[pair.name]
+    result.elapsed_s += workers.elapsed_s(pair.name)
+    result.notes += workers.inputs.notes[pair.name]
     if result.error:  # nothing was compared: the former result stays
         result.error = result.error.replace(shown(made), "the new logs")
         return result
     if options.run.transplant == SMALLEST:
         green = result.exit_code == 0
         search = Search(
-            twins, step, pair, green, lambda f: judge_model(step, pair, f, options).exit_code
+            workers, step, pair, green, lambda f: judge_model(step, pair, f, options).exit_code
         )
         result.notes += search.notes()
     for name in BESIDE:  # what other commands have left of this model stays
@@ -143,7 +143,7 @@ def _conclude(
             link_or_copy(result.folder / name, made / name)
     write_record(made, result, options, pair)
     put_in_place(made, result.folder)
-    twins.inputs.unfinished.forget(pair)
+    workers.inputs.unfinished.forget(pair)
     error_file.unlink(missing_ok=True)
     return result
 
@@ -174,12 +174,12 @@ def judge_model(
     pair: Pair,
     folder: Path,
     options: CheckOptions,
-    twins: Twins | None = None,
+    workers: Workers | None = None,
     guide: GuideReport | None = None,
 ) -> Result:
     """Judge one model's logs of one step; an unreadable or refused log is the result's error.
 
-    twins   those that have just made the logs: they can be asked for a single-step run
+    workers   those that have just made the logs: they can be asked for a teacher-forced run
     guide   reprod_log's own report, where one is wanted
     """
     start = time.perf_counter()
@@ -192,7 +192,7 @@ def judge_model(
     )
     files = ResultFolder(folder)
     try:
-        fresh = twins.fresh_sides(pair) if twins else []
+        fresh = workers.fresh_sides(pair) if workers else []
         refuse_unfit(step, pair, folder, options.run, fresh, not options.compare_only)
         compared = step.guide_stem
         if has_pair(compared) and not bring_pair(folder, compared, not options.compare_only):
@@ -206,31 +206,31 @@ def judge_model(
         judged = (folder, step.judged, result.memos)
         how = {"step": step.number, "model": pair.name, "strict": options.strict}
         how["allow_nan"] = "nan" in options.allow
-        judgements = judge_folder(*judged, until_off=twins is not None, **how)
-        while twins and _looked_closer(twins, pair, judgements, result):
+        judgements = judge_folder(*judged, until_off=workers is not None, **how)
+        while workers and _looked_closer(workers, pair, judgements, result):
             judgements = judge_folder(*judged, until_off=True, **how)
-        if twins and not all(judgement.harmless for judgement in judgements.values()):
-            twins.stepping[pair.name] = _cases_that_are_off(judgements.values())
-            failed = twins.single_step(pair)
+        if workers and not all(judgement.harmless for judgement in judgements.values()):
+            workers.stepping[pair.name] = _cases_that_are_off(judgements.values())
+            failed = workers.teacher_forced(pair)
             if failed:
                 result.notes.append(
-                    f"only the first origin is sure, single-step mode failed: {failed}"
+                    f"only the first origin is sure, teacher forcing failed: {failed}"
                 )
             judgements = judge_folder(*judged, until_asked=not failed, **how)
             if not failed and any(judgement.asks_exact for judgement in judgements.values()):
-                failed = twins.single_step(pair, exact=True)
+                failed = workers.teacher_forced(pair, exact=True)
                 if failed:
                     result.notes.append(f"Paddle's own part could not be shown: {failed}")
                 judgements = judge_folder(*judged, **how)
             if not failed and any(judgement.asks_free for judgement in judgements.values()):
-                run_with_exact_operators(twins, pair, folder)
+                run_with_exact_operators(workers, pair, folder)
                 judgements = judge_folder(*judged, **how)
-            while _looked_closer(twins, pair, judgements, result):
+            while _looked_closer(workers, pair, judgements, result):
                 judgements = judge_folder(*judged, **how)
             if not (failed or options.strict or pair.built_in):
                 for stem, judgement in judgements.items():
-                    prove_origins(twins, pair, folder, stem, judgement)
-            twins.forget_whole(pair)
+                    prove_origins(workers, pair, folder, stem, judgement)
+            workers.forget_whole(pair)
         result.take(judgements, folder, pair)
         if reporting:
             result.take_report(guide.wait(), guide.target)
@@ -246,16 +246,16 @@ def judge_model(
 
 
 def _looked_closer(
-    twins: Twins, pair: Pair, judgements: Mapping[str, Judgement], result: Result
+    workers: Workers, pair: Pair, judgements: Mapping[str, Judgement], result: Result
 ) -> bool:
     """Measure the noise of cases in which it decides rows, or repeat a run; whether one was done.
 
     A row that is less exact than float32 is by its noise may be so by luck, which does not repeat.
     """
     found = judgements.values()
-    failed = twins.look_closer(Noise(), pair, (c for one in found for c in one.asks_noise))
+    failed = workers.look_closer(Noise(), pair, (c for one in found for c in one.asks_noise))
     if failed is None:
-        failed = twins.look_closer(Again(), pair, (c for one in found for c in one.asks_again))
+        failed = workers.look_closer(Again(), pair, (c for one in found for c in one.asks_again))
     if failed:
         result.notes.append(f"rows that are in doubt could not be looked at once more: {failed}")
     return failed == ""

@@ -1,6 +1,6 @@
 """Both sides asked for one model alone, as often as needed: what --agree and loss logs go by.
 
-A check of a step asks for all its models at once (common/check/twins.py).
+A check of a step asks for all its models at once (common/check/workers.py).
 """
 
 import os
@@ -15,7 +15,7 @@ from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import data_case, data_preset
 from common.pair.pairs import TRAIN, Case, Checkpoint, Pair
 from common.pair.request import RunRequest
-from common.pair.twin_process import TwinProcess
+from common.pair.worker_process import WorkerProcess
 from common.system.errors import UserError
 from common.system.folders import remove_abandoned, working_folder
 from common.system.frameworks import SIDES
@@ -82,7 +82,7 @@ class Sides:
         gpu, cores = run.device == "gpu", len(os.sched_getaffinity(0))
         threads = None if gpu or "OMP_NUM_THREADS" in os.environ else max(1, cores // 2)
         self._processes = {
-            side: TwinProcess(
+            side: WorkerProcess(
                 pythons[side],
                 module.format(side),
                 lambda text, side=side: self._show(side, text),

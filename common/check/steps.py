@@ -12,11 +12,11 @@ from common.system.checkout import ROOT
 
 @dataclass(frozen=True)
 class Launch:
-    """One run of a step's twin scripts, torch first."""
+    """One run of a step's worker scripts, torch first."""
 
     # What the run is asked for beside what the user asks; a mapping has no hash.
     request: Mapping[str, object] = field(default_factory=dict, hash=False)
-    single_step: bool = True  # a difference can be judged locally
+    teacher_forced: bool = True  # a difference can be judged locally
     side_by_side: bool = False  # the Paddle side needs nothing from the torch side
     torch_then: "Launch | None" = None  # a second run of torch alone, while Paddle goes on
     processes: int = 1  # of each side, started by its framework's own launcher

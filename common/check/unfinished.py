@@ -27,7 +27,7 @@ class Unfinished:
     def __init__(self, base: Path, work: Path, resume: bool, what: str = "training"):
         """`base` is where results are, `work` this check's own folder."""
         self._what = what
-        self.folder = work / ".checkpoints"  # what the twins are given: MODEL/SIDE-PHASE-SEED
+        self.folder = work / ".checkpoints"  # what the workers are given: MODEL/SIDE-PHASE-SEED
         self._kept = base / ".checkpoints"
         self._resume = resume
         self._locks: dict[str, int] = {}

@@ -80,7 +80,7 @@ _TALLY = record(
     | {"largest": _seconds, "where": text, "untaken": dict_of(whole)}
 )
 
-# What step 4's twins find of one case: one SGD step, and a finite difference of the loss.
+# What step 4's workers find of one case: one SGD step, and a finite difference of the loss.
 _WITNESS = record(
     {
         "sgd_worst": text,
@@ -95,7 +95,7 @@ _WITNESS = record(
     },
 )
 
-# How much noise the stirred weights of a case have, and the factor on step 4's learning rates.
+# How much noise the perturbed weights of a case have, and the factor on step 4's learning rates.
 _NOISE = record({"level": _part, "because": text})
 _FACTOR = record({"factor": _part, "because": text})
 
@@ -146,7 +146,7 @@ NAMED_RATES = Kind(dict_of(dict_of(number_or_null)), "numbers by name, by name",
 NAMED_SIZES = Kind(dict_of(dict_of(_seconds)), "sizes by name, by name", dict)
 LEDGER = Kind(dict_of(dict_of(text)), "texts by name, by name", dict)
 TALLIES = Kind(dict_of(_TALLY), "an operator's counts by name", dict)
-WITNESSES = Kind(dict_of(_WITNESS), "what step 4's twins find, by case", dict)
+WITNESSES = Kind(dict_of(_WITNESS), "what step 4's workers find, by case", dict)
 PASSES = Kind(dict_of(list_of(_PASSES)), "lists of draws by case", dict)
 NOISES = Kind(dict_of(_NOISE), "levels from 0 to 1 by case", dict)
 GIVEN = Kind(dict_of(_GIVEN), "set-ups on given gradients by case", dict)

@@ -14,7 +14,7 @@ Keys of the first case are bare, those of the others behind its name: `classific
 Every value stands in the full log, bit by bit; the sidecar says under which key.  Only a score that
 is no share of 1 is divided by torch's, and its key says so: `mse_over_torch` is 1 on the torch
 side, and the guide's 0.0015 are 0.15 % of torch's score, whatever its unit is.  The check selects
-them, the twins know nothing of it.  NumPy only.
+them, the workers know nothing of it.  NumPy only.
 """
 
 import re
@@ -271,6 +271,6 @@ def _without_tables(told: Sidecar) -> Sidecar:
     names = (
         *("flips", "choices", "modules", "converted", "outputs", "elapsed_s", "certificate"),
         *("paddle_to_torch", "hidden_rows", "read_back", "draws", "last_bias", "witness"),
-        *("inexact", "lifted", "sums", "booleans", "settings", "made"),
+        *("inexact", "upcast", "sums", "booleans", "settings", "made"),
     )
     return replace(told, **{name: getattr(kept, name) for name in names})

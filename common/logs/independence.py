@@ -71,8 +71,8 @@ def _misplaced(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -
         if sidecar.dtype is not None and (sidecar.dtype == "float64") != (name.dtype == "float64"):
             other = escaped(sidecar.dtype)
             problems.append(f"{path.name} holds a {other} run, not a {name.dtype} one")
-        if bool(sidecar.single_step) != name.single_step:
-            fed = "not fed" if name.single_step else "fed"
+        if bool(sidecar.teacher_forced) != name.teacher_forced:
+            fed = "not fed" if name.teacher_forced else "fed"
             problems.append(f"{path.name} comes from a run that was {fed} the reference's values")
         if bool(sidecar.exact) != name.exact:
             own = "Paddle's own" if name.exact else "exact"

@@ -140,11 +140,11 @@ class Logs:
         return [self.sidecars[name].classes.get(key, "") for name in _FLOAT32]
 
     @cached_property
-    def unfed(self) -> frozenset[str]:
+    def not_forced(self) -> frozenset[str]:
         """Keys of the reference's values that the candidate's modules were not fed."""
-        return frozenset(self.sidecars["local64"].unfed)
+        return frozenset(self.sidecars["local64"].not_forced)
 
-    def was_fed(self, key: Key) -> bool:
+    def was_forced(self, key: Key) -> bool:
         """Whether the module of a row was fed all that it was given, so that it is seen alone.
 
         Another module's input is made by the code around it.
@@ -153,11 +153,11 @@ class Logs:
         missing = {(key.case, site, "", True)} if key.kind or not key.is_input else set()
         if key.is_gradient:
             missing.add((key.case, site, "grad_of", False))
-        return self._unfed.isdisjoint(missing)
+        return self._not_forced.isdisjoint(missing)
 
     @cached_property
-    def _unfed(self) -> set[tuple]:
-        keys = [Key.parse(key, self.cases) for key in self.unfed]
+    def _not_forced(self) -> set[tuple]:
+        keys = [Key.parse(key, self.cases) for key in self.not_forced]
         return {(k.case, k.site.partition("/")[0], k.kind, k.is_input) for k in keys}
 
     def keys(self) -> list[str]:
@@ -214,10 +214,10 @@ class Logs:
                 f"{len(self.hidden)} choices among many were judged by the {KEPT} largest scores "
                 "of each and by a sum in which every score counts; --keep all keeps all scores"
             )
-        if self.unfed:
+        if self.not_forced:
             notes.append(
-                f"{len(self.unfed)} of torch's values were not fed to Paddle's modules, since they "
-                f"have another type, order or mask there, such as {escaped(min(self.unfed))}"
+                f"{len(self.not_forced)} of torch's values were not fed to Paddle's modules, since they "
+                f"have another type, order or mask there, such as {escaped(min(self.not_forced))}"
             )
         return notes
 

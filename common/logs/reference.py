@@ -4,7 +4,7 @@ A log may hold sums of a large tensor; the whole tensor is then in another log o
 
 Two people who write one model may mean other things by a name: one's mask says what is padding, the
 other's what is seen; one has channels last.  So a value is fed only where the other side's run that
-was fed nothing shows no such thing (`Fed`).
+was fed nothing shows no such thing (`TeacherValues`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Values(Mapping):
         return sum(1 for _ in self)
 
 
-class Fed(Mapping):
+class TeacherValues(Mapping):
     """The reference's values as the other side can be fed them, in its own arrangement.
 
     values    the reference's
@@ -147,13 +147,13 @@ def reference_values(
 
 
 @contextmanager
-def fed_values(files: ResultFolder, stem: str) -> Iterator[Fed]:
+def teacher_values(files: ResultFolder, stem: str) -> Iterator[TeacherValues]:
     """What a float64 run of the Paddle side can be fed of torch's values."""
     own = reference_values(files, stem, (FLOAT64,), side="paddle")
     told = read_sidecar(files.log(stem, "paddle", FLOAT64)) or Sidecar()
     inside = {} if told.built_in else told.classes  # twins mean the same, line by line
     with reference_values(files, stem) as values, own as others:
-        yield Fed(values, others, inside)
+        yield TeacherValues(values, others, inside)
 
 
 def unlike(files: ResultFolder, stem: str) -> list[str]:

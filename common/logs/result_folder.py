@@ -30,7 +30,7 @@ weights/CASE.npz                   the weights that a case starts from, and .jso
 to_load/CASE/                      folders that a library's own loader reads (case.py's `load`)
 loaded_paddle/CASE.npz             where the Paddle side's puts each element, and .json
 gradients/CASE.npz                 what a large model's optimizers are given (step 4), likewise
-error_SIDE.json                    why a twin failed; only until the check has read it
+error_SIDE.json                    why a worker failed; only until the check has read it
 result.json                        what the check has found (common/check/record.py)
 reference.json                     what the torch side's logs depend on (--reuse torch)
 train_SIDE.log, best_SIDE/         step 5: a training's own log, and its best weights
@@ -51,12 +51,12 @@ from common.system.files import link_or_copy
 from common.system.frameworks import SIDES
 
 # Which run a log is of: what its name has behind the side.
-FLOAT32, FLOAT64, SINGLE_STEP, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
+FLOAT32, FLOAT64, TEACHER_FORCED, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
 WHOLE = "_fp64_whole"
 AGAIN = ("_again1", "_again2", "_again3")
 NOISE, MOVED, ROUNDED = "_fp64_noise", "_fp64_moved", "_fp64_rounded"
 HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
-EXACT, FREE_EXACT = f"{SINGLE_STEP}_exact", "_fp64_exact"
+EXACT, FREE_EXACT = f"{TEACHER_FORCED}_exact", "_fp64_exact"
 
 # Name of a log that is judged -> its side, its run, and what it is called beside its side.
 JUDGED = {
@@ -64,8 +64,8 @@ JUDGED = {
     "cand32": ("paddle", FLOAT32, "float32 log"),
     "ref64": ("torch", FLOAT64, "float64 log"),
     "cand64": ("paddle", FLOAT64, "float64 log"),
-    "local64": ("paddle", SINGLE_STEP, "single-step log"),
-    "exact64": ("paddle", EXACT, "single-step log with exact operators"),
+    "local64": ("paddle", TEACHER_FORCED, "teacher-forced log"),
+    "exact64": ("paddle", EXACT, "teacher-forced log with exact operators"),
     "free64": ("paddle", FREE_EXACT, "float64 log with exact operators"),
     "noise": ("torch", NOISE, "measured noise"),
     "rounded64": ("torch", ROUNDED, "float64 log with constants in float32"),
@@ -121,7 +121,7 @@ class LogName:
         return "float64" if "fp64" in self.run else "float32"
 
     @property
-    def single_step(self) -> bool:
+    def teacher_forced(self) -> bool:
         """True for a run whose modules are fed the reference's values."""
         return self.run.removesuffix("_exact").endswith("_step")
 
@@ -196,7 +196,7 @@ class ResultFolder:
         return self.path / "suited_torch.json"
 
     def owners(self) -> Path:
-        """Who owns what of a model's state dict, where a twin was asked for that alone."""
+        """Who owns what of a model's state dict, where a worker was asked for that alone."""
         return self.path / "owners.json"
 
     def diff_log(self, stem: str) -> Path:

@@ -1,7 +1,7 @@
 """A log's sidecar: the .json beside it that says who wrote it, from what and how.
 
 Whoever sends a log writes its sidecar, so that every entry is checked on the way in; and on the way
-out too, so that what a twin writes and what a check reads cannot drift apart.
+out too, so that what a worker writes and what a check reads cannot drift apart.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ def setting_text(name: str, value: float) -> str:
 
 
 def _entry(kind: kinds.Kind):
-    """An entry that a twin always writes."""
+    """An entry that a worker always writes."""
     return field(default_factory=kind.absent, metadata={"kind": kind})
 
 
@@ -52,7 +52,7 @@ class Sidecar:
     step: str | None = _entry(kinds.TEXT)
     # The pair's name.
     model: str | None = _entry(kinds.TEXT)
-    # torch or paddle: whose twin script ran.
+    # torch or paddle: whose worker script ran.
     side: str | None = _entry(kinds.TEXT)
     # The framework that the script used.
     framework: str | None = _entry(kinds.TEXT)
@@ -99,7 +99,7 @@ class Sidecar:
     # that of which scores these are, where they are not all}.
     choices: dict[str, dict[str, str]] = _entry(kinds.LEDGER)
     # Whether each module was fed the reference's values.
-    single_step: bool | None = _entry(kinds.YES_OR_NO)
+    teacher_forced: bool | None = _entry(kinds.YES_OR_NO)
     # Prefix of a case's keys -> the length of its batch axis, null where its inputs have none.
     batches: dict[str, int | None] = _entry(kinds.NAMED_LENGTHS)
     # Probed module, by torch's name -> how many parameters it holds.
@@ -116,7 +116,7 @@ class Sidecar:
     made: dict[str, str] = _note(kinds.NAMED_TEXTS)
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str] = _entry(kinds.NAMED_TEXTS)
-    # How the twin was started.
+    # How the worker was started.
     command: str | None = _entry(kinds.TEXT)
     # When it ended.
     time: str | None = _entry(kinds.TEXT)
@@ -144,7 +144,7 @@ class Sidecar:
     last_bias: dict[str, str | None] = _note(kinds.NAMED_TEXTS_OR_NULLS)
     # Case -> what checks its gradient without the other side (step 4).
     witness: dict[str, dict] = _note(kinds.WITNESSES)
-    # Case with stirred weights -> how much noise they have: 1 is the usual, and why it is less.
+    # Case with perturbed weights -> how much noise they have: 1 is the usual, and why it is less.
     noise: dict[str, dict] = _note(kinds.NOISES)
     # Case -> optimizer set-up -> the factor on its learning rate, and why it is not 1 (step 4).
     rates: dict[str, dict] = _note(kinds.FACTORS)
@@ -169,7 +169,7 @@ class Sidecar:
     operators: dict[str, dict] = _note(kinds.TALLIES)
     # file:line of a model -> a cast to float32 or less, or what is made so -> how often it was
     # float64 instead, in a float64 run.
-    lifted: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
+    upcast: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
     # Module -> operator and the types of its floats -> calls, of a run in half precision.
     computed: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
     # Whose arithmetic that was: the framework's own kernels, or what stood in for them.
@@ -197,7 +197,7 @@ class Sidecar:
     # hash, and the pair's key -> the full log's (common/logs/guide_pair.py).
     selected: dict[str, object] = _note(kinds.SELECTION)
     # Keys of values that modules were not fed: the other side has none, or means something else.
-    unfed: list[str] = _note(kinds.TEXTS)
+    not_forced: list[str] = _note(kinds.TEXTS)
     # Why there is no float64 log.
     no_float64: str | None = _note(kinds.TEXT)
 
@@ -212,7 +212,7 @@ class Sidecar:
 
     @property
     def sealed(self) -> bool:
-        """True where the log's hash and its maker were written together, as a twin writes them."""
+        """True where the log's hash and its maker were written together, as a worker writes them."""
         return self.seal is not None and self.seal == seal(self)
 
     @classmethod
@@ -278,9 +278,9 @@ def write_sidecar(log_path: str | os.PathLike, sidecar: Sidecar) -> Path:
     return path
 
 
-def note_unfed(log_path: str | os.PathLike, keys: Iterable[str]) -> None:
+def note_not_forced(log_path: str | os.PathLike, keys: Iterable[str]) -> None:
     """Add to a log's sidecar which of the reference's values its run was not fed."""
-    write_sidecar(log_path, replace(read_sidecar(log_path), unfed=sorted(keys)))
+    write_sidecar(log_path, replace(read_sidecar(log_path), not_forced=sorted(keys)))
 
 
 def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:

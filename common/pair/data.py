@@ -1,6 +1,6 @@
 """Real data: digits and English text, files of arrays, batches of documents.
 
-Only `digits` needs scikit-learn (in the check's process); the rest is NumPy, so that both twins
+Only `digits` needs scikit-learn (in the check's process); the rest is NumPy, so that both workers
 read and batch with the same code, and only the frameworks' own loaders differ.
 
 A data file is an .npz of plain arrays with the SHA-256 of its content inside:

@@ -59,7 +59,7 @@ torch_model.py and paddle_model.py:
                  nest (tensor, dict, list, tuple, dataclass)
     loss         (outputs, inputs) -> scalar; steps 3, 4 and 5 need it
 
-NumPy only: both twins and the check read a pair through here.
+NumPy only: both workers and the check read a pair through here.
 """
 
 import importlib
@@ -80,7 +80,7 @@ from common.system.npz import read_npz
 from common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
-TRAINED_LIKE, STIRRED = WORDS = ("trained-like", "stirred")
+TRAINED_LIKE, PERTURBED = WORDS = ("trained-like", "perturbed")
 # What --mode takes: steps 1, 3 and 4 run a model in these.
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
@@ -89,11 +89,11 @@ MODELS = ROOT / "common" / "models"
 
 @dataclass(frozen=True)
 class Initial:
-    """Weights start as the model's own under the seed; where a case says so, stirred."""
+    """Weights start as the model's own under the seed; where a case says so, perturbed."""
 
 
 @dataclass(frozen=True)
-class Perturbed:
+class Noisy:
     """Weights start as the initial ones with noise of a kind."""
 
     word: str  # one of WORDS
@@ -106,7 +106,7 @@ class Checkpoint:
     path: str
 
 
-Start = Initial | Perturbed | Checkpoint
+Start = Initial | Noisy | Checkpoint
 INITIAL = Initial()
 
 
@@ -114,7 +114,7 @@ def start_of(weights: str | None) -> Start:
     """What --weights means."""
     if weights is None:
         return INITIAL
-    return Perturbed(weights) if weights in WORDS else Checkpoint(weights)
+    return Noisy(weights) if weights in WORDS else Checkpoint(weights)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Case:
     name: str  # the first part of its keys in the logs; "" for a pair's only case
     config: dict
     inputs: dict = field(default_factory=dict)  # keywords for make_inputs
-    weights: str = "initial"  # "initial" state under the seed, or STIRRED with noise
+    weights: str = "initial"  # "initial" state under the seed, or PERTURBED with noise
     gain: float = 1.0  # of trained-like weights: a factor of all matrices
     train: bool = False  # run in train mode, with dropout from the tape
     like: str | None = None  # of what a check adds for the other mode: the case it is of
@@ -184,7 +184,7 @@ class Pair:
         mode     one of MODES: in train mode with what a row's `when_training` changes of config and
                  inputs; for both modes a user's pair has one case more, TRAIN
         decode   also the rows that decode with a cache, as step 1 alone does; none in train mode
-        A user's pair without CASES is run a second time with stirred weights: while biases or
+        A user's pair without CASES is run a second time with perturbed weights: while biases or
         position embeddings are zero, as initialised, many faults do not show.
         """
         config, train = self.config(preset), mode == TRAIN
@@ -195,7 +195,7 @@ class Pair:
         if mode == BOTH and not self.built_in and not any(case.train for case in cases):
             # Noise shows more than the first values, and what the first case shows decides.
             same = [case for case in cases if case.config == config]
-            like = next((case for case in same if case.weights == STIRRED), cases[0])
+            like = next((case for case in same if case.weights == PERTURBED), cases[0])
             row = {"train": True, **table.get(like.name, {"inputs": like.inputs})}
             other = replace(self._case(TRAIN, config, row, True), stored=like.stored)
             cases.append(replace(other, weights=like.weights, gain=like.gain, like=like.name))
@@ -212,7 +212,7 @@ class Pair:
             return [self._case(name, config, row, train) for name, row in kept.items()]
         cases = [Case("", config, train=train)]
         if isinstance(start, Initial) and not self.built_in:
-            cases.append(Case(STIRRED, config, weights=STIRRED, train=train))
+            cases.append(Case(PERTURBED, config, weights=PERTURBED, train=train))
         return cases
 
     @staticmethod

@@ -1,6 +1,6 @@
 """What a log was made from: hashes of the source files that a side's run depends on.
 
-The twins write these into their sidecars, the check's process compares them.
+The workers write these into their sidecars, the check's process compares them.
 """
 
 import ast
@@ -15,7 +15,7 @@ from common.system.files import ONE_SYNTAX_TREE
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256
 
-# The rooms of common/ whose code runs in a twin, or prepares what a twin is given.
+# The rooms of common/ whose code runs in a worker, or prepares what a worker is given.
 _ROOMS_OF_A_LOG = ("system", "logs", "pair", "weights", "transplant", "sides")
 
 
@@ -66,7 +66,7 @@ def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
     """The workbench's own files that a side's logs of a step depend on; no other changes a log.
 
     Of common/ these are whole rooms, since the check prepares with some of their files what the
-    twins are given; of the step what its scripts import.  What only judges or shows a log is none.
+    workers are given; of the step what its scripts import.  What only judges or shows a log is none.
     """
     common, other = ROOT / "common", SIDES[1 - SIDES.index(side)]
     files = {path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")}

@@ -1,4 +1,4 @@
-"""What one run of one side is told: a JSON file beside the logs; a twin takes its path alone.
+"""What one run of one side is told: a JSON file beside the logs; a worker takes its path alone.
 
     python -m step1_forward.torch.forward step1_forward/log/reformer/request_torch.json
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from common.pair.option import option
 from common.pair.pairs import BOTH, EVAL, MODES, Start, start_of
-from common.pair.task import TASKS, Save, SingleStep, Task, Usual
+from common.pair.task import TASKS, Save, Task, TeacherForced, Usual
 from common.system.errors import UserError
 from common.system.half import HALF
 from common.system.json_file import load_json, write_json
@@ -27,10 +27,10 @@ from common.system.json_file import load_json, write_json
 PHASES = ("first", "full", "self", "shared", "alone")  # of step 5
 # What earlier versions asked in fields of their own, where a request has its task now.
 _FORMER = (
-    *("single_step", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),
-    *("save", "fed_alike", "whole", "noise", "again"),
+    *("teacher_forced", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),
+    *("save", "forced_alike", "whole", "noise", "again"),
 )
-FROM_STDIN = "-"  # in place of requests' paths: a twin reads them line by line, each as JSON text
+FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by line, each as JSON text
 
 
 # What declares an option of a group (common/check/flags.py).
@@ -62,7 +62,7 @@ class RunRequest:
     # As it was given: a word or a checkpoint's path; `start` is what it means.
     weights: str | None = _run(
         None,
-        "a checkpoint, or trained-like or stirred: --weights checkpoints/reformer",
+        "a checkpoint, or trained-like or perturbed: --weights checkpoints/reformer",
         metavar="PATH|WORD",
     )
     # The folder that common/weights/checkpoint.py has written of that checkpoint.
@@ -103,8 +103,8 @@ class RunRequest:
     )
     # The folder in which each model's data have a folder (steps 2 and 5).
     data: str | None = None
-    # The kind of weights that steps 2 and 5 start from: initial or stirred.
-    data_weights: str = field(default="initial", metadata={"choices": ("initial", "stirred")})
+    # The kind of weights that steps 2 and 5 start from: initial or perturbed.
+    data_weights: str = field(default="initial", metadata={"choices": ("initial", "perturbed")})
     # Which part of step 5 to run; step5_train/train.py says what each is.
     phase: str = field(default="first", metadata={"choices": PHASES})
     epochs: int | None = _training(
@@ -188,9 +188,9 @@ class RunRequest:
         return "float32" if self.autocast else self.dtype
 
     @property
-    def single_step(self) -> SingleStep | None:
+    def teacher_forced(self) -> TeacherForced | None:
         """The task where it is a single step."""
-        return self.task if isinstance(self.task, SingleStep) else None
+        return self.task if isinstance(self.task, TeacherForced) else None
 
     @property
     def start(self) -> Start:
@@ -218,7 +218,7 @@ class RunRequest:
 
 
 def error_file(folder: Path, side: str) -> Path:
-    """Where a twin that fails says why; its request's folder."""
+    """Where a worker that fails says why; its request's folder."""
     return folder / f"error_{side}.json"
 
 

@@ -17,7 +17,7 @@ class Usual:
 
 
 @dataclass(frozen=True)
-class SingleStep:
+class TeacherForced:
     """The float64 run once more, in which each module is fed the reference's values."""
 
     # A file beside the request: the only keys that are fed, and what they are fed.
@@ -31,7 +31,7 @@ class SingleStep:
 
 
 @dataclass(frozen=True)
-class FedAlike:
+class ForcedAlike:
     """Torch's run on half precision values once more, fed those that Paddle has too."""
 
 
@@ -76,7 +76,18 @@ class Save:
     path: str = ""
 
 
-Task = Usual | SingleStep | FedAlike | Whole | Noise | Again | Describe | Inspect | RoundTrip | Save
+Task = (
+    Usual
+    | TeacherForced
+    | ForcedAlike
+    | Whole
+    | Noise
+    | Again
+    | Describe
+    | Inspect
+    | RoundTrip
+    | Save
+)
 
 
 def label(task: Task) -> str:

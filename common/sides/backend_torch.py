@@ -32,7 +32,7 @@ is_tensor, no_grad = torch.is_tensor, torch.no_grad
 generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
 as_complex = torch.view_as_complex
 DATA = torch.utils.data  # where its DataLoader is
-_from_numpy = torch.from_numpy  # as it is before lift.py's patch
+_from_numpy = torch.from_numpy  # as it is before upcast.py's patch
 
 
 def cast(value, dtype):

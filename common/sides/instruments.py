@@ -19,7 +19,7 @@ def named(side, model):
 
 
 def tap(side, module, name, value):
-    """Log a named intermediate; use what it returns: in single-step mode the reference's value."""
+    """Log a named intermediate; use what it returns: in teacher forcing the reference's value."""
     session = current()
     if not session.probing:
         return value

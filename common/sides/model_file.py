@@ -11,7 +11,7 @@ from types import ModuleType
 
 from common.pair.pairs import Pair
 from common.sides.compat import COMPAT, torch_is_paddle
-from common.sides.lift import lifting
+from common.sides.upcast import upcasting
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.memory import no_collections
@@ -25,7 +25,7 @@ def load_model_file(pair: Pair, side: ModuleType, dtype: str = "float32") -> Mod
     Raises UserError where `import torch` then gives Paddle.
     """
     try:
-        with lifting(False), side.default_dtype("float32"), no_collections():
+        with upcasting(False), side.default_dtype("float32"), no_collections():
             module = pair.side(side.NAME)
     finally:
         if torch_is_paddle():  # whatever else goes wrong by that
@@ -60,7 +60,7 @@ def _import_again(pair: Pair, side: ModuleType, own: dict[str, ModuleType]) -> M
     for name in own:
         del sys.modules[name]
     try:
-        with lifting(True), side.default_dtype("float64"):
+        with upcasting(True), side.default_dtype("float64"):
             return pair.side(side.NAME)
     except Exception:  # it registers something that is there already, say
         return first

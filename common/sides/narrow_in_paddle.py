@@ -1,4 +1,4 @@
-"""What in Paddle can make a narrow float, by name; and those that it makes of integers, lifted.
+"""What in Paddle can make a narrow float, by name; and those that it makes of integers, upcast.
 
     paddle.arange(0, 64, 2) / 64    position * 0.5    paddle.sqrt(length)    F.one_hot(labels, 5)
 
@@ -8,7 +8,7 @@ Whatever its default dtype, Paddle makes float32 there; torch makes floats of th
 import numpy as np
 import paddle
 
-from common.sides import lift
+from common.sides import upcast
 from common.system.intercept import Handle
 from common.transplant.exact import lp_pool
 
@@ -63,8 +63,8 @@ def spellings() -> dict[object, object]:
     return found
 
 
-def own_ways(spelling: lift.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
-    """What handles the floats that are made of integers: always, and put there while lifting."""
+def own_ways(spelling: upcast.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
+    """What handles the floats that are made of integers: always, and put there while upcasting."""
     always = {f"_C_ops.{name}": spelling.of_integers for name in _OF_INTEGERS}
     always |= {f"_C_ops.{name}": spelling.result for name in _OF_ANYTHING}
     swapped = {f"Tensor.__{name}__": spelling.of_integers for name in _ARITHMETIC}
@@ -73,7 +73,7 @@ def own_ways(spelling: lift.Spelling) -> tuple[dict[str, Handle], dict[str, Hand
 
 def _lp_pool(own, arguments, options):
     """By powers in float64: Paddle's own result, of 1d too, holds float32 values."""
-    lift.note("lp_pool in float32")
+    upcast.note("lp_pool in float32")
     x, kernel, stride, padding, ceil_mode, *more = arguments
     kept = own(*arguments, **options)
     return lp_pool(kept, x, kernel, stride, padding, ceil_mode, more[1], more[-1])

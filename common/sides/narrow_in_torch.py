@@ -1,4 +1,4 @@
-"""What in torch can make a narrow float, by name; and its older ways to do so, lifted.
+"""What in torch can make a narrow float, by name; and its older ways to do so, upcast.
 
     torch.FloatTensor(3)    x.type(torch.FloatTensor)    @torch.jit.script
 
@@ -11,7 +11,7 @@ from typing import Union
 import torch
 from torch.nn import functional as F
 
-from common.sides import lift
+from common.sides import upcast
 from common.system.intercept import Handle, Intercept, as_handle, stand_in
 
 # Of torch and of its tensors: all whose schema has a dtype, but for those that read the same bits
@@ -40,7 +40,7 @@ _TYPES = ("FloatTensor", "HalfTensor", "BFloat16Tensor")
 
 
 class _Type:
-    """An old tensor type that makes wide tensors while lifting; it may stand in an annotation."""
+    """An old tensor type that makes wide tensors while upcasting; it may stand in an annotation."""
 
     def __init__(self, own: type, wide: type):
         self.own, self.wide = own, wide
@@ -49,15 +49,15 @@ class _Type:
     @property
     def now(self) -> type:
         """The type that is meant now."""
-        if lift.wanted():
-            lift.note(f"made as {self.own.__name__}")
-        return self.wide if lift.wanted() else self.own
+        if upcast.wanted():
+            upcast.note(f"made as {self.own.__name__}")
+        return self.wide if upcast.wanted() else self.own
 
     def __call__(self, *arguments, **options):
         return self.now(*arguments, **options)
 
     def __instancecheck__(self, value: object) -> bool:
-        return isinstance(value, self.wide if lift.wanted() else self.own)
+        return isinstance(value, self.wide if upcast.wanted() else self.own)
 
     def __or__(self, other: object) -> object:
         return Union[self, other]  # noqa: UP007  (this is what `|` calls)
@@ -79,8 +79,8 @@ def spellings() -> dict[object, object]:
     return found
 
 
-def own_ways(spelling: lift.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
-    """What handles operators with float32 constants, always (nothing) and put there while lifting.
+def own_ways(spelling: upcast.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
+    """What handles operators with float32 constants, always (nothing) and put there while upcasting.
 
     Tensor types and scripted functions have something in their place from now on.
     """
@@ -137,7 +137,7 @@ def _with_own_types(own, arguments, options):
 
 
 def _script(own, arguments, options):
-    """Scripted functions run as plain Python while lifting: no cast can be seen in them otherwise.
+    """Scripted functions run as plain Python while upcasting: no cast can be seen in them otherwise.
 
     What they compute is the same.
     """
@@ -148,7 +148,7 @@ def _script(own, arguments, options):
 
     @functools.wraps(arguments[0])
     def instead(*inputs, **named):
-        return (arguments[0] if lift.wanted() else made)(*inputs, **named)
+        return (arguments[0] if upcast.wanted() else made)(*inputs, **named)
 
     # Another function that is scripted may call this one.
     torch.jit._state._set_jit_function_cache(instead, made)

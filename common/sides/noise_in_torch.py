@@ -3,7 +3,7 @@
 `Moved` is a mode of torch's dispatcher.  Inside, every operator's floating operands and results are
 moved by random relative amounts of one rounding, which is what float32 does to them; how far that
 moves a tensor says how exact float32 can be there, whatever framework computes it.  Conditioning,
-cancellation, depth, kinks and Adam's whole steps are in it, and it is never 0 by luck.
+cancellation, depth, non-smooth points and Adam's whole steps are in it, and it is never 0 by luck.
 
 Source: Monte Carlo arithmetic (Parker 1997; Denis, de Oliveira Castro and Petit 2016, Verificarlo;
 Sohier et al., arXiv:1807.09655), here at the level of operators.

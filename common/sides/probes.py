@@ -42,7 +42,7 @@ def _replacement(side):
 
 
 def observe(side, session, label, value, class_name="", replace=True):
-    """Record one probe; in single-step mode return the reference's value in its place.
+    """Record one probe; in teacher forcing return the reference's value in its place.
 
     Without `replace` the tensor itself comes back, and its gradient is that of all its uses.
     """
@@ -72,7 +72,7 @@ def observe(side, session, label, value, class_name="", replace=True):
 
 
 def _observe_gradient(side, session, label, gradient):
-    """Record the gradient at a probe; in single-step mode return the reference's in its place.
+    """Record the gradient at a probe; in teacher forcing return the reference's in its place.
 
     Where a model or loss differentiates by itself, as for a penalty on a gradient, the hook
     also runs then: those gradients are parts of the forward pass, the loss's alone is a row.
@@ -137,7 +137,7 @@ def _works_in_place(side, module, session):
     """True for a module that writes into its own input, as ReLU(inplace=True) does.
 
     Its tensors must stay what they are, or the writing would be lost on whoever else holds
-    them; in single-step mode everyone is given the reference's values anyway.
+    them; in teacher forcing everyone is given the reference's values anyway.
     """
     told = getattr(module, "inplace", False) or getattr(module, "_inplace", False)
     return bool(told) and (session.reference is None or session.partly)

@@ -163,7 +163,7 @@ class Run:
         """Log every tensor of nested outputs; keys are joined by '/'.
 
         whole   however large they are; these are the model's outputs, as the sidecar says
-        Returns them; in single-step mode the reference's values, since what follows is fed those.
+        Returns them; in teacher forcing the reference's values, since what follows is fed those.
         """
 
         def change(path, value):
@@ -192,7 +192,7 @@ class Run:
         return choice
 
     def reference(self, key: str) -> np.ndarray | None:
-        """Single-step mode: the reference's value of a key of this case; else None."""
+        """Teacher forcing: the reference's value of a key of this case; else None."""
         if self.session.reference is None:
             return None
         return self.session.reference.get(self.prefix + key)
@@ -472,7 +472,7 @@ class Run:
         return self.layout.from_torch(name, lookup)
 
     def reference_parameter(self, group: str, name: str) -> np.ndarray | None:
-        """Single-step mode: the reference's value of a parameter in a group of keys; else None."""
+        """Teacher forcing: the reference's value of a parameter in a group of keys; else None."""
         return self.from_reference(name, lambda key: self.reference(f"{group}/{key}"))
 
     def progress(self, what: str) -> None:

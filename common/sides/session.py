@@ -1,4 +1,4 @@
-"""What one run of a twin is told (tape, forced choices, reference values), and what it records.
+"""What one run of a worker is told (tape, forced choices, reference values), and what it records.
 
 NumPy only and the same on both sides: torch_side and paddle_side turn tensors into arrays.
 A model asks `current()`; with no session of its own it gets a plain one, which records nothing.
@@ -29,9 +29,9 @@ class Session:
     """State of one run.  Fields that are None switch the matching instrument off.
 
     record      called with (key, array) for each choice and, while `probing`, each probe
-    reference   single-step mode: key -> the reference's float64 array, put in the probe's place
+    reference   teacher forcing: key -> the reference's float64 array, put in the probe's place
     partly      whether `reference` holds only some of what is probed
-    gradients   also record (and in single-step mode replace) the gradient at each probe
+    gradients   also record (and in teacher forcing replace) the gradient at each probe
     forced      key -> int64 array: discrete choices to go on with instead of this run's own
     """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from common.logs.result_folder import ResultFolder
-from common.pair.pairs import STIRRED, Case, Checkpoint, Perturbed
+from common.pair.pairs import PERTURBED, Case, Checkpoint, Noisy
 from common.sides.job import Job
 from common.sides.library_loader import Carrier, has_loader
 from common.sides.model_file import load_model_file
@@ -19,7 +19,7 @@ from common.system.json_file import load_json
 from common.system.memory import no_collections
 from common.weights import states as weights
 from common.weights.mapped import read_mapped
-from common.weights.noise import perturbed
+from common.weights.noise import with_noise
 from common.weights.suits import suited
 
 
@@ -39,7 +39,7 @@ def make_weights(job: Job) -> None:
         owners = side.owners(model)
         start = request.start
         is_file = isinstance(start, Checkpoint)
-        if not is_file and (case.weights == STIRRED or start == Perturbed(STIRRED)):
+        if not is_file and (case.weights == PERTURBED or start == Noisy(PERTURBED)):
             weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)
             measure = measuring(job, case)
             state, level, because = suited(state, owners, request.seed, measure)
@@ -49,8 +49,8 @@ def make_weights(job: Job) -> None:
             path = Path(folder) / f"{job.pair.name}.npz" if folder else Path(start.path)
             state = weights.load_state(path)
             weights.check_state(start.path, state, owners)
-        elif isinstance(start, Perturbed) and start.word != STIRRED:
-            state = perturbed(start.word, state, owners, request.seed, case.gain)
+        elif isinstance(start, Noisy) and start.word != PERTURBED:
+            state = with_noise(start.word, state, owners, request.seed, case.gain)
         state = {key: rounded(values, request.stored_dtype) for key, values in state.items()}
         job.states.save(files.weights(case.start), state, owners)
         buffers = [key for key, owner in owners.items() if not owner.parameter]

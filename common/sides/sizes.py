@@ -8,9 +8,9 @@ from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import SAMPLES
 from common.pair.pairs import Case
 from common.sides.job import Job
-from common.sides.lift import lifting
 from common.sides.run import Run
 from common.sides.session import Session, using
+from common.sides.upcast import upcasting
 from common.system.tree import tree_leaves
 from common.weights.layers import count_values
 from common.weights.states import load_owners
@@ -36,7 +36,7 @@ def measuring(job: Job, case: Case) -> Callable[[Mapping[str, np.ndarray]], Size
     def measure(state: Mapping[str, np.ndarray]) -> Sizes | None:
         for dtype in [run.dtype for run, _ in runs] or precisions:
             try:
-                with lifting(dtype == "float64"):
+                with upcasting(dtype == "float64"):
                     if not runs:
                         run = _run(job, case, dtype)
                         job.states.hold(run.stored_weights, state)

@@ -29,16 +29,16 @@ from common.logs.writer import LogWriter
 from common.pair.pairs import EVAL, TRAIN
 from common.pair.provenance import imported_packages, model_sources, workbench_sha256
 from common.pair.tape import Tape
-from common.pair.task import FedAlike, SingleStep, Whole
+from common.pair.task import ForcedAlike, TeacherForced, Whole
 from common.sides.compat import frameworks_loaded, torch_is_paddle
 from common.sides.draws import Draws, Dropouts
 from common.sides.job import Job
-from common.sides.lift import lifting
 from common.sides.modes import why_not_run
 from common.sides.places import short_place
 from common.sides.run import Run, stored
 from common.sides.selection import Selection
 from common.sides.session import Session, using
+from common.sides.upcast import upcasting
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.frameworks import SETTINGS
@@ -48,7 +48,7 @@ from common.weights.layers import count_values
 from common.weights.states import load_owners
 
 # Of the reference's float64 log, the first to be written: a step of a model has four, which come to
-# three times that, and at most two of single-step runs.
+# three times that, and at most two of teacher-forced runs.
 MOST_BYTES = 10**8
 
 
@@ -65,13 +65,13 @@ def write_log(
     """Run every case of a job in one precision, and write the log with its sidecar.
 
     forced     the discrete choices to go on with, instead of this run's own
-    reference  single-step mode: the reference's values
+    reference  teacher forcing: the reference's values
     probing    whether every module's inputs and outputs are logged, beside what the step logs
     again      the number of a repeated run, from a start beside this one's
     moved      float32's rounding is put into the operators (common/sides/noise_in_torch.py)
     """
     side, pair, request = job.side, job.pair, job.request
-    fed = request.single_step or SingleStep()
+    fed = request.teacher_forced or TeacherForced()
     start = time.perf_counter()
     notes: dict[str, object] = {}
     if job.transplant:
@@ -85,22 +85,22 @@ def write_log(
     selection = Selection(request.probes, request.no_probe)
     watching = nullcontext({})
     if job.exact and reference is not None:
-        watching = job.exact.doing("lift" if fed.exact else "watch")
+        watching = job.exact.doing("upcast" if fed.exact else "watch")
         notes["exact"] = fed.exact
     elif job.exact and dtype == "float64" and job.may_sum and is_large(job):
-        watching = job.exact.doing("lift")  # to show it by three more runs would be dear
+        watching = job.exact.doing("upcast")  # to show it by three more runs would be dear
     half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
     log = LogWriter(path, **_kept(job, path), places=forced)
-    lift = lifting(dtype == "float64")
+    lift = upcasting(dtype == "float64")
     computing = half.computing(dtype, request.device)
-    with log as writer, lift as lifted, watching as inexact, computing as kernels:
+    with log as writer, lift as upcast, watching as inexact, computing as kernels:
         session = Session(
             request.seed,
             record=writer.add,
             forced=forced,
             reference=reference,
             partly=fed.free
-            or isinstance(request.task, FedAlike)
+            or isinstance(request.task, ForcedAlike)
             or fed.feed is not None
             or selection.is_partial,
         )
@@ -147,8 +147,8 @@ def write_log(
     if job.transplant:
         notes["transplanted"] = job.transplant.names
         notes["operators"] = job.transplant.take_counts()
-    if lifted:
-        notes["lifted"] = {_shortened(place): calls for place, calls in lifted.items()}
+    if upcast:
+        notes["upcast"] = {_shortened(place): calls for place, calls in upcast.items()}
     if dtype in HALF:
         notes |= {"computed": session.computed, "kernels": kernels, "autocast": request.autocast}
     notes["inexact"] = inexact
@@ -183,7 +183,7 @@ def write_log(
         forced_choices=forced is not None,
         flips=session.flips,
         choices=session.ledger,
-        single_step=reference is not None and not fed.free,
+        teacher_forced=reference is not None and not fed.free,
         batches=batches,
         modules=session.modules,
         sums=writer.sums,

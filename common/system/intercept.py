@@ -9,7 +9,7 @@ A function is named from the framework's root; what the installed version has no
 `handle(own, arguments, options)` gets what stood there, and returns what the call shall return.
 
 Several may stand before one function: the last that was put is asked first, and its `own` is the
-one before.  So the order in which they are put matters; common/sides/twin.py has it.
+one before.  So the order in which they are put matters; common/sides/worker.py has it.
 """
 
 import functools

@@ -61,7 +61,7 @@ class Interpreter:
     python: str = ""
     framework: str = ""  # the framework's version
     numpy: str = ""
-    variables: Mapping[str, str] | None = None  # to be set in the environment of a twin
+    variables: Mapping[str, str] | None = None  # to be set in the environment of a worker
 
 
 def installed(framework: str) -> bool:
@@ -78,7 +78,7 @@ def _own_version(distribution: str) -> str:
 
 
 def interpreter(side: str, python: str | None) -> str:
-    """The path of the Python that runs a side; what its twins need in their environment is set.
+    """The path of the Python that runs a side; what its workers need in their environment is set.
 
     python    what --torch-python or --paddle-python says; None for this Python
     """
@@ -92,7 +92,7 @@ def find_interpreter(
 ) -> Interpreter:
     """The Python that runs a side: the one named, else this one, where the framework must be.
 
-    variables, folder   the environment and the working folder that a twin is started with
+    variables, folder   the environment and the working folder that a worker is started with
     Raises UserError where there is no such Python, or it is too old, or lacks the framework or
     NumPy.
     """
@@ -162,7 +162,7 @@ def _ask(option: str, path: Path, variables: Mapping[str, str], folder: Path) ->
 
 
 def _variables(side: str, answer: Mapping[str, str]) -> dict[str, str]:
-    """What a twin's environment must hold for this Python.
+    """What a worker's environment must hold for this Python.
 
     paddlepaddle 2.6 exports an old zlib of its own.  Where Python's zlib module is a library (not
     in Debian's Python, but in pyenv's and conda's) and is loaded after Paddle, it calls Paddle's

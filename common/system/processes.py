@@ -1,10 +1,10 @@
-"""Processes that run a twin or reprod_log's report: how they are started, read and ended.
+"""Processes that run a worker or reprod_log's report: how they are started, read and ended.
 
 A process ends with the one that started it, however that one ended: the parent keeps one end of a
 pipe open and says nothing; when it is gone, killed or not, the system closes that end and the child
 reads the end of the pipe.  That needs no signal and works on every Unix.
 
-No NumPy, no framework: a twin calls `watch` before it imports anything slow.
+No NumPy, no framework: a worker calls `watch` before it imports anything slow.
 """
 
 import atexit
@@ -26,18 +26,18 @@ from common.system.frameworks import ON_GPU
 from common.system.signals import is_beside, raise_if_stopped
 
 _PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the child
-_KEPT_LINES = 500  # of what a twin says on standard error
+_KEPT_LINES = 500  # of what a worker says on standard error
 _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 5.0
 _LOOK_EVERY_S = 0.5  # whether a process that owes an answer still runs
-_PROGRESS, _ANSWER = "@progress ", "@done "  # how lines of a twin's standard output begin
+_PROGRESS, _ANSWER = "@progress ", "@done "  # how lines of a worker's standard output begin
 _NONE_YET = object()
 
-_VARIABLES: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables that its twins need
+_VARIABLES: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables that its workers need
 
 
 def environment(device: str = "cpu") -> dict[str, str]:
-    """The environment of a twin: the user's own, and what makes Paddle fast on these processors."""
+    """The environment of a worker: the user's own, and what makes Paddle fast on these processors."""
     values = dict(os.environ)
     if device == "gpu":
         values = ON_GPU | values
@@ -57,7 +57,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
 
 
 def set_variables(python: str, variables: Mapping[str, str]) -> None:
-    """From now on, set these variables for every twin that this Python runs."""
+    """From now on, set these variables for every worker that this Python runs."""
     _VARIABLES[python] = variables
 
 
@@ -117,7 +117,7 @@ class Child(subprocess.Popen):
 
 
 class Process:
-    """A twin script that is running; its progress lines go to `on_progress` as they come.
+    """A worker script that is running; its progress lines go to `on_progress` as they come.
 
     asks    the process takes lines on standard input, answers each, and ends where they end
     """
@@ -210,7 +210,7 @@ class Process:
     def _close_drained(self, patience_s: float) -> None:
         """Close the pipes that were read to their end.
 
-        A process that the twin left behind may keep them open for ever.
+        A process that the worker left behind may keep them open for ever.
         """
         for thread in self._threads:
             thread.join(patience_s)

@@ -33,7 +33,7 @@ def begin_side(framework, doc):
     """Begin a script of a side: --help without its framework, which must be there otherwise."""
     show_help(doc)
     begin("numpy", framework)
-    gc.disable()  # an import makes much and drops little; common/sides/twin.py enables it
+    gc.disable()  # an import makes much and drops little; common/sides/worker.py enables it
 
 
 def what_is_missing(packages):

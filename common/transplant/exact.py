@@ -13,7 +13,7 @@ included (formulas.py), so that a second run shows whether the difference goes:
 
 A formula must agree with Paddle's own result to what tools/operators.py has measured of it, or it
 is not used: it then does not mean the same, and the difference stays.  Imported only by a Paddle
-twin.
+worker.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from common.transplant import formulas
 from common.transplant.formulas import BY_PATH, batch_norm
 from common.transplant.table import Untaken, by_name
 
-OFF, WATCH, LIFT, UNCLIP = "off", "watch", "lift", "unclip"
+OFF, WATCH, UPCAST, UNCLIP = "off", "watch", "upcast", "unclip"
 
 # Beyond this part of its largest value a result is no constant's in float32: the formula is not
 # that of the operator.  Interpolate's weights are the least exact, 1e-6 off.
@@ -147,7 +147,7 @@ class Exact:
         if not off <= _APART:
             return kept, *others
         self.note("batch_norm", off)
-        if self.mode != LIFT:
+        if self.mode != UPCAST:
             return kept, *others
         for statistic, new in zip(held, moved, strict=False):
             paddle.assign(new, output=statistic)

@@ -20,7 +20,7 @@ def _attention(
 
 @operator("linear", "nn.functional.linear")
 def _linear(x, weight, bias=None):
-    # A copy in torch's own layout, so that it is the same call of BLAS as in the torch twin.
+    # A copy in torch's own layout, so that it is the same call of BLAS as in the torch worker.
     return F.linear(x, weight.t().contiguous(), bias)
 
 

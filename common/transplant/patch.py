@@ -1,11 +1,11 @@
-"""Op transplant: a Paddle twin in which torch computes some operators, gradients included.
+"""Op transplant: a Paddle worker in which torch computes some operators, gradients included.
 
-A transplanted call gives the same bits as the torch twin's where its inputs are the same: tensors
+A transplanted call gives the same bits as the torch worker's where its inputs are the same: tensors
 are shared through DLPack, without a copy.  Beside each call Paddle's own operator runs on the same
 inputs, and the calls whose bits differ are counted: an operator that never differs needs no
 transplant.  The two logs are then not independent, and the sidecar says so.
 
-Imported only by a Paddle twin that transplants, since it imports torch.
+Imported only by a Paddle worker that transplants, since it imports torch.
 """
 
 import os
@@ -44,12 +44,12 @@ class Transplant:
         self,
         names: Sequence[str],
         running: Callable[[], str] = str,
-        lifted: Callable[[], bool] = bool,
+        upcast: Callable[[], bool] = bool,
     ):
-        """`running` says which module of the model runs now, `lifted` whether casts to float32 or
+        """`running` says which module of the model runs now, `upcast` whether casts to float32 or
         less are casts to float64 now."""
         self.names = list(names)
-        self.running, self.lifted = running, lifted
+        self.running, self.upcast = running, upcast
         self.compare = True  # run Paddle's own beside it
         self.tally: dict[str, Tally] = {}
         handles = {
@@ -60,7 +60,7 @@ class Transplant:
         # Some of Paddle's layers have imported a function by its name.
         self.way = Intercept(paddle, handles, ("paddle.nn.layer.",))
         if os.environ.get("OMP_NUM_THREADS", "").isdecimal():
-            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))  # as in the torch twin
+            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))  # as in the torch worker
 
     def take_counts(self) -> dict[str, dict]:
         """Operator -> its tally since the last call of this; for the sidecar."""
@@ -192,7 +192,7 @@ class _Call:
         named = by_name(self.own, self.function, arguments, options)
         if named.get("dtype") is not None:
             named["dtype"] = getattr(torch, str(named["dtype"]).replace("paddle.", ""))
-            if self.transplant.lifted() and named["dtype"] in _NARROW:
+            if self.transplant.upcast() and named["dtype"] in _NARROW:
                 named["dtype"] = torch.float64
         return self.function(**named)
 

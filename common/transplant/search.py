@@ -174,16 +174,16 @@ def _differing(tally: dict[str, dict]) -> list[str]:
 class Search:
     """The fewest operators that torch must compute to reach the goal; a trial is a run of Paddle.
 
-    twins   starts the Paddle side; its plain run is there, with torch's logs, weights and choices
+    workers   starts the Paddle side; its plain run is there, with torch's logs, weights and choices
     green   whether that run's verdict passed
     judge   (folder) -> exit status of the logs in it
     """
 
-    def __init__(self, twins, step, pair: Pair, green: bool, judge: Callable):
-        self.twins, self.step, self.pair = twins, step, pair
-        self.folder = twins.work / pair.name  # of the finished plain run
+    def __init__(self, workers, step, pair: Pair, green: bool, judge: Callable):
+        self.workers, self.step, self.pair = workers, step, pair
+        self.folder = workers.work / pair.name  # of the finished plain run
         self.green, self.judge = green, judge
-        self.work = twins.work / "smallest"
+        self.work = workers.work / "smallest"
         self.runs = 0
         self.first_reason = ""  # why a tensor differs although torch computes every operator
         self.wanted: set[str] = set()  # keys that must have the same bits, where that is the goal
@@ -261,8 +261,8 @@ class Search:
         """One run: Bits where equal bits are the goal, else whether it is green."""
         self.runs += 1
         trial = f"{self.pair.name}: trial {self.runs}, without {len(names)} of Paddle's operators"
-        self.twins.on_progress(f"step {self.step.number}: {trial}")
-        failed = self.twins.trial(
+        self.workers.on_progress(f"step {self.step.number}: {trial}")
+        failed = self.workers.trial(
             self.pair,
             self._folder(),
             transplant=",".join(names),

@@ -1,4 +1,4 @@
-"""The table of operators that torch can compute in a Paddle twin, and what its entries share.
+"""The table of operators that torch can compute in a Paddle worker, and what its entries share.
 
 `TABLE` maps an operator's name (what --transplant takes) to the functions of Paddle that it stands
 for, each with the same computation in torch.  Those take Paddle's arguments, as tensors of torch.

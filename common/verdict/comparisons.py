@@ -165,7 +165,7 @@ class Comparisons:
         """A row beside the one of the runs as they were."""
         arrays = [self.logs.get(name, key) for name in RUNS[which]]
         if which == "fed" and str(key) in self._choices["ref32"]:
-            choice = self._fed_choice(key)
+            choice = self._forced_choice(key)
             if choice is not None:
                 return choice
         if any(array is None for array in arrays):
@@ -234,7 +234,7 @@ class Comparisons:
             stepped=key.is_optimizer,
             noisier=noisier(key.is_optimizer, self._terms[key], adam_noise()),
             difference_of=self._scores_scale(key, ref64),
-            single_step=fed,
+            teacher_forced=fed,
             allow_nan=self._allow_nan,
             sampled=sample_of(self._shape(key)) if self.logs.of_sums(key) else 0,
             noise=self.logs.get("noise", key),
@@ -271,7 +271,7 @@ class Comparisons:
             str(key), runs[base], margin, others.get("ref32"), runs["cand32"], others.get("cand64")
         )
 
-    def _fed_choice(self, key: Key) -> Row | None:
+    def _forced_choice(self, key: Key) -> Row | None:
         """The same on the reference's values; there is no float32 run of it."""
         reference, fed = (self._read_choice(name, key) for name in ("ref64", "local64"))
         margin = self._read_margin("ref64", key)

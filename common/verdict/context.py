@@ -41,8 +41,8 @@ class Context:
     noisier: float = 1.0
     # The scale of the scores that a choice's margin is a difference of: its own is chance.
     difference_of: float = 0.0
-    # The last array is a single-step run's, which has no float32 run beside it.
-    single_step: bool = False
+    # The last array is a teacher-forced run's, which has no float32 run beside it.
+    teacher_forced: bool = False
     # NaN at the same places in all runs are left out: the user has said that they are meant.
     allow_nan: bool = False
     # How many of the numbers along the last axis are values, the others sums of them; 0: all are.

@@ -125,7 +125,7 @@ class Inside:
         So its own means the same to it, such as a mask of what is seen and one of what is not.
         """
         key = self.keys[i]
-        if not key.is_input or str(key) not in self._logs.unfed:
+        if not key.is_input or str(key) not in self._logs.not_forced:
             return False
         made = self._numbers.get(key.output)
         return made is not None and rows[made].verdict in (*HARMLESS, "CONSTANT", "CARRIED")
@@ -145,7 +145,7 @@ class Inside:
         if self._logs.of_sums(key):
             return False  # sums of other neighbours
         ref, cand = (self._logs.get(name, key) for name in self._runs)
-        alone = self._logs.get("local64", key) if self._logs.was_fed(key) else None
+        alone = self._logs.get("local64", key) if self._logs.was_forced(key) else None
         plain = key.is_input and ref.dtype.kind in "iub"  # ids: no size says how far off
         alike = likeness(ref, cand, most=np.inf if plain else 0.5)
         if alike is None and alone is not None:

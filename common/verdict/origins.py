@@ -1,4 +1,4 @@
-"""Which differences in single-step mode start where they are seen, and which came around a module.
+"""Which differences in teacher forcing start where they are seen, and which came around a module.
 
 Modules are fed the reference's values, so that what one does wrong ends at its outputs.  The code
 between them, the parent's, keeps its own: a residual stream that one line spoils stays spoilt, and

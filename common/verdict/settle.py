@@ -64,7 +64,7 @@ class Settling:
                 self._came_around(key)  # the first of its kind
         if row.excuse != A_CLIPPED_LOSS:
             self._prove(row, key)
-        if row.origin and row.verdict in FAILING and str(key) not in self._logs.unfed:
+        if row.origin and row.verdict in FAILING and str(key) not in self._logs.not_forced:
             case.failing = True
         explain(row, key, self._logs, self._rows.clipped)
         return row
@@ -88,7 +88,7 @@ class Settling:
             return row  # PRECISION: the gap is rounding's although something above is off
         fed = self._rows.row("fed", key)
         if fed is None and key.is_step:
-            return self._unfed_step(key, row)
+            return self._step_not_forced(key, row)
         if fed is None or row.verdict == "PRECISION":
             return row
         if row.verdict == "FLIP":
@@ -110,12 +110,12 @@ class Settling:
         fed.mean_abs, fed.max_abs, fed.inside = row.mean_abs, row.max_abs, row.inside
         fed.difference = row.difference
         fed.guide_passed, fed.noise_cand, fed.origin = row.guide_passed, row.noise_cand, True
-        seen = FED if self._logs.was_fed(key) else NOT_FED
+        seen = FED if self._logs.was_forced(key) else NOT_FED
         notes = dict.fromkeys(filter(None, (fed.note, row.note, seen)))
         fed.note = "; ".join(notes)
         return fed
 
-    def _unfed_step(self, key: Key, row: Row) -> Row:
+    def _step_not_forced(self, key: Key, row: Row) -> Row:
         """A row of a large model's optimizer step, which is not run again on fed values.
 
         What is off in the model comes back in every step that runs it.  A set-up on given gradients

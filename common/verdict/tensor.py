@@ -65,7 +65,7 @@ def judge_tensor(
             passes = judged.verdict in AGREEING or judged.noise_only
             why = "" if passes else why_no_float64(values)
             if why:
-                row = judge_without_float64(row, arrays, why, context.single_step)
+                row = judge_without_float64(row, arrays, why, context.teacher_forced)
             else:
                 row = judged
     if nans:
@@ -248,7 +248,7 @@ def why_no_float64(arrays: list[np.ndarray]) -> str:
         who = " and ".join(f"{name}'s" for name in sides)
         return (
             f"{who} float64 run holds float32 values here: weights that are looked up or handed "
-            "on, or a cast of the model's that was not lifted"
+            "on, or a cast of the model's that was not upcast"
         )
     return ""
 
@@ -267,13 +267,15 @@ def _bits_held(array: np.ndarray) -> int:
     return 32 if (bits & _LOW_BITS).any() else 16
 
 
-def judge_without_float64(row: Row, arrays: list[np.ndarray], why: str, single_step: bool) -> Row:
+def judge_without_float64(
+    row: Row, arrays: list[np.ndarray], why: str, teacher_forced: bool
+) -> Row:
     """Judge by float32 alone, as its logs would be.
 
-    single_step  the last array is a single-step run's, which has no float32 log beside it
+    teacher_forced  the last array is a teacher-forced run's, which has no float32 log beside it
     """
     ref, cand = arrays[:2]
-    if single_step:
+    if teacher_forced:
         ref, cand = (array.astype(np.float32) for array in arrays[2:])
         compare_float32(row, ref, cand)
     row = judge_close(row, ref, cand, rms(ref))

@@ -15,7 +15,7 @@ TOLERANCES = {
     "gap": Tolerance(
         1e-4,
         "same function: the float64 gap is this small against the reference's float32 noise",
-        "correct twins 4e-9, up to 1e-5 with a float32 attribute; wrong ones 1e-2 to 1e5",
+        "correct ports 4e-9, up to 1e-5 with a float32 attribute; wrong ones 1e-2 to 1e5",
     ),
     "cap": Tolerance(
         1e-4,
@@ -31,14 +31,14 @@ TOLERANCES = {
     "measured_gap": Tolerance(
         8.0,
         "times how far moves of eight float64 roundings bring the reference: the same function",
-        "correct twins 1e-3 to 0.5, up to 4; a norm's epsilon kept in float32 10 to 300, of which "
+        "correct ports 1e-3 to 0.5, up to 4; a norm's epsilon kept in float32 10 to 300, of which "
         "the plain rule passes nearly all; other constants 1e5 to 1e8",
     ),
     "saturated": Tolerance(
         2.0**-16,
         "of what moves of float32's size make: more of it by moves of 2^-26 of that size is no "
         "rounding's, and the noise is not known there (but for an optimizer's steps)",
-        "2^-26 in smooth tensors, less where there are kinks; 1 where a mask was moved",
+        "2^-26 in smooth tensors, less where there are non-smooth points; 1 where a mask was moved",
     ),
     "constant": Tolerance(
         2.4e-7,
@@ -54,7 +54,7 @@ TOLERANCES = {
     "precision": Tolerance(
         16.0,
         "times the reference's noise (or one float32 epsilon of s): beyond it float32 was not used",
-        "n_p / n_t of correct twins 0.4 to 1.7; TF32 about 1e3",
+        "n_p / n_t of correct ports 0.4 to 1.7; TF32 about 1e3",
     ),
     "long_sum": Tolerance(
         4096.0,

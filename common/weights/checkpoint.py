@@ -1,10 +1,10 @@
-"""A checkpoint prepared for the twins: its configuration, and its weights as a torch-named .npz.
+"""A checkpoint prepared for the workers: its configuration, and its weights as a torch-named .npz.
 
     work/.published/MODEL.json   {"config": …, "inputs": …}; {} where no config.json is there
     work/.published/MODEL.npz    torch's names and layout
     work/.published/MODEL.mapped.json, MODEL.owners.json    in its place with --offload (mapped.py)
 
-The check's process reads the checkpoint (common/weights/read.py); a twin needs NumPy and its
+The check's process reads the checkpoint (common/weights/read.py); a worker needs NumPy and its
 framework to read these.  Which entries a model has, what is tied and which layers own them is asked
 of one short process a side: it builds the model and writes its owners.
 """
@@ -21,7 +21,7 @@ from common.logs.result_folder import ResultFolder
 from common.pair.pairs import EVAL, TRAIN, Pair
 from common.pair.request import RunRequest
 from common.pair.task import Describe
-from common.pair.twin_process import TwinProcess
+from common.pair.worker_process import WorkerProcess
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import load_json, write_json
@@ -240,9 +240,9 @@ def describe(
 
 def run_side(side: str, python: str, request: RunRequest, path: Path, on_progress=None) -> None:
     """Run one request in a process of a side; UserError with its own sentence where it fails."""
-    with TwinProcess(python, f"step1_forward.{side}.forward", on_progress) as twin:
-        twin.ask(request, path)
-        failure = twin.failure()
+    with WorkerProcess(python, f"step1_forward.{side}.forward", on_progress) as worker:
+        worker.ask(request, path)
+        failure = worker.failure()
     if failure is not None:
         raise UserError(failure.sentence)
 
@@ -257,7 +257,7 @@ def prepare(
     both: bool = False,
     offload: bool = False,
 ) -> tuple[Pair, Checkpoint]:
-    """Read a checkpoint for a pair and write what the twins need of it into `work`.
+    """Read a checkpoint for a pair and write what the workers need of it into `work`.
 
     pythons   side -> the Python that runs it; without torch (its logs were brought, and with them
               the weights) only the configuration is read.

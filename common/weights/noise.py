@@ -1,4 +1,4 @@
-"""Initial weights with noise added: `stirred` and `trained-like`, two words of --weights.
+"""Initial weights with noise added: `perturbed` and `trained-like`, two words of --weights.
 
 As initialised, biases are 0, gains 1 and activations small, and many faults do not show.
 """
@@ -8,18 +8,18 @@ from functools import partial
 
 import numpy as np
 
-from common.pair.pairs import STIRRED, TRAINED_LIKE
+from common.pair.pairs import PERTURBED, TRAINED_LIKE
 from common.pair.tape import LARGE, Tape
 from common.weights.layers import Owner
 
 _MEAN, _VARIANCE = "running_mean", "running_var"
 
-# Of `stirred`, tried in this order till the model's activations are of usual size
+# Of `perturbed`, tried in this order till the model's activations are of usual size
 # (common/weights/suits.py).  The first is right for nearly every model without convolutions.
 LEVELS = tuple(2.0**-k for k in range(8))
 
 
-def perturbed(
+def with_noise(
     kind: str,
     state: Mapping[str, np.ndarray],
     owners: Mapping[str, Owner],
@@ -30,12 +30,12 @@ def perturbed(
     """The initial state with noise from the tape; ties stay tied, other buffers as they are.
 
     kind
-    stirred        no bias stays 0 and no gain 1, so that losing or swapping one would show:
+    perturbed        no bias stays 0 and no gain 1, so that losing or swapping one would show:
                    0.1 N(0, 1) is added to vectors, 0.5 N(0, 1) / sqrt(last axis) to weights
     trained-like   heavy rows and large gains, as training makes them, and with them large
                    activations: a matrix's rows are scaled by `gain` exp(0.8 N(0, 1)), a norm's
                    gains by exp(0.6 N(0, 1)), and 0.3 N(0, 1) is added to other vectors
-    At a `level` of `stirred` below 1 the factors are so much smaller, and a weight's noise is
+    At a `level` of `perturbed` below 1 the factors are so much smaller, and a weight's noise is
     relative to its own size: whatever its fan-in, a layer then makes activations larger by
     1 + level**2 / 8 at most, and fifty such layers by 5 at a level of 1/2.  With the usual noise, a
     convolution of 2048 channels makes them larger by 20.
@@ -43,7 +43,7 @@ def perturbed(
     as it is: Paddle's Embedding gives zeros for it whatever it holds.
     """
     draw = {
-        STIRRED: partial(_stirred, level=level),
+        PERTURBED: partial(_perturbed, level=level),
         TRAINED_LIKE: partial(_trained_like, gain=gain),
     }[kind]
     tape = Tape(seed)
@@ -62,7 +62,7 @@ def perturbed(
     return noisy
 
 
-def _stirred(tape: Tape, key: str, values: np.ndarray, owner: Owner, level: float) -> np.ndarray:
+def _perturbed(tape: Tape, key: str, values: np.ndarray, owner: Owner, level: float) -> np.ndarray:
     site = f"stir/{key}"
     if values.size >= LARGE and values.ndim > 1:
         noise = tape.normal_in_blocks(site, 0, values.shape)

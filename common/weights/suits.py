@@ -1,4 +1,4 @@
-"""Do stirred weights suit a model?  Its activations must be of the size that they have without.
+"""Do perturbed weights suit a model?  Its activations must be of the size that they have without.
 
 NumPy only.  Deep models multiply noise: what is right for three layers overflows in fifty.  And
 where logits are large, a softmax is 1 for one class: Paddle's on CPU takes no exponent below -64,
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.pair.pairs import STIRRED
+from common.pair.pairs import PERTURBED
 from common.weights.layers import Owner
-from common.weights.noise import LEVELS, perturbed
+from common.weights.noise import LEVELS, with_noise
 
 # Allowed of the rms of an inner tensor, times its own without noise: two decades.  One that is
 # smaller than 1 there may come to 100: nothing overflows or saturates by that alone.
@@ -95,13 +95,13 @@ def suited(
     """
     usual, why = None, ""
     for level in LEVELS:
-        stirred = perturbed(STIRRED, state, owners, seed, level=level)
-        sizes = measure(stirred)
+        perturbed = with_noise(PERTURBED, state, owners, seed, level=level)
+        sizes = measure(perturbed)
         beyond = sizes.beyond() if sizes else ""
         if beyond:
             usual = usual or measure(state)
             beyond = sizes.beyond(usual)
         if not beyond:
-            return stirred, level, why
+            return perturbed, level, why
         why = why or beyond
-    return stirred, level, why
+    return perturbed, level, why

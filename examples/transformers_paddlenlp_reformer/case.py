@@ -35,9 +35,9 @@ CONFIGS = {
 }
 
 # Both packages refuse to differentiate a Reformer in eval mode: hence train mode, dropout 0.
-CASES = {name: {"main": {"weights": "stirred", "train": True}} for name in CONFIGS}
+CASES = {name: {"main": {"weights": "perturbed", "train": True}} for name in CONFIGS}
 CASES["default"]["dropout"] = {
-    "weights": "stirred",
+    "weights": "perturbed",
     "train": True,
     "config": {
         "hidden_dropout_prob": 0.125,

@@ -50,7 +50,7 @@ OF_BATCHES = "answers.of-batches"  # the answers of a chunk, while its examples 
 CHUNK_S, CHUNK_BYTES = 20.0, 1 << 28
 AGAIN = 32  # examples that are run again at a time
 SHOWN = 10  # disagreements in the terminal
-DATA_WEIGHTS = "stirred"  # as step 2 scores: weights as initialised hide faults
+DATA_WEIGHTS = "perturbed"  # as step 2 scores: weights as initialised hide faults
 
 
 def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: Path | None) -> int:

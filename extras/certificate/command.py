@@ -11,7 +11,7 @@ tensor, and what was found:
                 same bits; so have the Paddle model's own initial values on a way to torch and back
     probe       the layer's inputs and outputs agree, in its place in the model
 
-Below it stands what one side alone has, or ties alone.  Weights are `stirred` unless --weights says
+Below it stands what one side alone has, or ties alone.  Weights are `perturbed` unless --weights says
 otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and swapped ones
 would not show.
 
@@ -42,10 +42,10 @@ from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, made_by, read_sidecar
-from common.pair.pairs import EVAL, Pair, Perturbed, load_pairs
+from common.pair.pairs import EVAL, Noisy, Pair, load_pairs
 from common.pair.request import RunRequest
-from common.pair.task import ROUND_TRIP, RoundTrip, SingleStep
-from common.pair.twin_process import Failure, TwinProcess
+from common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
+from common.pair.worker_process import Failure, WorkerProcess
 from common.report import terminal as report
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -106,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(__doc__, "python -m common.certificate")
     parser.take("model", "preset", "device", "seed").take_other(
         "weights",
-        default="stirred",
-        help="stirred (default), trained-like or a checkpoint: --weights checkpoints/reformer",
+        default="perturbed",
+        help="perturbed (default), trained-like or a checkpoint: --weights checkpoints/reformer",
     )
     parser.add_argument(
         "--round-trip",
@@ -177,7 +177,7 @@ def certify(
     """
     pythons = {side: interpreter(side, pythons[side]) for side in SIDES}
     checkpoints = {}
-    if not isinstance(run.start, Perturbed):
+    if not isinstance(run.start, Noisy):
         for i, pair in enumerate(pairs):
             told = (pair, run.weights, run.preset, False, pythons, work)
             read = prepare(*told, offload=run.offload)
@@ -204,7 +204,7 @@ def certify(
             elif not all(row.verdict in HARMLESS for row in _judged(work / pair.name)):
                 off.append(pair)
         for exact in (False, True):  # without these, less is explained
-            _ask(paddle, off, replace(run, task=SingleStep(exact=exact)), work)
+            _ask(paddle, off, replace(run, task=TeacherForced(exact=exact)), work)
         if round_trip:
             loaded = [pair for pair in pairs if pair.name not in errors]
             _go_both_ways(paddle, loaded, pythons, run, work, on_progress)
@@ -217,7 +217,7 @@ def certify(
 
 
 def _go_both_ways(
-    paddle: TwinProcess,
+    paddle: WorkerProcess,
     pairs: list[Pair],
     pythons: Mapping[str, str],
     run: RunRequest,
@@ -226,8 +226,8 @@ def _go_both_ways(
 ) -> None:
     """Let the sides save and read by turns; raises UserError where one cannot."""
 
-    def ask(twin: TwinProcess, part: str) -> None:
-        for name, failure in _ask(twin, pairs, replace(run, task=RoundTrip(part)), work).items():
+    def ask(worker: WorkerProcess, part: str) -> None:
+        for name, failure in _ask(worker, pairs, replace(run, task=RoundTrip(part)), work).items():
             raise UserError(f"{name}: {failure.sentence}")
 
     ask(paddle, "save")
@@ -279,15 +279,17 @@ def _read_logs(certificate: Certificate, folder: Path) -> None:
     _read_probes(certificate, _judged(folder), sidecars["torch", FLOAT32])
 
 
-def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> TwinProcess:
-    return TwinProcess(pythons[side], f"step1_forward.{side}.forward", on_progress, run.device)
+def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> WorkerProcess:
+    return WorkerProcess(pythons[side], f"step1_forward.{side}.forward", on_progress, run.device)
 
 
-def _ask(twin: TwinProcess, pairs: list[Pair], run: RunRequest, work: Path) -> dict[str, Failure]:
+def _ask(
+    worker: WorkerProcess, pairs: list[Pair], run: RunRequest, work: Path
+) -> dict[str, Failure]:
     """Run step 1 of a side for some pairs; model -> why it failed."""
     for pair in pairs:
-        twin.ask(replace(run, model=pair.model), work / pair.name / "request.json")
-    failures = {pair.name: twin.failure() for pair in pairs}
+        worker.ask(replace(run, model=pair.model), work / pair.name / "request.json")
+    failures = {pair.name: worker.failure() for pair in pairs}
     return {name: failure for name, failure in failures.items() if failure is not None}
 
 
@@ -296,7 +298,7 @@ def _judged(folder: Path) -> list[Row]:
     return judge_folder(folder, ["forward_all"])["forward_all"].rows
 
 
-# ---- reading what the twins left ----------------------------------------------------------------
+# ---- reading what the workers left ----------------------------------------------------------------
 
 
 def read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:

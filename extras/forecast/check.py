@@ -78,7 +78,7 @@ def forecast(options: CheckOptions) -> int:
                 if not result.error:
                     report.say(series[result.model].show(result.folder, result.model))
 
-        step = replace(STEP, launches=(Launch({"data": name}, single_step=False),))
+        step = replace(STEP, launches=(Launch({"data": name}, teacher_forced=False),))
         return check(step, options, beside=draw_forecasts)
 
 
@@ -106,7 +106,7 @@ class Series:
         self.values, self.path = values[:, -len(self.names) :], path
 
     def save(self, folder: Path) -> None:
-        """Write the samples where the twins look for their data."""
+        """Write the samples where the workers look for their data."""
         save_arrays(folder / f"{SAMPLES}.npz", self.arrays)
         columns = self.arrays["series/values"].shape[1]
         entries = {"enc_in": columns, "dec_in": columns, "c_out": len(self.names)}

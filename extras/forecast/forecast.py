@@ -1,6 +1,6 @@
 """Forecasts behind a file's end: the samples that both sides are given, and what becomes of them.
 
-The file is read in the check's process; the twins take PART and the folder's name from here.
+The file is read in the check's process; the workers take PART and the folder's name from here.
 """
 
 from pathlib import Path
@@ -44,7 +44,7 @@ def draw(path: Path, title: str, truth: np.ndarray, panels: list[tuple[str, int,
     """
     from matplotlib.figure import Figure
 
-    from common.report import marks  # no twin needs it, and they import this file
+    from common.report import marks  # no worker needs it, and they import this file
 
     figure = Figure(figsize=(6 * len(panels), 3.4))
     axes = figure.subplots(1, len(panels), squeeze=False)

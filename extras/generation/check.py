@@ -207,7 +207,7 @@ def check(arguments, options: CheckOptions) -> int:
                 request = request_of_pair(arguments, pair, config, coder, options.run.seed)
             request.save(Path(name) / pair.name)
             requests[pair.name] = request
-        step = replace(STEP, launches=(Launch({"data": name}, single_step=False),))
+        step = replace(STEP, launches=(Launch({"data": name}, teacher_forced=False),))
         with report.progress() as on_progress:
             results = run_step(step, options, on_progress)
     texts, documents = {}, {}

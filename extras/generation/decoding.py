@@ -25,7 +25,7 @@ import numpy as np
 
 from common.pair.nested import flat
 from common.sides.session import Session, current, using
-from common.sides.twin import error_sentence
+from common.sides.worker import error_sentence
 from common.system.errors import UserError
 from common.system.tree import tree_leaves
 from extras.generation.generation import (

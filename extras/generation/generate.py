@@ -6,7 +6,7 @@ tokens and log what they would have chosen.  check_generate.py writes what is to
 
 import numpy as np
 
-from common.pair.pairs import STIRRED, Case
+from common.pair.pairs import PERTURBED, Case
 from common.sides.session import current
 from common.system.errors import UserError
 from extras.generation.decoding import decode
@@ -73,6 +73,6 @@ def enter_choice(run, name, scores, choice):
 
 
 def cases(pair, request):
-    """The preset alone; a user's pair on stirred weights, where --weights says nothing."""
-    weights = "initial" if pair.built_in or request.weights else STIRRED
+    """The preset alone; a user's pair on perturbed weights, where --weights says nothing."""
+    weights = "initial" if pair.built_in or request.weights else PERTURBED
     return [Case("", pair.config(request.preset), weights=weights)]

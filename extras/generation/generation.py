@@ -1,6 +1,6 @@
 """Generation, what both sides share: the request, and how a token is chosen from logits.
 
-NumPy only: the check writes the request, the twins read it.
+NumPy only: the check writes the request, the workers read it.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class Request:
     pad: int = 0
 
     def save(self, folder: Path) -> None:
-        """Write the request where a model's twins look for their data."""
+        """Write the request where a model's workers look for their data."""
         numbers = {name: np.asarray(getattr(self, name)) for name in _NUMBERS}
         arrays = {k: v.astype(np.int64) if v.dtype == bool else v for k, v in numbers.items()}
         arrays["ids"] = np.concatenate(self.prompts)

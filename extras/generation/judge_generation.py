@@ -55,7 +55,7 @@ import numpy as np
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, UNFORCED, ResultFolder
 from common.logs.sidecar import Sidecar, made_by, read_sidecar
-from common.pair.pairs import STIRRED
+from common.pair.pairs import PERTURBED
 from common.system.frameworks import SIDES
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.row import Row
@@ -413,7 +413,7 @@ def document(found: Generated, verdict: str, exit_code: int, rows: Sequence[Row]
         "schema": 1,
         "model": first.model,
         "preset": first.preset,
-        "weights": STIRRED if first.weights == "initial" else first.weights,
+        "weights": PERTURBED if first.weights == "initial" else first.weights,
         "seed": first.seed,
         "device": first.device,
         "dtype": first.dtype,

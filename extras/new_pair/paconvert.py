@@ -111,7 +111,7 @@ def find_paconvert(python: str | None = None) -> str:
 
 
 def search_path(python: str) -> list[str]:
-    """Where a Python looks for modules, as a twin that it runs."""
+    """Where a Python looks for modules, as a worker that it runs."""
     question = "import json, sys; print(json.dumps(sys.path[1:]))"
     finished = _run([python, "-c", question], "is asked where it looks", environment())
     try:

@@ -17,7 +17,7 @@ import numpy as np
 from common.pair.pairs import load_pair
 from common.pair.request import RunRequest
 from common.pair.task import SEE, TRY, Inspect
-from common.pair.twin_process import TwinProcess
+from common.pair.worker_process import WorkerProcess
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
@@ -161,7 +161,7 @@ def of_pair(
         processes = {}
         for side in SIDES:
             python = interpreter(side, pythons[side])
-            process = TwinProcess(python, f"step1_forward.{side}.forward")
+            process = WorkerProcess(python, f"step1_forward.{side}.forward")
             processes[side] = stack.enter_context(process)
             process.ask(see, work / f"request_{side}.json")
         for process in processes.values():

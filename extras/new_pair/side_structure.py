@@ -6,7 +6,7 @@
            were given and give what torch's gave; what each would have been given and given itself
 
 NumPy only and the same on both sides.  The torch side runs on its initial weights with noise on
-every parameter and statistic, as the case `stirred` does, and leaves these weights and the inputs
+every parameter and statistic, as the case `perturbed` does, and leaves these weights and the inputs
 and outputs of every module that has weights.
 """
 
@@ -18,15 +18,15 @@ from itertools import permutations
 import numpy as np
 
 from common.logs.result_folder import ResultFolder
-from common.pair.pairs import STIRRED, Case
+from common.pair.pairs import PERTURBED, Case
 from common.pair.task import TRY
 from common.sides.hooks import hooked
 from common.sides.job import Job
-from common.sides.lift import lifting
 from common.sides.run import Run
 from common.sides.session import Session, using
 from common.sides.settings import settings_of
 from common.sides.shared_weights import make_weights
+from common.sides.upcast import upcasting
 from common.system.json_file import load_json, write_json
 from common.system.npz import read_npz
 from common.system.tree import tree_map
@@ -160,7 +160,7 @@ def recording(side, model, seen):
 def _see(job: Job) -> None:
     """Write what a side's model is made of: structure_SIDE.json, .npz and owners_SIDE.json."""
     side, request = job.side, job.request
-    case = replace(job.cases[0], name=STIRRED, weights=STIRRED)
+    case = replace(job.cases[0], name=PERTURBED, weights=PERTURBED)
     job = replace(job, cases=[case])
     told = {"error": "", "calls": []}
     arrays: dict[str, np.ndarray] = {}
@@ -233,7 +233,7 @@ def _try(job: Job) -> None:
     with np.load(job.folder / "whole_torch.npz") as whole:
         given |= {key: whole[value] for key, value in told["same"].items()}
     seen = Seen(job.side, given=given, nearer=told["nearer"])
-    case = replace(job.cases[0], name=STIRRED, weights=STIRRED)
+    case = replace(job.cases[0], name=PERTURBED, weights=PERTURBED)
     with _built(job, case, str(job.folder)) as (run, model):
         _pass(run, model, seen, state)
     weights.save_state(job.folder / "tried.npz", seen.arrays)
@@ -243,7 +243,7 @@ def _try(job: Job) -> None:
 @contextmanager
 def _built(job: Job, case: Case, name: str = "") -> Iterator[tuple]:
     """A run in float64 and its model, in eval mode; kept under `name` for the next."""
-    with lifting(True):
+    with upcasting(True):
         if name not in _kept:
             job.side.set_up("float64", job.request.device, job.request.seed)
             session = Session(job.request.seed)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from common.pair.request import RunRequest
-from common.pair.twin_process import TwinProcess
+from common.pair.worker_process import WorkerProcess
 from common.system.json_file import write_json
 from common.weights.states import save_state
 from extras.new_pair.align import Fused
@@ -82,9 +82,9 @@ class Tried:
 class Trials:
     """A Paddle process that tries one assignment after another."""
 
-    def __init__(self, process: TwinProcess, request: RunRequest, folder: Path, models: Models):
+    def __init__(self, process: WorkerProcess, request: RunRequest, folder: Path, models: Models):
         self.process, self.request, self.folder, self.models = process, request, folder, models
-        self.state = dict(np.load(folder / "weights" / "stirred.npz"))
+        self.state = dict(np.load(folder / "weights" / "perturbed.npz"))
         self.whole = np.load(folder / "whole_torch.npz")
         self.count = 0
         calls = models.torch.calls

@@ -8,7 +8,7 @@ inference, one batch of inputs with its outputs, requirements.txt and a README i
 needs Paddle and NumPy; nothing of this workbench and nothing of the reference is in it.
 
 Both sides run once.  Then the exported predict.py runs where neither the workbench nor torch can be
-found, and must give the Paddle twin's outputs bit for bit; the saved program must give them within
+found, and must give the Paddle model's outputs bit for bit; the saved program must give them within
 rounding.  Nothing appears under OUT unless that holds.
 
 Exit status: 0 written and checked, 2 not written.

@@ -15,6 +15,7 @@ from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.hashes import file_sha256
 from extras.publish import readme
+from extras.publish.published import Published
 from extras.publish.samples import Samples
 from extras.publish.source import (
     CONFIG,
@@ -26,7 +27,6 @@ from extras.publish.source import (
     extract,
     take,
 )
-from extras.publish.twin import Published
 
 _ALWAYS = ("predict.py", "export.py", "infer.py", "run_chain.py")
 _LICENSES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "COPYING")

@@ -1,4 +1,4 @@
-"""An exported repository tried once before it is put in its place: does it give the twin's bits?
+"""An exported repository tried once before it is put in its place: does it give the Paddle model's bits?
 
 Its own programs run, by the Python of the Paddle side, with neither the workbench nor the reference
 to be found (alone.py).
@@ -37,7 +37,7 @@ def run_alone(python: str, folder: Path, program: str, arguments: Sequence[str])
 
 
 def check_bits(python: str, folder: Path, outputs: Mapping[str, np.ndarray], work: Path) -> int:
-    """Run predict.py and compare; the number of outputs that have the twin's bits, which is all.
+    """Run predict.py and compare; the number of outputs that have the Paddle model's bits, which is all.
 
     Raises UserError that names the first output that has not.
     """
@@ -51,7 +51,7 @@ def check_bits(python: str, folder: Path, outputs: Mapping[str, np.ndarray], wor
     different = differing(read_npz(path), outputs)
     if different:
         raise UserError(
-            f"nothing was exported: the exported model is not the twin: {different[0]}"
+            f"nothing was exported: the exported model is not the Paddle model: {different[0]}"
             + (f", and {len(different) - 1} more outputs differ" if len(different) > 1 else "")
         )
     return len(outputs)
@@ -60,23 +60,23 @@ def check_bits(python: str, folder: Path, outputs: Mapping[str, np.ndarray], wor
 def differing(found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> list[str]:
     """A sentence for each output that is not the same, bit for bit."""
     if not wanted:
-        return ["the twin's log has no output, so nothing was compared"]
+        return ["the Paddle model's log has no output, so nothing was compared"]
     sentences = []
     for name in dict.fromkeys([*wanted, *found]):
         if name not in found or name not in wanted:
-            whose = "twin's" if name in wanted else "exported model's"
+            whose = "Paddle model's" if name in wanted else "exported model's"
             sentences.append(f"{name} is the {whose} alone")
             continue
-        mine, twins = found[name], wanted[name]
-        if (mine.shape, mine.dtype) != (twins.shape, twins.dtype):
+        mine, theirs = found[name], wanted[name]
+        if (mine.shape, mine.dtype) != (theirs.shape, theirs.dtype):
             sentences.append(
-                f"{name} is {mine.dtype}{list(mine.shape)}, the twin's "
-                f"{twins.dtype}{list(twins.shape)}"
+                f"{name} is {mine.dtype}{list(mine.shape)}, the Paddle model's "
+                f"{theirs.dtype}{list(theirs.shape)}"
             )
-        elif mine.tobytes() != twins.tobytes():
-            count = int((_bits(mine) != _bits(twins)).any(axis=-1).sum())
+        elif mine.tobytes() != theirs.tobytes():
+            count = int((_bits(mine) != _bits(theirs)).any(axis=-1).sum())
             with np.errstate(all="ignore"):
-                gap = np.abs(mine.astype(np.float64) - twins.astype(np.float64))
+                gap = np.abs(mine.astype(np.float64) - theirs.astype(np.float64))
             gap = gap[np.isfinite(gap)].max(initial=0.0)
             of = f"{count:,} of {mine.size:,} values"
             sentences.append(f"{name} differs in {of}, by {gap:.3g} at most")

@@ -9,11 +9,11 @@ from common.pair.pairs import Pair
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.folders import put_in_place
+from extras.publish.published import run_both
 from extras.publish.repository import Settings, package_name, write_outputs, write_repository
 from extras.publish.samples import samples_of
 from extras.publish.self_check import check_bits, last_line, run_alone
 from extras.publish.source import take
-from extras.publish.twin import run_twins
 
 _MADE_BY_PROGRAMS = ("inference", "log", "output")
 
@@ -50,7 +50,7 @@ def publish(
     package = package_name(pair.name)
     take(pair.folder, package, pair.built_in)  # what cannot stand alone is refused at once
     chosen = options.preset, options.case, options.weights, options.seed
-    published = run_twins(pair, *chosen, pythons, work, on_progress)
+    published = run_both(pair, *chosen, pythons, work, on_progress)
     samples, why_none = samples_of(
         published.pair, published.case, options.preset, options.seed, options.data, on_progress
     )
@@ -79,7 +79,7 @@ def publish(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     outputs = "output" if count == 1 else "outputs"
-    lines = [f"predict.py: same bits as the twin: {count} {outputs}", said]
+    lines = [f"predict.py: same bits as the Paddle model: {count} {outputs}", said]
     lines.append(f"weights: {published.origin}")
     lines.append(f"data: none ({why_none})" if samples is None else f"data: {samples.note}")
     return [*lines, f"written: {options.out}"]

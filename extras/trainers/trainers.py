@@ -51,7 +51,7 @@ from step5_train.envelope import parts_of
 
 SCHEMA = 1
 MOST_POINTS = 2000
-# Of a first loss, beside what the file's digits leave open.  The first losses of correct twins were
+# Of a first loss, beside what the file's digits leave open.  The first losses of correct ports were
 # 1e-9 to 5e-7 of the loss apart in float32; labels shifted once more change a loss by 1e-2 and up.
 # In half precision it is the format's own epsilon.
 ALLOWED = {"float32": 1e-5, "float16": 2.0**-11, "bfloat16": 2.0**-8}

@@ -1,11 +1,11 @@
-"""Warm interpreters: the tests and the planted faults start many twins, and most of the time of a
+"""Warm interpreters: the tests and the planted faults start many workers, and most of the time of a
 short one goes into importing its framework.
 
     with Interpreters() as warm:
         subprocess.run([warm.python, "-W", "ignore", "-m", "step1_forward.torch.forward", ...])
 
 A server (server.py) for each side imports its framework and NumPy, and nothing of the workbench; it
-forks for each twin.  A third one, for the checks themselves, imports what they take from elsewhere.
+forks for each worker.  A third one, for the checks themselves, imports what they take from elsewhere.
 `python` is an executable (client.py) that stands for the Python that runs this: it hands what it
 is asked to run to a server and ends as the forked process ends; what no server can do just as
 well, it has the real Python do.  The product knows nothing of all this.
@@ -25,7 +25,7 @@ from pathlib import Path
 from common.system.processes import environment
 
 HERE = Path(__file__).resolve().parent
-# What a server imports before it forks; the twins' is what every twin imports first, and what torch
+# What a server imports before it forks; the workers' is what every worker imports first, and what torch
 # imports when its first optimizer is made: as much again as torch itself.
 _TORCH = ("torch", "torch._dynamo")
 _CHECK = (
@@ -40,7 +40,7 @@ _CHECK = (
 IMPORTS = {
     "torch": ("numpy", *_TORCH),
     "paddle": ("numpy", "paddle"),
-    "transplant": ("numpy", "paddle", *_TORCH),  # a Paddle twin that torch computes parts of
+    "transplant": ("numpy", "paddle", *_TORCH),  # a Paddle worker that torch computes parts of
     "check": _CHECK,
     # Steps 2 and 5; a training's curves are drawn.
     "scores": _CHECK
@@ -49,7 +49,7 @@ IMPORTS = {
     # The program that tests hold the Reformer against.
     "reference": ("numpy", "torch", "transformers.models.reformer.modeling_reformer"),
 }
-_TWINS = ("torch", "paddle", "transplant")
+_WORKERS = ("torch", "paddle", "transplant")
 _CHECKS = ("check", "scores")
 _PATIENCE_S = 10.0
 _LONGEST_FIRST_LINE = 120  # of a script, for systems that read no more of it
@@ -98,10 +98,10 @@ class Interpreters:
 
     def _start(self, name: str) -> None:
         """Start a server; it imports nothing until somebody asks."""
-        values = environment() if name in _TWINS else dict(os.environ)
+        values = environment() if name in _WORKERS else dict(os.environ)
         values.pop("PYTHONPATH", None)
         options = [] if name in _CHECKS else ["-W", "ignore"]
-        client = self.python if name in _CHECKS else ""  # what a check starts its twins by
+        client = self.python if name in _CHECKS else ""  # what a check starts its workers by
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.folder / name))
             listener.listen(64)

@@ -3,7 +3,7 @@
     python [-W ignore] server.py LISTENER CLIENT IMPORT...
 
 LISTENER  number of an open socket that listens
-CLIENT    the executable that asks, where a run is to start others by it (a check its twins); or ""
+CLIENT    the executable that asks, where a run is to start others by it (a check its workers); or ""
 
 It imports at the first request, and computes nothing: a framework that has started threads cannot
 be forked.  It imports nothing of the workbench either: each run imports its own checkout's.  A
@@ -118,10 +118,10 @@ class Server:
             connection.close()
             self.leave()
             settle(request, files)
-            # What a check imports late must not reach the twins that it starts before.
+            # What a check imports late must not reach the workers that it starts before.
             adjust(request, {} if self.client else self.imported)
             if self.client and "--transplant" in request["arguments"]:
-                self.tell_twins(request["arguments"])
+                self.tell_workers(request["arguments"])
             return request
         try:
             os.setpgid(pid, pid)  # whoever is first; the process does so too
@@ -132,8 +132,8 @@ class Server:
         close(files)
         return None
 
-    def tell_twins(self, arguments: list[str]) -> None:
-        """In a check's process: its Paddle twins import torch, which their clients must know."""
+    def tell_workers(self, arguments: list[str]) -> None:
+        """In a check's process: its Paddle workers import torch, which their clients must know."""
         first = f"first-{os.getpid()}-{time.monotonic_ns()}"  # only later ones (client.py)
         folder = os.path.dirname(self.client)
         smallest = "smallest" in arguments

@@ -13,7 +13,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from common.sides import torch_side as side
-from common.sides.twin import cases_with_decoding, main
+from common.sides.worker import cases_with_decoding, main
 
 
 def forward(run):

@@ -14,7 +14,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from common.pair.case_hooks import data_cases
 from common.sides import paddle_side as side
-from common.sides.twin import main
+from common.sides.worker import main
 from step2_metric.metric import metric
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Step 4, torch side: the first steps of a training, by one process or by several that share it.
 
     python -m step4_backward.torch.parallel REQUEST.json
-    LAUNCHER -m step4_backward.torch.parallel REQUEST.json (common/pair/twin_process.py)
+    LAUNCHER -m step4_backward.torch.parallel REQUEST.json (common/pair/worker_process.py)
 
 Under torchrun or paddle.distributed.launch each process has a replica of the model and a part of
 every batch; the gradients' mean over the processes is that of the whole batch.
@@ -25,7 +25,7 @@ from torch.nn.parallel import DistributedDataParallel  # twin: what averages
 
 from common.pair.case_hooks import data_cases
 from common.sides import torch_side as side
-from common.sides.twin import main
+from common.sides.worker import main
 from step4_backward.parallel import parallel, stem
 
 GROUP = side.join_group()

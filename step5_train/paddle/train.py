@@ -1,7 +1,7 @@
 """Step 5, paddle side: training on the data, from the shared start, in the tape's order.
 
     python -m step5_train.paddle.train REQUEST.json
-    LAUNCHER -m step5_train.paddle.train REQUEST.json (common/pair/twin_process.py)
+    LAUNCHER -m step5_train.paddle.train REQUEST.json (common/pair/worker_process.py)
 
 step5_train/train.py is the training, on both sides.
 """
@@ -19,7 +19,7 @@ from functools import partial
 
 from common.pair.case_hooks import data_cases
 from common.sides import paddle_side as side
-from common.sides.twin import main
+from common.sides.worker import main
 from step5_train.train import precisions, stem, train
 
 GROUP = side.join_group()

@@ -99,26 +99,26 @@ CONFIGS = {
 CASES = {
     "default": {
         "lm": {"weights": "initial"},
-        "lm_masked_rows": {"inputs": {"masked_rows": True}, "weights": "stirred"},
+        "lm_masked_rows": {"inputs": {"masked_rows": True}, "weights": "perturbed"},
         "lm_rotary": {
             "config": {"absolute_pos_emb": False},
             "inputs": {"mask": "default"},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
         "train": {
             "config": {"head": "classification", "dropout": 0.2},
-            "weights": "stirred",
+            "weights": "perturbed",
             "train": True,
         },
         "classification": {
             "config": {"head": "classification"},
             "inputs": {"mask": "holes", "length": 13},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
         "classification_rotary_masked_rows": {
             "config": {"head": "classification", "absolute_pos_emb": False},
             "inputs": {"masked_rows": True},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
     },
     "seed001": {"main": {"inputs": {"batch_size": 1}, "weights": "initial"}},

@@ -87,17 +87,17 @@ CONFIGS = {
 CASES = {
     "default": {
         "main": {"weights": "initial"},
-        "padding": {"inputs": {"mask": "default"}, "weights": "stirred"},
-        "masked_rows": {"inputs": {"masked_rows": True}, "weights": "stirred"},
+        "padding": {"inputs": {"mask": "default"}, "weights": "perturbed"},
+        "masked_rows": {"inputs": {"masked_rows": True}, "weights": "perturbed"},
         "train": {
             "config": {"hidden_dropout_prob": 0.2},
-            "weights": "stirred",
+            "weights": "perturbed",
             "train": True,
         },
         "holes": {
             "config": {"hidden_act": "relu", "num_hidden_layers": 1},
             "inputs": {"mask": "holes", "length": 13},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
     }
 }

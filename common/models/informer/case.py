@@ -148,7 +148,7 @@ CASES = {
                 "dropout": 0.1,
                 "output_attention": True,
             },
-            "weights": "stirred",
+            "weights": "perturbed",
             "train": True,
         },
         "full": {
@@ -162,13 +162,13 @@ CASES = {
                 "features": "MS",
                 "c_out": 1,
             },
-            "weights": "stirred",
+            "weights": "perturbed",
         },
         # Queries that are nearly alike: their places in the top-u hang on the last bits.
         "near_ties": {
             "config": {"inverse": True},
             "inputs": {"near_ties": True},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
     }
 }

@@ -206,7 +206,7 @@ CASES = {
             "config": {"num_hashes": 3, "attn_layers": ["lsh", "local"]},
             "inputs": {"length": 40, "masked_rows": True},
             "when_training": {"inputs": {"length": 48}},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
         # Buckets chosen by the length, plain positions, both neighbours seen.
         "masked_lm": {
@@ -222,7 +222,7 @@ CASES = {
             },
             "inputs": {"mask": "holes"},
             "when_training": {"inputs": {"length": 48}},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
         "classification": {
             "config": {
@@ -234,7 +234,7 @@ CASES = {
             },
             "inputs": {"mask": "none", "length": 45},
             "when_training": {"inputs": {"length": 48}},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
         "question_answering_masked_rows": {
             "config": {
@@ -245,7 +245,7 @@ CASES = {
             },
             "inputs": {"masked_rows": True},
             "when_training": {"inputs": {"length": 48}},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
         # Train mode: the layers' recomputation must repeat the first pass's dropout and buckets.
         "train": {
@@ -256,7 +256,7 @@ CASES = {
                 "lsh_attention_probs_dropout_prob": 0.2,
             },
             "inputs": {"mask": "none", "length": 48},
-            "weights": "stirred",
+            "weights": "perturbed",
             "train": True,
         },
         # Shorter than a chunk: plain attention, nothing is hashed.
@@ -264,12 +264,12 @@ CASES = {
             "config": {"head": "none", "attn_layers": ["lsh", "local"]},
             "inputs": {"length": 4, "mask": "holes"},
             "when_training": {"config": {"axial_pos_embds": False}},
-            "weights": "stirred",
+            "weights": "perturbed",
         },
         # A prompt that is padded inside, then past the ends of chunks of both kinds.
         "decode": {
             "inputs": {"length": 27, "mask": "none"},
-            "weights": "stirred",
+            "weights": "perturbed",
             "decode": 5,
         },
     },

@@ -13,7 +13,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from common.sides import torch_side as side
-from common.sides.twin import asked_precision, main
+from common.sides.worker import asked_precision, main
 from extras.agreement.answers import agree, cases
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 from common.sides import paddle_side as side
-from common.sides.twin import main
+from common.sides.worker import main
 from extras.generation.generate import cases, generate
 
 if __name__ == "__main__":

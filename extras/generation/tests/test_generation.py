@@ -308,7 +308,7 @@ def test_near_ties_of_a_correct_pair_pass_with_all_options(checkout):
     prompt = told["prompts"][0]
     assert prompt["first_difference"]["verdict"] == "FLIP"
     assert prompt["first_difference"]["margin"] < 2e-9
-    assert told["how"]["by"] == list(BY) and told["weights"] == "stirred"
+    assert told["how"]["by"] == list(BY) and told["weights"] == "perturbed"
     assert prompt["first_step"]["cosine"] > 0.999999
     again, _, twice = generate(checkout, "--compare-only")
     assert again.returncode == 0 and twice["prompts"] == told["prompts"]

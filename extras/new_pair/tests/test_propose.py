@@ -1,7 +1,7 @@
 """What is proposed of RENAME and `convert` is right where a guess by name, order or class is wrong;
 what nothing tells apart is left open; and a wrong proposal, written into case.py, is found.
 
-Tiny twins, a line or two a layer: the same class on both sides but for what the case is about.
+Tiny workers, a line or two a layer: the same class on both sides but for what the case is about.
 """
 
 import textwrap
@@ -982,7 +982,7 @@ def test_a_wrong_proposal_is_red_and_named(pair, proposed, name, tmp_path):
     text = proposed.replace(old, new) if old else proposed
     assert name == "right" or (old in proposed and text != proposed)
     folder = pair(MANY["torch"], MANY["paddle"], CASE + text)
-    options = ("--model", str(folder), "--no-report", "--case", "stirred")
+    options = ("--model", str(folder), "--no-report", "--case", "perturbed")
     done, report = Checkout(tmp_path / "checkout").rows(1, *options)
     assert done.returncode == (0 if name == "right" else 1), done.stdout + done.stderr
     assert name == "right" or f"/{where}" in report["first_diverged"], report["first_diverged"]

@@ -1,4 +1,4 @@
-"""What `python -m common.export` writes: the twin's bits, from Paddle and NumPy alone."""
+"""What `python -m common.export` writes: the Paddle model's bits, from Paddle and NumPy alone."""
 
 import ast
 import importlib.util
@@ -217,7 +217,7 @@ def test_bits_are_compared():
     assert "0.0 and -0.0" and differing({"a": np.float32([0.0])}, {"a": np.float32([-0.0])})
     assert "float64[2]" in differing({"a": nan.astype(float)}, {"a": nan})[0]
     assert differing({"a": nan}, {"b": nan}) == [
-        "b is the twin's alone",
+        "b is the Paddle model's alone",
         "a is the exported model's alone",
     ]
 
@@ -271,7 +271,7 @@ def exported(tmp_path_factory, request, *arguments):
 
 
 def test_reformer_draws_and_reverses_as_its_twin(reformer):
-    assert "predict.py: same bits as the twin: 1 output\n" in reformer.said
+    assert "predict.py: same bits as the Paddle model: 1 output\n" in reformer.said
     assert "within rounding, for any number of samples" in reformer.said
     names = {path.name for path in reformer.folder.iterdir()}
     assert {"README.md", "README_cn.md", "LICENSE", "requirements.txt", "predict.py"} <= names
@@ -285,7 +285,7 @@ def test_reformer_draws_and_reverses_as_its_twin(reformer):
 def test_a_forecast_is_trained_and_scored(tmp_path_factory, request):
     """Windows of a series, a BatchNorm that keeps torch's variance."""
     made = exported(tmp_path_factory, request, "--model", "informer", "--preset", "seasons")
-    assert "predict.py: same bits as the twin: 1 output\n" in made.said
+    assert "predict.py: same bits as the Paddle model: 1 output\n" in made.said
     assert "within rounding, for any number of samples" in made.said
     done = subprocess.run(
         [request.config.warm_python, "train.py", "--epochs", "1", "--steps", "2"],
@@ -300,7 +300,7 @@ def test_a_forecast_is_trained_and_scored(tmp_path_factory, request):
 def test_inputs_nest_in_a_saved_program(tmp_path_factory, request):
     """Sampled indices in a list; without data it is made for the example."""
     made = exported(tmp_path_factory, request, "--model", "informer", "--case", "near_ties")
-    assert "predict.py: same bits as the twin: 1 output\n" in made.said
+    assert "predict.py: same bits as the Paddle model: 1 output\n" in made.said
     assert not (made.folder / "data").exists()
     for program, told in (("export.py", "index_samples/0 ["), ("infer.py", "same as the model")):
         status, said = run_alone(sys.executable, made.folder, program, [])
@@ -382,7 +382,7 @@ def test_a_planted_fault_is_found(reformer, tmp_path, plant, said):
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory, request):
     """A user's pair with data, a score of its own, dropout and another name for a layer."""
-    return exported(tmp_path_factory, request, "--model", str(TEXTS), "--case", "stirred")
+    return exported(tmp_path_factory, request, "--model", str(TEXTS), "--case", "perturbed")
 
 
 @pytest.fixture(scope="module")
@@ -399,7 +399,7 @@ def run_apart(python, folder, program, cwd, *arguments):
 
 
 def test_the_chain_runs_where_there_is_paddle_and_numpy_alone(texts, paddle_alone, tmp_path):
-    assert "same bits as the twin: 4 outputs\n" in texts.said
+    assert "same bits as the Paddle model: 4 outputs\n" in texts.said
     code = "from importlib.util import find_spec; print(find_spec('torch'), find_spec('sklearn'))"
     asked = subprocess.run([paddle_alone, "-c", code], capture_output=True, text=True, cwd="/")
     assert asked.stdout == "None None\n"

@@ -15,7 +15,7 @@ FAULTS = {
 
 def _case(kind, fault):
     inputs = {"kind": kind}
-    return {"config": {"kind": kind, "fault": fault}, "inputs": inputs, "weights": "stirred"}
+    return {"config": {"kind": kind, "fault": fault}, "inputs": inputs, "weights": "perturbed"}
 
 
 CASES = {

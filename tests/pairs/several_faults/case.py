@@ -26,7 +26,7 @@ PLANTED = {
 }
 CASES = {
     "default": {
-        name: {"config": {"faults": faults}, "weights": "stirred"}
+        name: {"config": {"faults": faults}, "weights": "perturbed"}
         for name, faults in PLANTED.items()
     }
 }

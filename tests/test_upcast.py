@@ -1,6 +1,6 @@
 """Models that cast to float32 inside: their float64 runs are float64, their float32 runs as before.
 
-tests/lifted_calls.py makes what it makes in a process of its own; faults/pairs/casts are models.
+tests/upcast_calls.py makes what it makes in a process of its own; faults/pairs/casts are models.
 """
 
 import ast
@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from checkout import ROOT, Checkout
-from lifted_calls import EXPRESSIONS
+from upcast_calls import EXPRESSIONS
 
 from common.logs.result_folder import FLOAT64, ResultFolder
 from common.logs.sidecar import read_sidecar
@@ -23,8 +23,8 @@ WIDE = {"float64", "complex128"}
 
 
 def calls(side, unknown=""):
-    """What tests/lifted_calls.py prints."""
-    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "lifted_calls.py"), side]
+    """What tests/upcast_calls.py prints."""
+    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "upcast_calls.py"), side]
     done = subprocess.run([*command, unknown], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -93,7 +93,7 @@ def run(checkout, folder, step, *options):
 
 
 def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
-    """And the check says what was lifted, by the lines of the model."""
+    """And the check says what was upcast, by the lines of the model."""
     done, report = run(checkout, folder_of(tmp_path), 1)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {row["verdict"] for row in report["rows"]} <= AGREEING
@@ -103,12 +103,12 @@ def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
     assert "casts to float32 (or less) inside the model are casts to float64" in done.stdout
     files = ResultFolder(checkout.logs(1, "casts"))
     for side in SIDES:
-        lifted = read_sidecar(files.log("forward_all", side, FLOAT64)).lifted
+        upcast = read_sidecar(files.log("forward_all", side, FLOAT64)).upcast
         lines = (PAIR / f"{side}_model.py").read_text().splitlines()
         norm = next(i for i, line in enumerate(lines, 1) if line.startswith("        wide = x."))
-        (calls,) = (whats for place, whats in lifted.items() if place.endswith(f".py:{norm}"))
+        (calls,) = (whats for place, whats in upcast.items() if place.endswith(f".py:{norm}"))
         assert calls["float64 to float32"] >= 10
-        assert read_sidecar(files.log("forward_all", side)).lifted == {}
+        assert read_sidecar(files.log("forward_all", side)).upcast == {}
 
 
 def test_gradients_and_steps_of_a_cast_on_one_side_alone_are_rounding(checkout, tmp_path):
@@ -125,10 +125,12 @@ def test_a_transplanted_softmax_in_float32_is_lifted_too(checkout, tmp_path):
     assert {row["verdict"] for row in report["rows"]} <= AGREEING
 
 
-def test_without_the_lift_they_would_not_be(tmp_path):
+def test_without_the_upcast_they_would_not_be(tmp_path):
     """Plants the fault that the tests above are for."""
     checkout = Checkout(tmp_path)
-    checkout.replace("common/sides/write_log.py", 'lifting(dtype == "float64")', "lifting(False)")
+    checkout.replace(
+        "common/sides/write_log.py", 'upcasting(dtype == "float64")', "upcasting(False)"
+    )
     done, report = run(checkout, PAIR, 1, "--case", "decoder")
     assert {row["verdict"] for row in report["rows"]} - AGREEING
 
@@ -203,9 +205,9 @@ def test_a_fault_below_float32_is_seen(checkout, tmp_path):
 def test_float32_runs_are_what_they_were(tmp_path):
     """To the bit: the logs of a checkout in which nothing is replaced."""
     found = []
-    for name, text in (("with", "partial(lift.patch, self.side, narrow)"), ("without", "None")):
+    for name, text in (("with", "partial(upcast.patch, self.side, narrow)"), ("without", "None")):
         checkout = Checkout(tmp_path / name)
-        checkout.replace("common/sides/twin.py", "partial(lift.patch, self.side, narrow)", text)
+        checkout.replace("common/sides/worker.py", "partial(upcast.patch, self.side, narrow)", text)
         done, _ = run(checkout, PAIR, 1, "--case", "decoder", "--case", "relative")
         files = ResultFolder(checkout.logs(1, "casts"))
         found.append([files.log("forward_all", side).read_bytes() for side in SIDES])

@@ -1,10 +1,10 @@
-"""A model's own casts to float32, lifted.
+"""A model's own casts to float32, upcast.
 
     patch(side, narrow)   once in a process, before a model's file is imported
 
 Many models compute a part in float32 whatever they run in: a norm, a softmax, rotary tables.  In
 the float64 run such a part would have float32's noise, and nothing behind it could be compared
-better than in float32.  While `lifting`, a cast to a narrower float is one to float64 instead, and
+better than in float32.  While `upcasting`, a cast to a narrower float is one to float64 instead, and
 a tensor that would be made in a narrower float is made in float64; a float32 run stays as it is.
 Complex numbers likewise.  Integers, booleans and the reinterpretation of bits are left alone.
 
@@ -26,13 +26,13 @@ from common.system.intercept import Handle, Intercept
 
 
 @dataclass
-class Lift:
-    """Whether this process lifts, and what it has lifted.
+class Upcast:
+    """Whether this process upcasts, and what it has upcast.
 
     counts   file:line of the model -> what stands there ("float64 to float32") -> calls
     caches   what `functools.lru_cache` made since `patch`: a table in it has a precision
-    always   stands before a framework's functions, and is on while lifting
-    swapped  is put there while lifting, not for good: what is called too often to ask each time
+    always   stands before a framework's functions, and is on while upcasting
+    swapped  is put there while upcasting, not for good: what is called too often to ask each time
     """
 
     on: bool = False
@@ -49,41 +49,41 @@ class Lift:
             calls[what] = calls.get(what, 0) + 1
 
 
-_lift = Lift()
+_upcast = Upcast()
 
 
 @contextmanager
-def lifting(wanted: bool) -> Iterator[dict[str, dict[str, int]]]:
-    """Lift inside, if `wanted`; gives the counts, which fill up."""
-    saved, _lift.counts = (_lift.on, _lift.counts), {}
+def upcasting(wanted: bool) -> Iterator[dict[str, dict[str, int]]]:
+    """Upcast inside, if `wanted`; gives the counts, which fill up."""
+    saved, _upcast.counts = (_upcast.on, _upcast.counts), {}
     try:
         _switch(wanted)
-        yield _lift.counts
+        yield _upcast.counts
     finally:
         _switch(saved[0])
-        _lift.counts = saved[1]
+        _upcast.counts = saved[1]
 
 
 def _switch(on: bool) -> None:
-    if on == _lift.on:
+    if on == _upcast.on:
         return
-    for made in list(_lift.caches):  # a table made in one precision is of no use in another
+    for made in list(_upcast.caches):  # a table made in one precision is of no use in another
         made.cache_clear()
-    _lift.on = on
-    for way in _lift.always:
+    _upcast.on = on
+    for way in _upcast.always:
         way.on = on
-    for way in _lift.swapped:
+    for way in _upcast.swapped:
         way.put() if on else way.take_away()
 
 
 def wanted() -> bool:
-    """Whether casts are lifted now."""
-    return _lift.on
+    """Whether casts are upcast now."""
+    return _upcast.on
 
 
 def note(what: str) -> None:
-    """Count what has been lifted elsewhere, under the line of the model that led here."""
-    _lift.count(what)
+    """Count what has been upcast elsewhere, under the line of the model that led here."""
+    _upcast.count(what)
 
 
 @functools.cache
@@ -103,9 +103,9 @@ def patch(side, narrow) -> None:
     for name, dtype in narrow.CALLED.items():
         handles[f"Tensor.{name}"] = functools.partial(spelling.by_name, dtype)
     more, swapped = narrow.own_ways(spelling)
-    _lift.always.append(Intercept(side.lib, handles | more, on=False))
-    _lift.always[-1].put()
-    _lift.swapped.append(Intercept(side.lib, swapped))
+    _upcast.always.append(Intercept(side.lib, handles | more, on=False))
+    _upcast.always[-1].put()
+    _upcast.swapped.append(Intercept(side.lib, swapped))
 
 
 def _watch_caches() -> None:
@@ -122,7 +122,7 @@ def _watch_caches() -> None:
     def watched(made):
         code = getattr(made.__wrapped__, "__code__", None)
         if code is not None and not of_framework_file(code.co_filename):
-            _lift.caches.add(made)
+            _upcast.caches.add(made)
         return made
 
     functools.lru_cache = functools.wraps(own)(lru_cache)
@@ -131,7 +131,7 @@ def _watch_caches() -> None:
 
 
 class Spelling:
-    """How a framework writes dtypes, and what handles its functions while lifting.
+    """How a framework writes dtypes, and what handles its functions while upcasting.
 
     wide   narrow dtype, in every spelling that the framework takes -> the wide one
     """
@@ -144,7 +144,7 @@ class Spelling:
         """A narrow dtype that it is asked for becomes a wide one."""
         for value in (*arguments, *options.values()):
             if type(value) in self.kinds and value in self.wide:
-                _lift.count(self._told(value, arguments))
+                _upcast.count(self._told(value, arguments))
                 arguments = [self._wide(value) for value in arguments]
                 options = {name: self._wide(value) for name, value in options.items()}
                 break
@@ -155,7 +155,7 @@ class Spelling:
         made = self.asked_for(own, arguments, options)
         if not self._is_narrow(made):
             return made
-        _lift.count(f"made in {_name(made.dtype)}")
+        _upcast.count(f"made in {_name(made.dtype)}")
         leaf = self._widened(made.detach())
         self.side.want_gradient(leaf, self.side.wants_gradient(made))
         return leaf
@@ -165,7 +165,7 @@ class Spelling:
         made = own(*arguments, **options)
         if not self._is_narrow(made):
             return made
-        _lift.count(self._told(made.dtype, arguments))
+        _upcast.count(self._told(made.dtype, arguments))
         return self._widened(made)
 
     def of_integers(self, own: Callable, arguments, options):
@@ -173,13 +173,13 @@ class Spelling:
         made = own(*arguments, **options)
         if not self._is_narrow(made):
             return made
-        _lift.count(self._told(made.dtype, arguments))
+        _upcast.count(self._told(made.dtype, arguments))
         options = {name: self._widened(value) for name, value in options.items()}
         return own(*map(self._widened, arguments), **options)
 
     def by_name(self, narrow: object, own: Callable, arguments, options):
         """A method whose name says the narrow dtype that it casts to, like `float`."""
-        _lift.count(self._told(narrow, arguments))
+        _upcast.count(self._told(narrow, arguments))
         return self.side.cast(arguments[0], self.wide[narrow])
 
     def _is_narrow(self, value: object) -> bool:

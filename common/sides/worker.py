@@ -1,4 +1,4 @@
-"""What every twin script shares: requests, one after another, and the precisions of each.
+"""What every worker script shares: requests, one after another, and the precisions of each.
 
     python -m step1_forward.torch.forward REQUEST.json …   runs these, and ends
     python -m step1_forward.torch.forward -                takes their paths from standard input
@@ -26,7 +26,7 @@ from types import ModuleType
 
 import numpy as np
 
-from common.logs.reference import fed_values, reference_values, unlike
+from common.logs.reference import reference_values, teacher_values, unlike
 from common.logs.result_folder import (
     AGAIN,
     EXACT,
@@ -35,16 +35,16 @@ from common.logs.result_folder import (
     FREE_EXACT,
     HALF_STEP,
     HALF_STEP64,
-    SINGLE_STEP,
+    TEACHER_FORCED,
     UNFORCED,
     WHOLE,
     ResultFolder,
 )
-from common.logs.sidecar import note_unfed, read_sidecar, write_sidecar
+from common.logs.sidecar import note_not_forced, read_sidecar, write_sidecar
 from common.pair import task as tasks
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from common.sides import choices, dropouts, lift, random_functions
+from common.sides import choices, dropouts, random_functions, upcast
 from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
 from common.sides.job import Job
@@ -82,7 +82,7 @@ def asked_precision(request: RunRequest) -> tuple[str]:
 
 
 @dataclass
-class Twin:
+class Worker:
     """A side's script.
 
     stem     names the logs: `loss_all` gives loss_all_torch.npy, loss_all_torch_fp64.npy, …
@@ -134,7 +134,7 @@ class Twin:
                 sentence = str(error)
             else:
                 name = pair.name if pair else request.model
-                sentence = f"the {self.side.NAME} twin of {name} crashed: {error_sentence(error)}"
+                sentence = f"the {self.side.NAME} worker of {name} crashed: {error_sentence(error)}"
             told = {"sentence": sentence, "traceback": text, "lost": isinstance(error, LostProcess)}
             if isinstance(error, LayoutError):
                 told["certificate"] = error.certificate
@@ -159,7 +159,7 @@ class Twin:
                 partial(dropouts.patch, self.side),
                 partial(random_functions.patch, self.side),
                 partial(choices.patch, self.side),
-                partial(lift.patch, self.side, narrow),
+                partial(upcast.patch, self.side, narrow),
                 forbid_compat,
             ):
                 put and put()
@@ -192,32 +192,32 @@ class Twin:
 
 
 def main(side: ModuleType, *arguments, **options) -> int:
-    """Run a twin script (Twin's arguments); returns the exit status, 0 or 2."""
+    """Run a worker script (Worker's arguments); returns the exit status, 0 or 2."""
     watch()
     gc.freeze()  # what has been imported stays
     gc.enable()
     keep_freed_memory()
     # What overflows or is NaN is a row's verdict.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
-    twin = Twin(side, *arguments, **options)
+    worker = Worker(side, *arguments, **options)
     paths = sys.argv[1:]
     if not paths:
         print("error: give a request's path: a check leaves it beside its logs", file=sys.stderr)
         return 2
     try:
         if paths == [FROM_STDIN]:
-            leave(_answer_from_stdin(twin))
-        if twin.group is not None and twin.group.count > 1:
+            leave(_answer_from_stdin(worker))
+        if worker.group is not None and worker.group.count > 1:
             watch_launcher()
             # The others wait for this one: where it fails, all end.
-            leave(next((2 for path in paths if twin.answer(Path(path))), 0))
-        return max([twin.answer(Path(path)) for path in paths])
+            leave(next((2 for path in paths if worker.answer(Path(path))), 0))
+        return max([worker.answer(Path(path)) for path in paths])
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
-def _answer_from_stdin(twin: Twin) -> int:
+def _answer_from_stdin(worker: Worker) -> int:
     """Answer every request that comes on standard input; returns the worst status.
 
     A model's own code finds standard input empty, and may print or close what it likes: both
@@ -228,7 +228,7 @@ def _answer_from_stdin(twin: Twin) -> int:
         os.dup2(nothing.fileno(), 0)
     worst = 0
     for line in requests:
-        status = twin.answer(Path(json.loads(line)))
+        status = worker.answer(Path(json.loads(line)))
         give_back_freed_memory()  # the other side computes now
         worst = max(worst, status)
         with suppress(OSError, ValueError):
@@ -298,11 +298,11 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
     if isinstance(task, tasks.Whole):
         write(WHOLE, "float64", None)
         return
-    if isinstance(task, tasks.FedAlike):
-        unfed = unlike(files, job.stem)
-        with reference_values(files, job.stem, (FLOAT32,), unfed) as reference:
+    if isinstance(task, tasks.ForcedAlike):
+        not_forced = unlike(files, job.stem)
+        with reference_values(files, job.stem, (FLOAT32,), not_forced) as reference:
             write(HALF_STEP64, "float64", _load_choices(files.choices(job.stem)), reference)
-        note_unfed(files.log(job.stem, side, HALF_STEP64), unfed)
+        note_not_forced(files.log(job.stem, side, HALF_STEP64), not_forced)
         return
     choices_path = files.choices(job.stem)
     if isinstance(task, tasks.Noise):
@@ -320,16 +320,16 @@ def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
         for number, run in enumerate(AGAIN, 1):
             write(run, "float32", forced, again=number)
         return
-    if isinstance(task, tasks.SingleStep):
-        run = EXACT if task.exact else SINGLE_STEP
+    if isinstance(task, tasks.TeacherForced):
+        run = EXACT if task.exact else TEACHER_FORCED
         if task.free:
             write(FREE_EXACT, "float64", forced, {})
         elif task.feed:
             write(run, "float64", forced, read_npz(job.folder / task.feed))
         else:
-            with fed_values(files, job.stem) as fed:
+            with teacher_values(files, job.stem) as fed:
                 write(run, "float64", forced, fed)
-            note_unfed(files.log(job.stem, side, run), fed.left_out)
+            note_not_forced(files.log(job.stem, side, run), fed.left_out)
         return
     no_float64 = ""
     waiting = list(dtypes[-1:] if request.only_float32 else dtypes)
@@ -385,7 +385,7 @@ def _transplant(text: str | None):
     names = operators.chosen(text)
     try:
         patch = importlib.import_module("common.transplant.patch")
-        return patch.Transplant(names, lambda: current().site_of_draw(), lift.wanted)
+        return patch.Transplant(names, lambda: current().site_of_draw(), upcast.wanted)
     except ModuleNotFoundError as error:
         raise UserError(
             f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"

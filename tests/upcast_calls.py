@@ -1,8 +1,8 @@
-"""What one framework's calls make, plain and lifted; for tests/test_lift.py.
+"""What one framework's calls make, plain and upcast; for tests/test_upcast.py.
 
-    python tests/lifted_calls.py torch|paddle [NAME]   NAME: a function that the lift does not know
+    python tests/upcast_calls.py torch|paddle [NAME]   NAME: a function that the lift does not know
 
-Prints JSON: "made", expression -> the dtypes that it makes [in a float32 run, lifted, in a float32
+Prints JSON: "made", expression -> the dtypes that it makes [in a float32 run, upcast, in a float32
 run again]; "counts" as a sidecar has them; "tables", the dtypes of one that outlives a model.
 """
 
@@ -134,20 +134,20 @@ def main(name, unknown=""):
     """Make everything three times."""
     # As a model's file that was imported before: Paddle's functions are found all the same.
     before = names_of_paddle() if name == "paddle" else None
-    from common.sides import lift
+    from common.sides import upcast
 
     narrow = importlib.import_module(f"common.sides.narrow_in_{name}")
     narrow.ASKED = [known for known in narrow.ASKED if known.rpartition(".")[2] != unknown]
     narrow.CALLED.pop(unknown, None)
     side = importlib.import_module(f"common.sides.{name}_side")
-    lift.patch(side, narrow)
+    upcast.patch(side, narrow)
     make, names = before or names_of_torch()
     expressions = EXPRESSIONS[name].strip().replace("\n", "|").split("|")
     made = {text: [] for text in expressions}
     counts = {}
     for dtype in ("float32", "float64", "float32"):
         side.set_up(dtype, "cpu", 0)
-        with lift.lifting(dtype == "float64") as counted:
+        with upcast.upcasting(dtype == "float64") as counted:
             for text in expressions:
                 value = eval(text, names | make() | {"np": np})
                 made[text].append(str(value.dtype).rpartition(".")[2])
@@ -164,7 +164,7 @@ def tables(lift, side, make):
 
     found = []
     for dtype in ("float32", "float64", "float32"):
-        with lift.lifting(dtype == "float64"), side.default_dtype(dtype):
+        with upcast.upcasting(dtype == "float64"), side.default_dtype(dtype):
             assert table() is table()
             found.append(str(table().dtype).rpartition(".")[2])
     return found

@@ -1,8 +1,8 @@
 """A side's process: started, handed its requests, and what it says where it fails.
 
-The one place that starts a twin, for the checks, for a checkpoint's description and for the
+The one place that starts a worker, for the checks, for a checkpoint's description and for the
 certificate.  `python -m step1_forward.torch.forward -` takes the paths of requests as lines on
-standard input, and answers each when its logs are there (common/sides/twin.py).  So the process can
+standard input, and answers each when its logs are there (common/sides/worker.py).  So the process can
 import its framework before there is anything to run, and answers a further request without
 importing it again.
 """
@@ -22,14 +22,14 @@ from common.system.frameworks import SIDES
 from common.system.json_file import load_json
 from common.system.processes import Process, ending, how_it_ended
 
-_FAILED = 2  # the status of a twin that has written why it failed
+_FAILED = 2  # the status of a worker that has written why it failed
 # How long a machine's launcher waits for the others, which may have something to do first.
 _PATIENCE = "timeout=86400"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a twin could not do what it was asked to."""
+    """Why a worker could not do what it was asked to."""
 
     sentence: str
     traceback: str
@@ -37,7 +37,7 @@ class Failure:
     lost: bool = False  # another process that it shared the run with was gone
 
 
-class TwinProcess:
+class WorkerProcess:
     """One side's process, which answers requests in their order until it is told to end.
 
     module   what `python -m` runs, such as step1_forward.torch.forward
@@ -138,7 +138,7 @@ class TwinProcess:
         """End the process and what it started, if it still runs."""
         self._process.stop()
 
-    def __enter__(self) -> "TwinProcess":
+    def __enter__(self) -> "WorkerProcess":
         return self
 
     def __exit__(self, error_type, *error: object) -> None:
@@ -236,7 +236,7 @@ def _side(module: str) -> str:
 
 
 def _written(folder: Path, side: str) -> Failure | None:
-    """What a twin has written of its failure; None where it has not."""
+    """What a worker has written of its failure; None where it has not."""
     try:
         entries = load_json(error_file(folder, side))
     except UserError:  # it died before, or while it wrote this, as on a full disk
@@ -262,4 +262,4 @@ def _how_it_ended(process: Process, module: str, python: str) -> Failure:
     end = _how_one_ended(process.stderr)
     end = f"lost a process: {end}" if end else how_it_ended(process.wait(), process.stderr)
     by = f" (run by {python})" if python != sys.executable else ""
-    return Failure(f"the {_side(module)} twin {end}{by}", "\n".join(process.stderr))
+    return Failure(f"the {_side(module)} worker {end}{by}", "\n".join(process.stderr))

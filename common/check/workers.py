@@ -16,8 +16,8 @@ from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file, rank_folder
-from common.pair.task import Again, FedAlike, Noise, SingleStep, Task, Whole, label
-from common.pair.twin_process import TwinProcess, run_group
+from common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
+from common.pair.worker_process import WorkerProcess, run_group
 from common.system.frameworks import SIDES
 from common.system.half import HALF
 from common.system.shared_arrays import SharedFile
@@ -31,16 +31,16 @@ class Owed:
 
     side: str
     pair: Pair
-    process: TwinProcess
+    process: WorkerProcess
     path: Path
     answered: bool = False
 
 
-class Twins:
+class Workers:
     """The processes of one step; a context manager that ends them.
 
     A process is started once and answers the requests of all models, one after another.  It goes on
-    waiting till the results are judged: the Paddle side's may be asked for a single-step run, which
+    waiting till the results are judged: the Paddle side's may be asked for a teacher-forced run, which
     then costs no import of the framework.
     """
 
@@ -54,10 +54,10 @@ class Twins:
         self._done: dict[tuple[str, str], set[str]] = {}  # model, what -> cases
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
-        self._processes: dict[tuple[str, int | None], TwinProcess] = {}  # (side, threads) -> it
+        self._processes: dict[tuple[str, int | None], WorkerProcess] = {}  # (side, threads) -> it
         self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
 
-    def __enter__(self) -> "Twins":
+    def __enter__(self) -> "Workers":
         return self
 
     def __exit__(self, error_type, *error: object) -> None:
@@ -162,7 +162,9 @@ class Twins:
             return "the torch side's logs are somebody else's"
         self._seeds[pair.name] = seeds
         for path, name in list(ResultFolder(self.work / pair.name).logs()):
-            if name.single_step or name.exact:  # of fewer seeds; made again where they are needed
+            if (
+                name.teacher_forced or name.exact
+            ):  # of fewer seeds; made again where they are needed
                 path.unlink()
                 sidecar_path(path).unlink()
         self.inputs.brought.discard(pair.name)
@@ -188,10 +190,10 @@ class Twins:
         files, launches = ResultFolder(self.work / pair.name), []
         for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
             former = read_sidecar(files.log(stem, "torch", HALF_STEP64))
-            if former is not None and former.unfed != unlike(files, stem):
+            if former is not None and former.not_forced != unlike(files, stem):
                 launches.append(launch)
         if launches and "torch" in self.pythons:  # else the logs are somebody else's
-            failed = self._further("torch", pair, FedAlike(), launches)
+            failed = self._further("torch", pair, ForcedAlike(), launches)
             if failed:
                 self.inputs.notes[pair.name].append(
                     f"torch could not be fed what Paddle has alone: {failed}"
@@ -199,12 +201,12 @@ class Twins:
 
     # Each of the following returns why it could not be done; empty where it was.
 
-    def single_step(self, pair: Pair, exact: bool = False) -> str:
+    def teacher_forced(self, pair: Pair, exact: bool = False) -> str:
         """Run the Paddle side once more, each module fed with the reference's values.
 
         exact   compute exactly what Paddle's operators compute inexactly in float64
         """
-        task = SingleStep(exact=exact, stepping=self.stepping.get(pair.name, ()))
+        task = TeacherForced(exact=exact, stepping=self.stepping.get(pair.name, ()))
         return self._make_whole(pair) or self._further("paddle", pair, task)
 
     def _make_whole(self, pair: Pair) -> str:
@@ -229,7 +231,7 @@ class Twins:
         side = "torch" if task == Noise() else "paddle"
         known = self._done.setdefault((pair.name, label(task)), set())
         cases = tuple(case for case in dict.fromkeys(cases) if case not in known)
-        if not (cases and any(launch.single_step for launch in self.step.launches)):
+        if not (cases and any(launch.teacher_forced for launch in self.step.launches)):
             return None
         known.update(cases)
         if side not in self.pythons:
@@ -238,7 +240,7 @@ class Twins:
         return self._further(side, pair, task, cases=cases)
 
     def forget_whole(self, pair: Pair) -> None:
-        """Remove what was logged whole for single-step runs."""
+        """Remove what was logged whole for teacher-forced runs."""
         for path, name in ResultFolder(self.work / pair.name).logs():
             if name.run == WHOLE:
                 path.unlink()
@@ -258,7 +260,9 @@ class Twins:
         cases  those to run; none means those of the check
         """
         ResultFolder(self.work / pair.name).take_over(folder)
-        task = SingleStep(free=True, exact=True) if fed is None else SingleStep(feed="fed.npz")
+        task = (
+            TeacherForced(free=True, exact=True) if fed is None else TeacherForced(feed="fed.npz")
+        )
         if fed is not None:
             states.save_state(folder / task.feed, fed)
         task = replace(task, stepping=self.stepping.get(pair.name, ()))
@@ -282,7 +286,7 @@ class Twins:
         """
         path = (folder or self.work / pair.name) / f"request_{side}_{label(task)}.json"
         if launches is None:
-            launches = [launch for launch in self.step.launches if launch.single_step]
+            launches = [launch for launch in self.step.launches if launch.teacher_forced]
         for launch in launches:
             process = self._process(side)
             process.ask(self._request(side, pair, launch, task=task, **more), path)
@@ -359,7 +363,7 @@ class Twins:
                 if failure is not None:
                     self.inputs.errors.setdefault(pair.name, failure)
 
-    def _process(self, side: str, threads: int | None = None) -> TwinProcess:
+    def _process(self, side: str, threads: int | None = None) -> WorkerProcess:
         """The process of a side that runs, or a new one."""
         if "OMP_NUM_THREADS" in os.environ:
             threads = None  # the user has said how many
@@ -368,9 +372,9 @@ class Twins:
             process = self._processes[side, threads] = self._started(side, threads)
         return process
 
-    def _started(self, side: str, threads: int | None = None) -> TwinProcess:
+    def _started(self, side: str, threads: int | None = None) -> WorkerProcess:
         python, module = self.pythons[side], self.step.module(side)
-        return TwinProcess(python, module, self._show(side), self.options.run.device, threads)
+        return WorkerProcess(python, module, self._show(side), self.options.run.device, threads)
 
     # ---- how far it is --------------------------------------------------------------------------
 
@@ -384,7 +388,7 @@ class Twins:
         return [side for side in SIDES if side == "paddle" or pair.name not in self.inputs.brought]
 
     def elapsed_s(self, model: str) -> float:
-        """What the twins of a model took, from their logs' sidecars."""
+        """What the workers of a model took, from their logs' sidecars."""
         total = 0.0
         for path in (self.work / model).glob("*.npy"):
             total += (read_sidecar(path) or Sidecar()).elapsed_s

@@ -1,4 +1,4 @@
-"""What the twins give for what is to be published: the weights in Paddle's layout, inputs, outputs.
+"""What both sides give for what is to be published: the weights in Paddle's layout, inputs, outputs.
 
 The two sides run step 1 once, in float32, with no probe: torch's makes the weights, Paddle's the
 outputs that the exported repository must give again.
@@ -15,12 +15,12 @@ from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, UNFORCED, ResultFolder
 from common.logs.sidecar import read_sidecar
 from common.pair.pairs import (
-    STIRRED,
+    PERTURBED,
     TRAINED_LIKE,
     Case,
     Initial,
+    Noisy,
     Pair,
-    Perturbed,
     chosen_cases,
     start_of,
 )
@@ -47,13 +47,15 @@ class Published:
     origin: str  # of the weights, in words
     origin_cn: str  # and in Chinese
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
-    outputs: dict[str, np.ndarray] = field(default_factory=dict)  # of the Paddle twin, float32
+    outputs: dict[str, np.ndarray] = field(default_factory=dict)  # of the Paddle model, float32
     versions: dict[str, str] = field(default_factory=dict)  # of the Paddle side's Python
     draws: bool = False  # the model draws random numbers in eval mode
-    own_draws: bool = False  # by Paddle's own functions, which the twin gives the tape's numbers
+    own_draws: bool = (
+        False  # by Paddle's own functions, which the Paddle model gives the tape's numbers
+    )
 
 
-def run_twins(
+def run_both(
     pair: Pair,
     preset: str,
     case_name: str | None,
@@ -68,7 +70,7 @@ def run_twins(
     Raises UserError, in a side's own words where it cannot run the model.
     """
     start = start_of(weights)
-    from_file = not isinstance(start, Initial | Perturbed)
+    from_file = not isinstance(start, Initial | Noisy)
     if from_file:
         on_progress("reading the weights")
         pair, checkpoint = prepare(pair, weights, preset, False, pythons, work, both=True)
@@ -76,12 +78,12 @@ def run_twins(
     case = _case(pair, preset, case_name, weights)
     if from_file:
         origin = f"{file.name} of {file.parent.name}", f"{file.parent.name} 中的 {file.name}"
-    elif start == Perturbed(TRAINED_LIKE):
+    elif start == Noisy(TRAINED_LIKE):
         origin = (
             f"random values like those of training, under seed {seed}",
             f"随机种子 {seed} 下模拟训练后分布的随机值，未经训练",
         )
-    elif start == Perturbed(STIRRED) or case.weights == STIRRED:
+    elif start == Noisy(PERTURBED) or case.weights == PERTURBED:
         origin = (
             f"the initial state under seed {seed} with noise, untrained",
             f"随机种子 {seed} 下的初始权重加噪声，未经训练",
@@ -138,7 +140,7 @@ def _in_both_layouts(pair, preset, case: Case, folder: Path, pythons, work: Path
 
 
 def _logged(folder: Path, case: Case) -> dict[str, object]:
-    """What the Paddle twin's log says: its outputs, with its own discrete choices, and versions."""
+    """What the Paddle model's log says: its outputs, with its own discrete choices, and versions."""
     files = ResultFolder(folder)
     alone = files.log(STEM, "paddle", UNFORCED)
     path = alone if alone.is_file() else files.log(STEM, "paddle", FLOAT32)
