@@ -519,6 +519,13 @@ def test_json_never_holds_nan_and_is_all_or_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["a.json"]
 
 
+def test_entries_of_a_sidecar_under_the_names_of_earlier_versions(tmp_path):
+    former = {"single_step": True, "unfed": ["a"], "lifted": {"m.py:3": {"made in float32": 2}}}
+    write_json(tmp_path / "log.json", {"schema": 1, **former})
+    read = read_sidecar(tmp_path / "log.npy")
+    assert (read.teacher_forced, read.not_forced, read.upcast) == tuple(former.values())
+
+
 def test_two_steps_read_headers_at_a_time(tmp_path):
     """As check_all's training and the others do; CPython's own trees of syntax are not for that."""
     np.savez(tmp_path / "some.npz", a=np.ones((2, 3)))

@@ -18,6 +18,7 @@ from common.check.flags import Parser, of
 from common.check.options import OPTIONS
 from common.check_all import all_steps
 from common.pair.option import options_of
+from common.pair.pairs import Noisy, start_of
 from common.pair.request import RunRequest
 from common.pair.task import TeacherForced
 from common.pair.worker_process import WorkerProcess
@@ -42,14 +43,13 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
         one.write(tmp_path / "request.json")
         assert RunRequest.read(tmp_path / "request.json") == one
     entries = json.loads((tmp_path / "request.json").read_text())
-    former = entries | {
-        "task": {"name": "Usual"},
-        "teacher_forced": False,
-        "feed": None,
-        "again": False,
-    }
-    (tmp_path / "request.json").write_text(json.dumps(former))  # as an earlier version left it
+    # As earlier versions left it.
+    former = entries | {"task": {"name": "Usual"}, "single_step": False, "feed": None}
+    (tmp_path / "request.json").write_text(json.dumps(former))
     assert RunRequest.read(tmp_path / "request.json") == request
+    (tmp_path / "request.json").write_text(json.dumps(entries | {"task": {"name": "SingleStep"}}))
+    assert RunRequest.read(tmp_path / "request.json").task == TeacherForced()
+    assert start_of("stirred") == start_of("perturbed") == Noisy("perturbed")
     source = (ROOT / "common" / "pair" / "request.py").read_text()
     for name in {field.name for field in fields(RunRequest)} - set(options_of(RunRequest)):
         assert re.search(rf"\n    # [A-Z][^\n]*\.\n    {name}: ", source), name

@@ -152,10 +152,10 @@ def main(name, unknown=""):
                 value = eval(text, names | make() | {"np": np})
                 made[text].append(str(value.dtype).rpartition(".")[2])
         counts |= counted
-    print(json.dumps({"made": made, "counts": counts, "tables": tables(lift, side, make)}))
+    print(json.dumps({"made": made, "counts": counts, "tables": tables(upcast, side, make)}))
 
 
-def tables(lift, side, make):
+def tables(upcast, side, make):
     """The dtypes of a cached table in a float32, a float64 and a float32 run."""
 
     @functools.lru_cache

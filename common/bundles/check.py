@@ -198,7 +198,7 @@ class _Part:
         self.about = about
         self.base = folder
         self.name: str = _of(about, "folder", str)
-        self.submission: str = _of(about, "submission", str)
+        self.submission: str = _of(about, "submission" if "submission" in about else "hand_in", str)
         if not is_safe(self.name) or not is_safe(self.submission):
             raise _Odd("a part's folder is no name for a folder")
         self.folder = folder / self.name
@@ -582,7 +582,7 @@ class _Part:
             self.of_groups[stem] = {g: s for g, s in found.items() if s < np.inf}
         return self.of_groups[stem]
 
-    # ---- the submission -----------------------------------------------------------------------------
+    # ---- the submission -------------------------------------------------------------------------
 
     def check_submission(self) -> None:
         """The guide's pair, its report, and the same in the other dialects."""
@@ -621,7 +621,8 @@ class _Part:
         common = [key for key in logs["torch"] if key in logs["paddle"]]
         if len(common) < max(map(len, logs.values())):
             self.problems.append(f"{own['paddle']}: its keys are not those of {own['torch']}")
-        means = [submission.mean_difference(*(log[key] for log in logs.values())) for key in common]
+        sides = list(logs.values())
+        means = [submission.mean_difference(*(log[key] for log in sides)) for key in common]
         passed = bool(means) and all(bool(mean <= threshold) for mean in means)
         self.guide_passed = passed
         if self.about.get("guide_passed") is not passed:

@@ -30,7 +30,7 @@ from common.weights import checkpoint
 
 
 class Inputs:
-    """What the workers of one step are given, for every model; what cannot be brought is an error."""
+    """What one step's workers are given, for every model; what cannot be brought is an error."""
 
     def __init__(
         self,

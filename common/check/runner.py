@@ -1,6 +1,6 @@
 """One step from end to end: both sides run, or logs that are there; judged; put in their place.
 
-Running, judging and reporting are three things: the workers run (workers.py), judging reads logs and
+Running, judging and reporting are three things: workers run (workers.py), judging reads logs and
 starts nothing (verdict/), reprod_log reports in a process of its own (report/guide_report.py).
 What one needs of the other is decided here, such as whether a teacher-forced run is wanted.
 """

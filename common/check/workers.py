@@ -40,7 +40,7 @@ class Workers:
     """The processes of one step; a context manager that ends them.
 
     A process is started once and answers the requests of all models, one after another.  It goes on
-    waiting till the results are judged: the Paddle side's may be asked for a teacher-forced run, which
+    waiting till the results are judged: Paddle's may be asked for a teacher-forced run, which
     then costs no import of the framework.
     """
 
@@ -162,9 +162,8 @@ class Workers:
             return "the torch side's logs are somebody else's"
         self._seeds[pair.name] = seeds
         for path, name in list(ResultFolder(self.work / pair.name).logs()):
-            if (
-                name.teacher_forced or name.exact
-            ):  # of fewer seeds; made again where they are needed
+            # Of fewer seeds; made again where they are needed.
+            if name.teacher_forced or name.exact:
                 path.unlink()
                 sidecar_path(path).unlink()
         self.inputs.brought.discard(pair.name)
@@ -260,9 +259,7 @@ class Workers:
         cases  those to run; none means those of the check
         """
         ResultFolder(self.work / pair.name).take_over(folder)
-        task = (
-            TeacherForced(free=True, exact=True) if fed is None else TeacherForced(feed="fed.npz")
-        )
+        task = TeacherForced(feed="fed.npz") if fed else TeacherForced(free=True, exact=True)
         if fed is not None:
             states.save_state(folder / task.feed, fed)
         task = replace(task, stepping=self.stepping.get(pair.name, ()))

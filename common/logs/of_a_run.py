@@ -215,9 +215,10 @@ class Logs:
                 "of each and by a sum in which every score counts; --keep all keeps all scores"
             )
         if self.not_forced:
+            such = escaped(min(self.not_forced))
             notes.append(
-                f"{len(self.not_forced)} of torch's values were not fed to Paddle's modules, since they "
-                f"have another type, order or mask there, such as {escaped(min(self.not_forced))}"
+                f"{len(self.not_forced)} of torch's values were not fed to Paddle's modules, since "
+                f"they have another type, order or mask there, such as {such}"
             )
         return notes
 

@@ -81,6 +81,7 @@ from common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, PERTURBED = WORDS = ("trained-like", "perturbed")
+_FORMER = {"stirred": PERTURBED}  # as earlier versions call it, here and in case.py
 # What --mode takes: steps 1, 3 and 4 run a model in these.
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
@@ -114,6 +115,7 @@ def start_of(weights: str | None) -> Start:
     """What --weights means."""
     if weights is None:
         return INITIAL
+    weights = _FORMER.get(weights, weights)
     return Noisy(weights) if weights in WORDS else Checkpoint(weights)
 
 
@@ -222,7 +224,7 @@ class Pair:
             name,
             config | row.get("config", {}) | other.get("config", {}),
             row.get("inputs", {}) | other.get("inputs", {}),
-            row.get("weights", "initial"),
+            _FORMER.get(row.get("weights"), row.get("weights", "initial")),
             row.get("gain", 1.0),
             train or row.get("train", False),
             decode=row.get("decode", 0),

@@ -66,7 +66,7 @@ def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
     """The workbench's own files that a side's logs of a step depend on; no other changes a log.
 
     Of common/ these are whole rooms, since the check prepares with some of their files what the
-    workers are given; of the step what its scripts import.  What only judges or shows a log is none.
+    workers are given; of the step what its scripts import.  What only judges or shows is none.
     """
     common, other = ROOT / "common", SIDES[1 - SIDES.index(side)]
     files = {path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")}

@@ -27,8 +27,8 @@ from common.system.json_file import load_json, write_json
 PHASES = ("first", "full", "self", "shared", "alone")  # of step 5
 # What earlier versions asked in fields of their own, where a request has its task now.
 _FORMER = (
-    *("teacher_forced", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),
-    *("save", "forced_alike", "whole", "noise", "again"),
+    *("single_step", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),
+    *("save", "fed_alike", "whole", "noise", "again"),
 )
 FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by line, each as JSON text
 

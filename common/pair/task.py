@@ -76,18 +76,8 @@ class Save:
     path: str = ""
 
 
-Task = (
-    Usual
-    | TeacherForced
-    | ForcedAlike
-    | Whole
-    | Noise
-    | Again
-    | Describe
-    | Inspect
-    | RoundTrip
-    | Save
-)
+Run = Usual | TeacherForced | ForcedAlike | Whole | Noise | Again
+Task = Run | Describe | Inspect | RoundTrip | Save
 
 
 def label(task: Task) -> str:
@@ -97,3 +87,4 @@ def label(task: Task) -> str:
 
 
 TASKS = {kind.__name__: kind for kind in get_args(Task)}
+TASKS |= {"SingleStep": TeacherForced, "FedAlike": ForcedAlike}  # as earlier versions call them

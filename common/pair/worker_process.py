@@ -2,7 +2,7 @@
 
 The one place that starts a worker, for the checks, for a checkpoint's description and for the
 certificate.  `python -m step1_forward.torch.forward -` takes the paths of requests as lines on
-standard input, and answers each when its logs are there (common/sides/worker.py).  So the process can
+standard input, and answers each when its logs are there (common/sides/worker.py).  So it can
 import its framework before there is anything to run, and answers a further request without
 importing it again.
 """

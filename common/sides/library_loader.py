@@ -110,9 +110,8 @@ class Carrier:
     def read(self, case: Case) -> None:
         """Read a case's folders by this side's own loader, and leave what it made of them."""
         request, folder = self.job.request, self.files.to_load(case.start)
-        later = (
-            request.teacher_forced or request.phase != PHASES[0]
-        )  # of a check that has read them
+        # Of a check that has read them.
+        later = request.teacher_forced or request.phase != PHASES[0]
         if self.files.loaded(case.start).is_file() and (later or not folder.is_dir()):
             return
         if not (folder / _WEIGHTS).is_dir():

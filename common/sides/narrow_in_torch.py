@@ -80,7 +80,7 @@ def spellings() -> dict[object, object]:
 
 
 def own_ways(spelling: upcast.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
-    """What handles operators with float32 constants, always (nothing) and put there while upcasting.
+    """What handles operators with float32 constants, always (none) and put there while upcasting.
 
     Tensor types and scripted functions have something in their place from now on.
     """
@@ -137,7 +137,7 @@ def _with_own_types(own, arguments, options):
 
 
 def _script(own, arguments, options):
-    """Scripted functions run as plain Python while upcasting: no cast can be seen in them otherwise.
+    """Scripted functions run as plain Python while upcasting: no cast is seen in them otherwise.
 
     What they compute is the same.
     """

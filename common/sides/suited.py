@@ -1,9 +1,9 @@
 """What the torch side has chosen to suit a model, in a file by which the Paddle side goes.
 
     suited_torch.json   {"noise": …, "rates": …, "given_gradients": …}, as in a sidecar: how much
-                        noise perturbed weights have (case -> level), the factors of step 4's learning
-                        rates, its set-ups that take given gradients, and the cases for train mode
-                        that need not run, or cannot ("modes")
+                        noise perturbed weights have (case -> level), the factors of step 4's
+                        learning rates, its set-ups that take given gradients, and the cases for
+                        train mode that need not run, or cannot ("modes")
 
 NumPy only and the same on both sides.
 """

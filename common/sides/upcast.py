@@ -4,7 +4,7 @@
 
 Many models compute a part in float32 whatever they run in: a norm, a softmax, rotary tables.  In
 the float64 run such a part would have float32's noise, and nothing behind it could be compared
-better than in float32.  While `upcasting`, a cast to a narrower float is one to float64 instead, and
+better than in float32.  While `upcasting`, a cast to a narrower float is one to float64, and
 a tensor that would be made in a narrower float is made in float64; a float32 run stays as it is.
 Complex numbers likewise.  Integers, booleans and the reinterpretation of bits are left alone.
 

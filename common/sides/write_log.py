@@ -91,9 +91,9 @@ def write_log(
         watching = job.exact.doing("upcast")  # to show it by three more runs would be dear
     half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
     log = LogWriter(path, **_kept(job, path), places=forced)
-    lift = upcasting(dtype == "float64")
+    widening = upcasting(dtype == "float64")
     computing = half.computing(dtype, request.device)
-    with log as writer, lift as upcast, watching as inexact, computing as kernels:
+    with log as writer, widening as upcast, watching as inexact, computing as kernels:
         session = Session(
             request.seed,
             record=writer.add,

@@ -37,7 +37,7 @@ _VARIABLES: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables th
 
 
 def environment(device: str = "cpu") -> dict[str, str]:
-    """The environment of a worker: the user's own, and what makes Paddle fast on these processors."""
+    """A worker's environment: the user's own, and what makes Paddle fast on these processors."""
     values = dict(os.environ)
     if device == "gpu":
         values = ON_GPU | values

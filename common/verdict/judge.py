@@ -131,7 +131,7 @@ def judge_logs(
 
     ref64, cand64  the float64 runs; without both of them no row is better than CLOSE
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
-    until_off      end with the first row that shows that teacher-forced logs will be wanted: it is not
+    until_off      end with the first row that shows that teacher-forced logs are wanted: it is not
                    HARMLESS, and decides
     until_asked    end with the first row that a run with exact operators would show more of
     strict         what is inside a model decides too, as in the workbench's own pairs always

@@ -267,15 +267,13 @@ def _bits_held(array: np.ndarray) -> int:
     return 32 if (bits & _LOW_BITS).any() else 16
 
 
-def judge_without_float64(
-    row: Row, arrays: list[np.ndarray], why: str, teacher_forced: bool
-) -> Row:
+def judge_without_float64(row: Row, arrays: list[np.ndarray], why: str, forced: bool) -> Row:
     """Judge by float32 alone, as its logs would be.
 
-    teacher_forced  the last array is a teacher-forced run's, which has no float32 log beside it
+    forced  the last array is a teacher-forced run's, which has no float32 log beside it
     """
     ref, cand = arrays[:2]
-    if teacher_forced:
+    if forced:
         ref, cand = (array.astype(np.float32) for array in arrays[2:])
         compare_float32(row, ref, cand)
     row = judge_close(row, ref, cand, rms(ref))

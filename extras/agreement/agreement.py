@@ -4,7 +4,7 @@ NumPy only; check_step2.py --agree fills it.  It leaves agreement.json in step 2
 model's results, step2_metric/log/MODEL/agreement.json (with --out DIR, DIR/step2_metric/MODEL/…):
 
 schema     1
-model      the pair's name; `pair`: its folder; `preset`, `weights` (of --weights, else "perturbed"),
+model      the pair's name; `pair`: its folder; `preset`, `weights` (--weights, else "perturbed"),
            `weights_sha256` (of the weights that both sides computed with), `seed`, `device`,
            `dtype` ("float32": what is compared)
 versions   {torch, paddle}: of the frameworks; `time` when it ended; `elapsed_s` of the last run

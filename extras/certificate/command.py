@@ -11,9 +11,9 @@ tensor, and what was found:
                 same bits; so have the Paddle model's own initial values on a way to torch and back
     probe       the layer's inputs and outputs agree, in its place in the model
 
-Below it stands what one side alone has, or ties alone.  Weights are `perturbed` unless --weights says
-otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and swapped ones
-would not show.
+Below it stands what one side alone has, or ties alone.  Weights are `perturbed` unless
+--weights says otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and
+swapped ones would not show.
 
 --offload: for a checkpoint larger than memory.  Each entry is looked at when its part of the model
 runs for the first time, and goes to torch and back with the values that it has then.
@@ -298,7 +298,7 @@ def _judged(folder: Path) -> list[Row]:
     return judge_folder(folder, ["forward_all"])["forward_all"].rows
 
 
-# ---- reading what the workers left ----------------------------------------------------------------
+# ---- reading what the workers left ---------------------------------------------------------------
 
 
 def read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:

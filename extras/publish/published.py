@@ -1,4 +1,4 @@
-"""What both sides give for what is to be published: the weights in Paddle's layout, inputs, outputs.
+"""What both sides give for what will be published: the weights in Paddle's layout, inputs, outputs.
 
 The two sides run step 1 once, in float32, with no probe: torch's makes the weights, Paddle's the
 outputs that the exported repository must give again.
@@ -50,9 +50,7 @@ class Published:
     outputs: dict[str, np.ndarray] = field(default_factory=dict)  # of the Paddle model, float32
     versions: dict[str, str] = field(default_factory=dict)  # of the Paddle side's Python
     draws: bool = False  # the model draws random numbers in eval mode
-    own_draws: bool = (
-        False  # by Paddle's own functions, which the Paddle model gives the tape's numbers
-    )
+    own_draws: bool = False  # by Paddle's own functions, which the worker gives the tape's numbers
 
 
 def run_both(
@@ -140,7 +138,7 @@ def _in_both_layouts(pair, preset, case: Case, folder: Path, pythons, work: Path
 
 
 def _logged(folder: Path, case: Case) -> dict[str, object]:
-    """What the Paddle model's log says: its outputs, with its own discrete choices, and versions."""
+    """What the Paddle model's log says: outputs, with its own discrete choices, and versions."""
     files = ResultFolder(folder)
     alone = files.log(STEM, "paddle", UNFORCED)
     path = alone if alone.is_file() else files.log(STEM, "paddle", FLOAT32)

@@ -1,4 +1,4 @@
-"""An exported repository tried once before it is put in its place: does it give the Paddle model's bits?
+"""An exported repository tried once before it is put in its place: are the bits the Paddle model's?
 
 Its own programs run, by the Python of the Paddle side, with neither the workbench nor the reference
 to be found (alone.py).
@@ -37,7 +37,7 @@ def run_alone(python: str, folder: Path, program: str, arguments: Sequence[str])
 
 
 def check_bits(python: str, folder: Path, outputs: Mapping[str, np.ndarray], work: Path) -> int:
-    """Run predict.py and compare; the number of outputs that have the Paddle model's bits, which is all.
+    """Run predict.py and compare; the number of outputs that have the Paddle model's bits: all.
 
     Raises UserError that names the first output that has not.
     """

@@ -5,7 +5,7 @@ short one goes into importing its framework.
         subprocess.run([warm.python, "-W", "ignore", "-m", "step1_forward.torch.forward", ...])
 
 A server (server.py) for each side imports its framework and NumPy, and nothing of the workbench; it
-forks for each worker.  A third one, for the checks themselves, imports what they take from elsewhere.
+forks for each worker.  A third, for the checks themselves, imports what they take from elsewhere.
 `python` is an executable (client.py) that stands for the Python that runs this: it hands what it
 is asked to run to a server and ends as the forked process ends; what no server can do just as
 well, it has the real Python do.  The product knows nothing of all this.
@@ -25,7 +25,7 @@ from pathlib import Path
 from common.system.processes import environment
 
 HERE = Path(__file__).resolve().parent
-# What a server imports before it forks; the workers' is what every worker imports first, and what torch
+# What a server imports before it forks; the workers' is what each imports first, and what torch
 # imports when its first optimizer is made: as much again as torch itself.
 _TORCH = ("torch", "torch._dynamo")
 _CHECK = (

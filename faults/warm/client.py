@@ -28,7 +28,7 @@ SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py")
 # Their own processes are cold: each has an environment of its own.
 LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
 LAUNCHED = "common.system.launched"  # runs one of them
-# Set by a warm check that was given --transplant (server.py), for the Paddle workers that it starts:
+# Set by a warm check that was given --transplant (server.py), for the Paddle workers it starts:
 # their own command does not tell that they will import torch too.
 TRANSPLANT = "WARM_TRANSPLANT"
 
@@ -69,7 +69,7 @@ def server_of(arguments):
 def transplants():
     """True for a Paddle worker that imports torch.
 
-    In a search for the smallest set the first worker is Paddle's own; the variable then names a file
+    In a search for the smallest set the first worker is Paddle's own; the variable names a file
     that shows whether it has been started.
     """
     value = os.environ.get(TRANSPLANT, "")

@@ -3,7 +3,7 @@
     python [-W ignore] server.py LISTENER CLIENT IMPORT...
 
 LISTENER  number of an open socket that listens
-CLIENT    the executable that asks, where a run is to start others by it (a check its workers); or ""
+CLIENT    the executable that asks, where a run starts others by it (a check its workers); or ""
 
 It imports at the first request, and computes nothing: a framework that has started threads cannot
 be forked.  It imports nothing of the workbench either: each run imports its own checkout's.  A

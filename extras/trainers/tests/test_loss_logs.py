@@ -157,7 +157,7 @@ def test_steps_from_zero_and_missing_steps(tmp_path):
 # ---- judged -------------------------------------------------------------------------------------
 
 
-def test_the_self_workers_envelope_decides_where_the_training_can_be_repeated(tmp_path):
+def test_the_self_twins_envelope_decides_where_the_training_can_be_repeated(tmp_path):
     growing = 1e-7 * np.exp(np.linspace(0.0, 5.0, 40))
     runs = [LOSSES + growing * sign for sign in (0.0, 1.0, -1.0, 0.5)]
     envelope = Envelope((runs, runs), tmp_path, 10)
