@@ -157,9 +157,9 @@ def test_a_red_check_names_the_setting_that_a_layer_has_on_one_side_alone(checko
 def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
     """The teacher-forced log, too: a process of its own writes what the waiting one wrote."""
     made = checkout.logs(1, "small_cnn")
-    for name in ("request_torch", "request_paddle", "request_paddle_single_step"):
+    for name in ("request_torch", "request_paddle", "request_paddle_teacher_forced"):
         shutil.copy(made / f"{name}.json", tmp_path)
-    for name in ("torch", "paddle", "paddle_single_step"):
+    for name in ("torch", "paddle", "paddle_teacher_forced"):
         side = name.partition("_")[0]
         request = str(tmp_path / f"request_{name}.json")
         done = by_hand(checkout, side, request, by_path=name != "paddle")
