@@ -61,9 +61,13 @@ def _compare(options) -> int:
     pairs = [(options.ref, options.cand)]
     if options.ref64 is not None:
         pairs.append((options.ref64, options.cand64))
-    if "same" not in options.allow:
-        for pair in pairs:
-            _refuse_one_side(*pair)
+    for pair in pairs if "same" not in options.allow else ():
+        found = from_one_side(*pair, *map(read_sidecar, pair))
+        if found:  # that they agree shows nothing
+            raise UserError(
+                f"{found}, which shows nothing of a port: give one log of each framework, or add "
+                "--allow same if this is meant"
+            )
     judgement = judge_logs(
         *(options.ref, options.cand, options.ref64, options.cand64), step=0, strict=options.strict
     )
@@ -73,16 +77,6 @@ def _compare(options) -> int:
         write_json(options.json, judgement.as_json())
     _show(judgement, options)
     return judgement.exit_code
-
-
-def _refuse_one_side(ref: Path, cand: Path) -> None:
-    """Raise UserError for two logs of one side: that they agree shows nothing."""
-    found = from_one_side(ref, cand, read_sidecar(ref), read_sidecar(cand))
-    if found:
-        raise UserError(
-            f"{found}, which shows nothing of a port: give one log of each framework, or add "
-            "--allow same if this is meant"
-        )
 
 
 def _who_made_them(ref: Path, cand: Path) -> list[str]:

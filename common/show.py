@@ -33,16 +33,13 @@ from common.logs.sidecar import Sidecar, read_sidecar
 from common.logs.sums import sample_of
 from common.report.terminal import describe, place_of
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.verdict.judge import judge_folder
 from common.verdict.row import Row
 
 # Column -> side and run of its log, reference first.
-LOGS = {
-    "torch32": ("torch", FLOAT32),
-    "paddle32": ("paddle", FLOAT32),
-    "torch64": ("torch", FLOAT64),
-    "paddle64": ("paddle", FLOAT64),
-}
+_RUNS = {"32": FLOAT32, "64": FLOAT64}
+LOGS = {f"{side}{bits}": (side, run) for bits, run in _RUNS.items() for side in SIDES}
 AROUND = 4  # elements on each side of the worst
 CANDIDATES = 12  # keys that a sentence lists
 BEFORE = 2  # rows above, in the order in which they were computed
@@ -128,7 +125,9 @@ def find(wanted: str, sources: Sequence[StepLogs]) -> tuple[StepLogs, str]:
     """
     keys = {source: source.keys() for source in sources}
     name = printable(wanted)
-    for fits in (str.__eq__, _ends_with, str.endswith, str.__contains__):
+    parts = f"/{wanted}", f".{wanted}"  # whole names at the end of a key's path
+    ways = (str.__eq__, lambda key, _: key.endswith(parts), str.endswith, str.__contains__)
+    for fits in ways:
         fitting = [(source, key) for source in sources for key in keys[source] if fits(key, wanted)]
         if not fitting:
             continue
@@ -154,21 +153,13 @@ def find(wanted: str, sources: Sequence[StepLogs]) -> tuple[StepLogs, str]:
     raise UserError(f"{name}: no tensor of the logs is called so; {hint}")
 
 
-def _ends_with(key: str, wanted: str) -> bool:
-    """True where `wanted` is the end of a key's path, whole names only."""
-    return key.endswith((f"/{wanted}", f".{wanted}"))
-
-
-# ---- what is printed ----------------------------------------------------------------------------
-
-
 def shown(source: StepLogs, key: str, around: int) -> list[str]:
     """The lines on one tensor: its verdict, where it was computed, its values, the rows above."""
     with ExitStack() as stack:
         logs = {c: stack.enter_context(read_log(path)) for c, path in source.paths().items()}
         arrays = {column: log[key] for column, log in logs.items() if key in log}
     rows = []
-    if _both(source):
+    if {"torch32", "paddle32"} <= source.paths().keys():
         judged = judge_folder(
             source.folder, [source.stem], step=source.step.number, model=source.model
         )
@@ -185,7 +176,7 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
         )
     if row is not None:
         lines += [f"  {line}" for line in describe(row)]
-    for side in ("torch", "paddle"):
+    for side in SIDES:
         sidecar = read_sidecar(ResultFolder(source.folder).log(source.stem, side)) or Sidecar()
         lines.append(f"  {side:<7} {place_of(sidecar.places, key)}")
     lines += ["", *_values(arrays, row, around)]
@@ -194,10 +185,6 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
         for above in rows[max(0, at - BEFORE) : at]:
             lines.append(f"  {above.verdict:<10}{printable(above.key)}")
     return lines
-
-
-def _both(source: StepLogs) -> bool:
-    return {"torch32", "paddle32"} <= set(source.paths())
 
 
 def _shapes(arrays: Mapping[str, np.ndarray], logs: Mapping) -> list[str]:
@@ -213,30 +200,30 @@ def _shapes(arrays: Mapping[str, np.ndarray], logs: Mapping) -> list[str]:
 
 def _values(arrays: Mapping[str, np.ndarray], row: Row | None, around: int) -> list[str]:
     """Both sides along the last axis around the worst element, then the rows beside it."""
+    columns = {column: array.astype(np.float64) for column, array in arrays.items()}
     if len({array.shape for array in arrays.values()}) != 1:
-        return [f"{column}: {_start(array)}" for column, array in arrays.items()]
+        starts = {c: values.reshape(-1)[: 2 * AROUND + 1] for c, values in columns.items()}
+        told = {c: ", ".join(f"{value:.6g}" for value in start) for c, start in starts.items()}
+        return [f"{c}: {list(arrays[c].shape)} starts with {start}" for c, start in told.items()]
     index = worst_index(arrays, row)
     shape = next(iter(arrays.values())).shape
-    columns = {column: array.astype(np.float64) for column, array in arrays.items()}
-    for bits in ("64", "32"):
-        pair = [arrays.get(f"{side}{bits}") for side in ("torch", "paddle")]
-        if all(values is not None for values in pair):
-            columns[f"diff{bits}"] = _difference(*pair)
+    columns |= _differences(arrays)
     start = max(0, index[-1] - around) if shape else 0
     stop = min(shape[-1], index[-1] + around + 1) if shape else 1
     lines = [" " * 18 + "".join(f"{name:>14}" for name in columns)]
     for i in range(start, stop):
         here = (*index[:-1], i) if shape else ()
         mark = ">" if here == index else " "
-        numbers = "".join(f"{_number(values[here]):>14}" for values in columns.values())
+        numbers = "".join(f"{values[here]:>14.6g}" for values in columns.values())
         lines.append(f"{mark} {str(list(here)):<16}{numbers}")
     difference = next((columns[n] for n in ("diff64", "diff32") if n in columns), None)
     if len(shape) > 1 and difference is not None:
         lines += ["", "difference (torch - paddle) in the rows above and below:"]
         for r in range(max(0, index[-2] - 1), min(shape[-2], index[-2] + 2)):
-            numbers = "".join(f"{_number(v):>14}" for v in difference[(*index[:-2], r)][start:stop])
+            numbers = "".join(f"{v:>14.6g}" for v in difference[(*index[:-2], r)][start:stop])
             mark = ">" if r == index[-2] else " "
-            lines.append(f"{mark} {_slice((*index[:-2], r), start, stop):<16}{numbers}")
+            at = f"[{', '.join(map(str, (*index[:-2], r)))}, {start}:{stop}]"
+            lines.append(f"{mark} {at:<16}{numbers}")
     return lines
 
 
@@ -246,34 +233,23 @@ def worst_index(arrays: Mapping[str, np.ndarray], row: Row | None = None) -> tup
     shape = next(iter(arrays.values())).shape
     if row is not None and row.worst_index is not None and row.shape == shape:
         return tuple(int(i) for i in row.worst_index)
-    for bits in ("64", "32"):
-        pair = [arrays.get(f"{side}{bits}") for side in ("torch", "paddle")]
-        if any(values is None for values in pair):
-            continue
-        broken = ~(np.isfinite(pair[0]) & np.isfinite(pair[1]))
-        off = np.abs(_difference(*pair))
-        if broken.any() or np.any(off > 0):
-            flat = int(np.argmax(broken) if broken.any() else np.argmax(off))
+    for off in _differences(arrays).values():
+        broken = ~np.isfinite(off)
+        if off.any():
+            flat = np.argmax(broken if broken.any() else np.abs(off))
             return tuple(int(i) for i in np.unravel_index(flat, shape))
     return (0,) * len(shape)
 
 
-def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # infinity minus infinity
-        return a.astype(np.float64) - b.astype(np.float64)
-
-
-def _slice(index: tuple[int, ...], start: int, stop: int) -> str:
-    return f"[{', '.join(map(str, index))}, {start}:{stop}]"
-
-
-def _start(array: np.ndarray) -> str:
-    values = ", ".join(_number(v) for v in array.reshape(-1)[: 2 * AROUND + 1].astype(np.float64))
-    return f"{list(array.shape)} starts with {values}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.6g}"
+def _differences(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """torch - paddle, in the precisions that both sides have."""
+    found = {}
+    for bits in ("64", "32"):
+        pair = [arrays[f"{side}{bits}"] for side in SIDES if f"{side}{bits}" in arrays]
+        if len(pair) == 2:
+            with np.errstate(invalid="ignore"):  # infinity minus infinity
+                found[f"diff{bits}"] = np.subtract(*pair, dtype=np.float64)
+    return found
 
 
 if __name__ == "__main__":

@@ -61,9 +61,6 @@ def safe_part(text: str) -> str:
     return safe if is_safe(safe) else f"_{safe}"
 
 
-# ---- writing ------------------------------------------------------------------------------------
-
-
 class ArchiveWriter:
     """Writes an archive file by file; it gets its name at a clean close, and `root` its hash."""
 
@@ -131,9 +128,6 @@ def _headers(info: zipfile.ZipInfo, place: int) -> tuple[bytes, bytes]:
     return _LOCAL.pack(b"PK\3\4", *fixed) + name, central + name
 
 
-# ---- reading ------------------------------------------------------------------------------------
-
-
 class Archive:
     """An archive of somebody else.  Only names and sizes are read when it is opened.
 
@@ -176,26 +170,27 @@ class Archive:
         seen: dict[str, str] = {}
         for info in entries:
             shown = ascii(info.orig_filename[:200])
-            if info.flag_bits & 1:
-                raise self._error(f"{shown} is encrypted")
-            mode = info.external_attr >> 16
-            if stat.S_ISLNK(mode):
-                raise self._error(f"{shown} is a symbolic link")
-            if info.is_dir() or (stat.S_IFMT(mode) and not stat.S_ISREG(mode)):
-                raise self._error(f"{shown} is not a plain file")
-            if not is_safe(info.orig_filename) or info.orig_filename != info.filename:
-                raise self._error(f"{shown} is no name for a file in a bundle: it may lead outside")
-            if info.filename.lower() in seen:
-                other = ascii(seen[info.filename.lower()])
-                raise self._error(f"{shown} and {other} are one name twice")
+            mode, most = info.external_attr >> 16, MAX_FILE_BYTES
+            most = MAX_BYTES_OF_JSON if info.filename == MANIFEST else most
+            odd = info.is_dir() or (stat.S_IFMT(mode) and not stat.S_ISREG(mode))
+            outside = not is_safe(info.orig_filename) or info.orig_filename != info.filename
+            twice = seen.get(info.filename.lower())
+            size, packed = info.file_size, info.compress_size
+            for refused, reason in (
+                (info.flag_bits & 1, "is encrypted"),
+                (stat.S_ISLNK(mode), "is a symbolic link"),
+                (odd, "is not a plain file"),
+                (outside, "is no name for a file in a bundle: it may lead outside"),
+                (twice, f"and {ascii(twice)} are one name twice"),
+                (size > most, f"would unpack to {size:,} bytes"),
+                (
+                    size > max(_FREE_BYTES, MAX_RATIO * packed),
+                    f"would unpack to {size:,} bytes from {packed:,}",
+                ),
+            ):
+                if refused:
+                    raise self._error(f"{shown} {reason}")
             seen[info.filename.lower()] = info.filename
-            most = MAX_BYTES_OF_JSON if info.filename == MANIFEST else MAX_FILE_BYTES
-            if info.file_size > most:
-                raise self._error(f"{shown} would unpack to {info.file_size:,} bytes")
-            if info.file_size > max(_FREE_BYTES, MAX_RATIO * info.compress_size):
-                raise self._error(
-                    f"{shown} would unpack to {info.file_size:,} bytes from {info.compress_size:,}"
-                )
         for name in seen:
             above = [name[:i] for i, letter in enumerate(name) if letter == "/"]
             if not seen.keys().isdisjoint(above):
@@ -298,13 +293,8 @@ def file_problems(manifest: Mapping, archive: Archive, target: Path) -> list[str
         if told != (size, sha256, packed):
             problems.append(f"{name} is not the file that {MANIFEST} describes")
     problems += [
-        f"{printable_name(name)} is in {MANIFEST}, but not in the bundle"
+        f"{ascii(str(name)[:120])[1:-1]} is in {MANIFEST}, but not in the bundle"
         for name in listed
         if name not in archive.entries
     ]
     return problems
-
-
-def printable_name(name: object) -> str:
-    """A name that somebody else gave, in a sentence."""
-    return ascii(str(name)[:120])[1:-1]

@@ -16,9 +16,12 @@ NumPy only.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 
+from common.logs import entry_kinds as kinds
 from common.logs.sidecar import Sidecar
-from common.verdict.row import AGREEING, count, exit_code, worst
+from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
+from common.verdict.row import AGREEING, SEVERITY, Row, count, exit_code, worst
 
 EVIDENCE, SUBMISSION, TRAINING, REPORTS = "evidence", "submission", "training", "reports"
 ROWS, MADE, INSIDE, SCALES = "rows.jsonl", "made.jsonl", "inside.jsonl", "scales.json"
@@ -27,14 +30,8 @@ WORST = 10  # rows of a step of a model that used most of what they were allowed
 MOST_TRIED = 3  # times that: where the first are too large, the next are taken
 SAMPLED_SIZE = 2_000  # values of a tensor: a few large ones would be the whole sample
 # Why a row is inside, in the order in which they are taken.
-NOT_GREEN, GUIDE, MOST_USED, LARGEST, SAMPLE, WHOLE = (
-    "not green",
-    "the guide's",
-    "most used",
-    "largest of its kind",
-    "sample",
-    "whole log",
-)
+NOT_GREEN, GUIDE, MOST_USED = "not green", "the guide's", "most used"
+LARGEST, SAMPLE, WHOLE = "largest of its kind", "sample", "whole log"
 
 Place = tuple[str, str]  # stem and key of a row
 
@@ -94,3 +91,59 @@ def environment_of(side: str, sidecar: Sidecar) -> dict[str, object]:
         "device": sidecar.device,
         **{name: sidecar.environment[name] for name in sorted(sidecar.environment)},
     }
+
+
+# ---- what stands in a line of each file, or in all of it ----------------------------------------
+
+
+def _is_shape(value: object) -> bool:
+    fits = isinstance(value, list) and list(map(type, value)) == [str, str, list]
+    return fits and all(map(kinds.length, value[2]))
+
+
+def _is_scale(value: object) -> bool:
+    fits = isinstance(value, list) and len(value) == 2 and value[0] is not None
+    return fits and kinds.number_or_null(value[0]) and kinds.or_null(kinds.text)(value[1])
+
+
+_OF_TYPE = {
+    str: kinds.text,
+    bool: kinds.yes_or_no,
+    bool | None: kinds.or_null(kinds.yes_or_no),
+    int: kinds.whole,
+    int | None: kinds.or_null(kinds.whole),
+    float | None: kinds.number_or_null,
+    tuple[int, ...]: kinds.list_of(kinds.whole),
+    tuple[int, ...] | None: kinds.or_null(kinds.list_of(kinds.whole)),
+    object: lambda value: True,
+}
+_FIELDS = {one.name: _OF_TYPE[one.type] for one in fields(Row)}
+_FIELDS["verdict"] = SEVERITY.__contains__
+is_row = kinds.record(_FIELDS | {"stem": kinds.text})
+_OWN_ROW = kinds.record(_FIELDS)
+is_made = kinds.record(
+    {OWN: _OWN_ROW},
+    dict.fromkeys(RUNS, _OWN_ROW)
+    | {SKETCH: kinds.list_of(kinds.number_or_null), LOGITS: lambda value: value is True},
+)
+is_inside = kinds.record(
+    dict.fromkeys(("stem", "key", "why"), kinds.text), {"shapes": kinds.list_of(_is_shape)}
+)
+are_scales = kinds.dict_of(kinds.dict_of(_is_scale))
+
+
+class Odd(Exception):
+    """JSON of somebody else that is not as a bundle has it, in a sentence."""
+
+
+def must(holds: object, sentence: str) -> None:
+    """Go on only where this holds: what follows could make nothing of it else."""
+    if not holds:
+        raise Odd(sentence)
+
+
+def member(record: Mapping, name: str, kind: type):
+    """What stands under a name, which must be of this type."""
+    value = record.get(name)
+    must(type(value) is kind, f"its {name} is not as a bundle has it")
+    return value

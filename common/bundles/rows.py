@@ -15,8 +15,10 @@ import numpy as np
 from common.logs.key import Key
 from common.logs.of_a_run import Logs
 from common.verdict.comparisons import Comparisons, Memo
-from common.verdict.row import Row
+from common.verdict.half import BY_ITSELF
+from common.verdict.row import Row, claim
 from common.verdict.settle import Settling
+from common.verdict.tolerances import tolerance
 
 # Of a number that is measured anew: another processor adds up in another order.
 SAME_NUMBER = 1e-6
@@ -179,3 +181,47 @@ def same_number(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
     return one == other or abs(one - other) <= SAME_NUMBER * max(abs(one), abs(other))
+
+
+def contradiction(row: Mapping) -> str:
+    """What a row's own numbers say against it; empty for nothing."""
+    if row["measure"] == "claim":
+        off, allowed = (np.nan if row[n] is None else row[n] for n in ("gap", "allowed"))
+        wanted = claim(row["key"], off, allowed)
+        if off != off and row["verdict"] in ("DIVERGED", "INVALID"):
+            return ""  # infinity, for which JSON has no word
+        # What shows nothing is off as what differs is.
+        written = "DIVERGED" if row["verdict"] == "UNDECIDED" else row["verdict"]
+        if (wanted.verdict, wanted.origin) != (written, row["origin"]):
+            return f"{wanted.verdict} by its own numbers, and {row['verdict']} is written"
+        return ""
+    if row["verdict"] == "ROUNDING" and not row["excuse"] and row["gap"] is not None:
+        if row["allowed"] is not None and not row["gap"] <= row["allowed"]:
+            return "ROUNDING is written, and its gap is more than was allowed"
+    if row["verdict"] == "IDENTICAL" and row["max_abs"]:
+        return "IDENTICAL is written, and its values differ"
+    if row["mean_abs"] is not None and row["max_abs"] is not None:
+        if row["mean_abs"] > row["max_abs"] * (1 + 1e-3):
+            return "its mean difference is more than its largest"
+        guide = bool(np.float32(row["mean_abs"]) <= np.float32(tolerance("guide")))
+        near = abs(row["mean_abs"] - tolerance("guide")) <= 1e-9 * tolerance("guide")
+        if row["guide_passed"] is not None and row["guide_passed"] != guide and not near:
+            return "whether the guide's rule is passed is not what its mean difference says"
+    return ""
+
+
+def may_settle(row: Mapping, alone: Mapping, wrong: Sequence[str], strict: bool) -> bool:
+    """Whether what is inside a model, or half precision, may make this of a row.
+
+    alone   the row before
+    wrong   the fields in which they differ
+    """
+    if alone["verdict"] == row["verdict"]:
+        return set(wrong) <= {"note", "origin", "excuse"}
+    if row["verdict"] == "INSIDE" or row["excuse"].startswith("matched by value"):
+        return row["inside"] and not strict
+    if row["verdict"] == "CONSTANT":  # what operators bring, shown in a run that is fed nothing
+        return alone["verdict"] == "CARRIED"
+    if row["verdict"] == "PRECISION":  # in half precision each module is judged by itself too
+        return row["measure"].startswith(BY_ITSELF)
+    return row["verdict"] in ("INVALID", "DIVERGED") and not strict

@@ -10,12 +10,21 @@ NumPy only.
 """
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 
 import numpy as np
 
-from common.logs.guide_pair import STEMS
-from common.logs.reader import Log
+from common.bundles import plan
+from common.bundles.archive import MANIFEST
+from common.logs import entry_kinds as kinds
+from common.logs.guide_pair import STEMS, full_stem, guide_value, has_pair, is_over_torch
+from common.logs.pickle_machine import printable
+from common.logs.reader import Log, read_log
+from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.system.frameworks import SIDES
+from common.system.hashes import file_sha256, same_bits
 
 NLP, CV, SAMPLES = "nlp", "cv", "samples"
 REPORT = "report"  # beside torch and paddle: which file of a stem
@@ -25,10 +34,7 @@ def names(stem: str) -> dict[str, dict[str, str]]:
     """Dialect -> which (torch, paddle, report) -> the file's path; CV has no pair of a training."""
     files = {side: f"{stem}_{side}.npy" for side in SIDES} | {REPORT: f"{stem}_diff.log"}
     folders = {NLP: "log_reprod", SAMPLES: f"Step{STEMS.index(stem) + 1}"}
-    found = {
-        dialect: {which: f"{folder}/{name}" for which, name in files.items()}
-        for dialect, folder in folders.items()
-    }
+    found = {d: {w: f"{f}/{n}" for w, n in files.items()} for d, f in folders.items()}
     if stem != "train_align":
         short = "losses" if stem == "bp_align" else stem
         title = "backward" if stem == "bp_align" else stem
@@ -118,3 +124,101 @@ def mean_difference(a: np.ndarray, b: np.ndarray) -> np.floating:
         a = a.T
     with np.errstate(all="ignore"):
         return np.abs(a - b).mean()
+
+
+def check_submission(part) -> None:
+    if not has_pair(part.guide):
+        return
+    dialects = names(part.guide)
+    own = {which: f"{part.submission}/{NLP}/{n}" for which, n in dialects["nlp"].items()}
+    there = {which for which, name in own.items() if (part.base / name).is_file()}
+    for dialect, named in dialects.items():
+        for which, name in named.items():
+            shown = f"{part.submission}/{dialect}/{name}"
+            other = part.base / shown
+            if (which in there) != other.is_file():
+                part.problems.append(f"{shown}: one dialect has it, and another has not")
+            elif which in there and other.read_bytes() != (part.base / own[which]).read_bytes():
+                part.problems.append(f"{shown} is not the same file as {own[which]}")
+    if not there.issuperset(SIDES):
+        if there:
+            part.problems.append(f"{part.submission}: a side's log of {part.guide} is missing")
+        elif part.about.get("guide_passed") is not None:
+            part.problems.append(f"{part.submission}: the pair of {part.guide} is missing")
+        return
+    with ExitStack() as stack:
+        logs = {s: stack.enter_context(read_log(part.base / own[s])) for s in SIDES}
+        for side in SIDES:
+            part.problems += _selection_problems(part, own[side], side, logs[side])
+        _check_report(part, own, logs)
+
+
+def _check_report(part, own: Mapping[str, str], logs: Mapping[str, Log]) -> None:
+    """Each line of reprod_log's report, and whether the guide's rule is passed."""
+    threshold = part.about.get("threshold")
+    number = threshold is not None and kinds.number_or_null(threshold)
+    plan.must(number, "its threshold is no number")
+    common = [key for key in logs["torch"] if key in logs["paddle"]]
+    if len(common) < max(map(len, logs.values())):
+        part.problems.append(f"{own['paddle']}: its keys are not those of {own['torch']}")
+    means = [mean_difference(*(log[key] for log in logs.values())) for key in common]
+    passed = bool(means) and all(bool(mean <= threshold) for mean in means)
+    part.guide_passed = passed
+    if part.about.get("guide_passed") is not passed:
+        word = "passed" if passed else "not passed"
+        part.problems.append(f"{own['paddle']}: the guide's rule is {word}, not as {MANIFEST}")
+    path = part.base / own[REPORT]
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8", errors="replace")
+    problems = report_problems(text, logs["torch"], logs["paddle"], threshold)
+    part.problems += [f"{own[REPORT]}: {problem}" for problem in problems]
+    part.lines += 0 if problems else len(common)
+
+
+def _selection_problems(part, name: str, side: str, log: Log) -> Iterator[str]:
+    """The guide's log holds what its sidecar says that it was selected from."""
+    path, beside = part.base / name, sidecar_path(name)
+    sidecar = read_sidecar(path)
+    if sidecar is None:
+        yield f"{beside} is missing"
+        return
+    if sidecar.log_sha256 != file_sha256(path):
+        yield f"{name} is not the file that its sidecar describes"
+    if not not_edited(sidecar):
+        yield f"{beside} was edited: it does not fit its own seal"
+    if (sidecar.side, sidecar.framework) != (side, side):
+        yield f"{beside}: it is {sidecar.side}'s, not {side}'s"
+    source = sidecar.selected
+    if not source:
+        yield f"{beside} does not say what it was selected from"
+        return
+    full = part.sidecars.get(source["log"])
+    if full is None or full.log_sha256 != source["sha256"]:
+        yield f"{beside}: it was selected from another log"
+        return
+    for entry in ("seed", "preset", "model", "inputs_sha256", "weights_sha256", "framework"):
+        if getattr(full, entry) != getattr(sidecar, entry):
+            yield f"{beside}: another {entry} than {source['log']}'s sidecar says"
+    if set(log) != set(source["keys"]):
+        yield f"{name}: its keys are not those that its sidecar lists"
+        return
+    of_torch = ResultFolder(part.folder).log(full_stem(part.guide), SIDES[0])
+    whole = [part.folder / source["log"], of_torch]
+    if not all(path.is_file() for path in whole):
+        return
+    with ExitStack() as stack:
+        logs = [stack.enter_context(read_log(path)) for path in whole]
+        for key, full_key in source["keys"].items():
+            needed = logs if is_over_torch(key, full_key) else logs[:1]
+            if not all(full_key in one for one in needed):
+                continue
+            if same_bits(log[key], np.asarray(guide_value(key, full_key, *logs))):
+                part.arrays += 1
+            else:
+                yield f"{name}: {printable(key)} is not what {part.name}/{source['log']} holds"
+
+
+def not_edited(sidecar: Sidecar) -> bool:
+    """True for a sidecar that fits its own seal, or is of a version that had none."""
+    return sidecar.seal is None or sidecar.sealed

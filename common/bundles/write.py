@@ -15,14 +15,13 @@ from common.bundles import plan, submission
 from common.bundles.archive import SCHEMA, ArchiveWriter, safe_part
 from common.bundles.rows import Reads, Watched, differences, made_of, same_made
 from common.logs.guide_pair import has_pair
-from common.logs.reader import Log
 from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.logs.writer import LogWriter
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.verdict.comparisons import OWN
-from common.verdict.measures import largest_scale
+from common.verdict.measures import scale_of
 
 MOST_BYTES = 19_000_000  # of a bundle, as far as its tensors decide
 # Of one part's tensors, not packed: enough for some hundred rows of the built-in models.
@@ -167,7 +166,6 @@ class _Writing:
             self.add(f"asked/{safe_part(path.name)}", path)
 
     def _add_submission(self) -> None:
-        """The guide's pair and reprod_log's report, under the names of each dialect."""
         found = {side: self.files.log(self.guide, side) for side in SIDES}
         found[submission.REPORT] = self.files.diff_log(self.guide)
         for dialect, names in submission.names(self.guide).items():
@@ -179,7 +177,6 @@ class _Writing:
 
 
 def _lines(records: Iterable[Mapping[str, object]]) -> bytes:
-    """JSON, a line each."""
     lines = (json.dumps(r, separators=(",", ":"), allow_nan=False) + "\n" for r in records)
     return "".join(lines).encode()
 
@@ -210,7 +207,6 @@ class _Evidence:
             self.watched[stem] = Watched(stack, logs, shapes, self.scales[stem], strict, nan)
 
     def choose(self, budget: int) -> None:
-        """Choose rows until the budget, in bytes, is used up."""
         self.left = budget
         for stem, logs in self.logs.items():
             size = sum(path.stat().st_size for path in logs.values())
@@ -220,10 +216,9 @@ class _Evidence:
         for place in self.of_place:
             if place[0] in self.whole and self._is_same(place):
                 self.inside[place] = plan.WHOLE
-        for place in plan.not_green(self.rows):
-            self._take(place, plan.NOT_GREEN, told=True)
-        for place in self._of_guide():
-            self._take(place, plan.GUIDE, told=True)
+        needed = [(place, plan.NOT_GREEN) for place in plan.not_green(self.rows)]
+        for place, why in (*needed, *((place, plan.GUIDE) for place in self._of_guide())):
+            self._take(place, why, told=True)
         count = 0
         for place in plan.most_used(self.rows):
             count += self._take(place, plan.MOST_USED, told=True)
@@ -231,9 +226,10 @@ class _Evidence:
                 break
         self._take_largest()
         for place in plan.drawn(self.rows, self.writing.content):
-            if place not in self.left_out and not self._take(place, plan.SAMPLE):
-                if place not in self.left_out:
-                    break  # full
+            if place in self.left_out or self._take(place, plan.SAMPLE):
+                continue
+            if place not in self.left_out:
+                break  # full
 
     def _is_same(self, place: plan.Place) -> bool:
         """Whether a row comes out the same by itself; if not, it is left out."""
@@ -269,7 +265,6 @@ class _Evidence:
         return True
 
     def _of_guide(self) -> list[plan.Place]:
-        """The rows that the guide's pair was selected from."""
         keys: dict[str, None] = {}
         for side in SIDES:
             sidecar = read_sidecar(self.writing.files.log(self.writing.guide, side)) or Sidecar()
@@ -291,9 +286,7 @@ class _Evidence:
                 of_group[stem, group],
                 key=lambda key: abs((self.of_place[stem, key]["scale"] or 0.0) - scale),
             )
-            holder = next(
-                (k for k in likely[:4] if k in log and largest_scale([log[k]]) == scale), None
-            )
+            holder = next((k for k in likely[:4] if k in log and scale_of(log[k]) == scale), None)
             taken = holder is not None and self._take((stem, holder), plan.LARGEST)
             self.holders[stem, group] = holder if taken else None
 
@@ -301,10 +294,7 @@ class _Evidence:
         """The group of tensors that a key shares its scale with; empty for none."""
         return self.watched[stem].parse(key).group
 
-    # ---- writing --------------------------------------------------------------------------------
-
     def add(self) -> dict[str, object]:
-        """Put it all into the archive; returns what the manifest says of this part."""
         writing, result, step = self.writing, self.writing.result, self.writing.result.step
         writing.add(plan.MADE, _lines(self._made()))
         writing.add(plan.INSIDE, _lines(self._inside()))
@@ -351,11 +341,9 @@ class _Evidence:
 
     def _inside(self) -> Iterable[dict[str, object]]:
         for (stem, key), why in self.inside.items():
-            record: dict[str, object] = {"stem": stem, "key": key, "why": why}
-            shapes = self.reads[stem, key].shapes
-            if shapes and stem not in self.whole:
-                record["shapes"] = [[name, k, list(s)] for (name, k), s in shapes.items()]
-            yield record
+            shapes = {} if stem in self.whole else self.reads[stem, key].shapes
+            told = [[name, k, list(shape)] for (name, k), shape in shapes.items()]
+            yield {"stem": stem, "key": key, "why": why, **({"shapes": told} if told else {})}
 
     def _add_logs(self) -> dict[str, dict[str, object]]:
         """Add the logs, whole or in part; file -> what the manifest says of each."""
@@ -372,24 +360,12 @@ class _Evidence:
                 self.writing.add(path.name, path)
             told[path.name] = about
         with TemporaryDirectory() as temporary:
-            parts = [
-                (s, *log) for s in self.stems if s not in self.whole for log in self.logs[s].items()
-            ]
-            for stem, name, path in parts:
-                keys = {key for log, key in self.taken[stem] if log == name}
+            stems = [stem for stem in self.stems if stem not in self.whole]
+            for stem, name, path in [(s, *log) for s in stems for log in self.logs[s].items()]:
+                keys = {key for of, key in self.taken[stem] if of == name}
                 log = self.watched[stem].logs[name]
-                self.writing.add(path.name, _part_of(log, keys, Path(temporary) / path.name))
+                with LogWriter(Path(temporary) / path.name) as writer:
+                    for key in (key for key in log if key in keys):
+                        writer.add(key, log[key], whole=True)
+                self.writing.add(path.name, writer.path)
         return told
-
-    def _in_part(self) -> Iterable[tuple[str, tuple[str, Path]]]:
-        """The logs that are not whole: stem, and what each is called and where it is."""
-        return ((s, log) for s in self.stems if s not in self.whole for log in self.logs[s].items())
-
-
-def _part_of(log: Log, keys: set[str], target: Path) -> bytes:
-    """A log that holds some of another's tensors, in its order."""
-    with LogWriter(target) as writer:
-        for key in log:
-            if key in keys:
-                writer.add(key, log[key], whole=True)
-    return target.read_bytes()

@@ -55,7 +55,12 @@ def narrower_operators(ref: Mapping[str, int], cand: Mapping[str, int], widest: 
     widest     whether of several types the widest counts, as for a gradient
     """
     ours, theirs = _calls(ref, widest), _calls(cand, widest)
-    return [*_written_out(ours, theirs), *_narrowed(ours, theirs)]
+    found = _written_out(ours, theirs)
+    for operator in theirs:  # less often on a wide type, and more often on a narrow one
+        less, more = _more(ours, theirs, operator), _more(theirs, ours, operator)
+        if less and more and _TYPES.index(more[-1]) > _TYPES.index(less[0]):
+            found.append(f"{operator} is on {more[-1]} in Paddle, on {less[0]} in torch")
+    return found
 
 
 def _calls(computed: Mapping[str, int], widest: bool) -> _Calls:
@@ -81,16 +86,6 @@ def _more(one: _Calls, other: _Calls, operator: str) -> list[str]:
     """The types on which one side calls an operator more often than the other, wide ones first."""
     calls, fewer = one.get(operator, {}), other.get(operator, {})
     return [kind for kind in _TYPES if calls.get(kind, 0) > fewer.get(kind, 0)]
-
-
-def _narrowed(ref: _Calls, cand: _Calls) -> list[str]:
-    """Operators that the candidate calls less often on a wide type, and more often on a narrow."""
-    found = []
-    for operator in cand:
-        less, more = _more(ref, cand, operator), _more(cand, ref, operator)
-        if less and more and _TYPES.index(more[-1]) > _TYPES.index(less[0]):
-            found.append(f"{operator} is on {more[-1]} in Paddle, on {less[0]} in torch")
-    return found
 
 
 def _written_out(ref: _Calls, cand: _Calls) -> list[str]:

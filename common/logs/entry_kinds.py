@@ -82,17 +82,11 @@ _TALLY = record(
 
 # What step 4's workers find of one case: one SGD step, and a finite difference of the loss.
 _WITNESS = record(
-    {
-        "sgd_worst": text,
-        **dict.fromkeys(("sgd_off", "largest_gradient", "gradient_norm"), number_or_null),
-        **dict.fromkeys(("largest_weight", "directional"), number_or_null),
-    },
-    {
-        "half": yes_or_no,
-        "finite_difference": number_or_null,
-        "finite_step": _is(float, of=lambda value: 0 < value < 1),
-        "loss_noise": number_or_null,
-    },
+    dict.fromkeys(("sgd_off", "largest_gradient", "gradient_norm"), number_or_null)
+    | dict.fromkeys(("largest_weight", "directional"), number_or_null)
+    | {"sgd_worst": text},
+    dict.fromkeys(("finite_difference", "loss_noise"), number_or_null)
+    | {"half": yes_or_no, "finite_step": _is(float, of=lambda value: 0 < value < 1)},
 )
 
 # How much noise the perturbed weights of a case have, and the factor on step 4's learning rates.
@@ -116,40 +110,43 @@ _DRAW = record(dict.fromkeys(("kind", "site", "place"), text) | {"shape": list_o
 _PASSES = record({"passes": whole, "draws": list_of(_DRAW)})
 
 _LAYOUT = record(
-    {
-        "rows": list_of(_LAYOUT_ROW),
-        "only_torch": _texts,
-        "only_paddle": _texts,
-        "without_partner": dict_of(text),
-        "problems": _texts,
-    }
+    dict.fromkeys(("only_torch", "only_paddle", "problems"), _texts)
+    | {"rows": list_of(_LAYOUT_ROW), "without_partner": dict_of(text)}
 )
 
 # Which full log the guide's pair was selected from (common/logs/guide_pair.py).
 _SELECTION = record({"log": text, "sha256": text, "keys": dict_of(text)})
 
-TEXT = Kind(text, "text")
-WHOLE = Kind(whole, "a whole number")
-SECONDS = Kind(_seconds, "a number of seconds", float)
-YES_OR_NO = Kind(yes_or_no, "true or false")
-TEXTS = Kind(_texts, "a list of texts", list)
-NAMED_TEXTS = Kind(dict_of(text), "texts by name", dict)
-NAMED_TEXTS_OR_NULLS = Kind(dict_of(or_null(text)), "texts or nulls by name", dict)
-NAMED_FLAGS = Kind(dict_of(yes_or_no), "true or false by name", dict)
-NAMED_COUNTS = Kind(dict_of(whole), "whole numbers by name", dict)
-COUNTS_BY_PLACE = Kind(dict_of(dict_of(whole)), "whole numbers by name, by name", dict)
-NAMED_SHAPES = Kind(dict_of(_shape), "shapes by name", dict)
-NAMED_LENGTHS = Kind(dict_of(or_null(length)), "lengths from 1 by name", dict)
-NAMED_LISTS = Kind(dict_of(_texts), "lists of texts by name", dict)
-NAMED_SERIES = Kind(dict_of(dict_of(list_of(number_or_null))), "lists by name, by name", dict)
+# Of what the type of a sidecar's field does not say.
 NAMED_RATES = Kind(dict_of(dict_of(number_or_null)), "numbers by name, by name", dict)
-NAMED_SIZES = Kind(dict_of(dict_of(_seconds)), "sizes by name, by name", dict)
-LEDGER = Kind(dict_of(dict_of(text)), "texts by name, by name", dict)
 TALLIES = Kind(dict_of(_TALLY), "an operator's counts by name", dict)
 WITNESSES = Kind(dict_of(_WITNESS), "what step 4's workers find, by case", dict)
-PASSES = Kind(dict_of(list_of(_PASSES)), "lists of draws by case", dict)
 NOISES = Kind(dict_of(_NOISE), "levels from 0 to 1 by case", dict)
 GIVEN = Kind(dict_of(_GIVEN), "set-ups on given gradients by case", dict)
 FACTORS = Kind(dict_of(dict_of(_FACTOR)), "factors from 0 to 1 by case, by set-up", dict)
-SELECTION = Kind(_SELECTION, "a full log, its hash, and its keys by name", dict)
 LAYOUTS = Kind(dict_of(_LAYOUT), "where each weight goes, by case", dict)
+NAMED_TEXTS = Kind(dict_of(text), "texts by name", dict)
+OF_TYPE = {
+    str | None: Kind(text, "text"),
+    int | None: Kind(whole, "a whole number"),
+    bool | None: Kind(yes_or_no, "true or false"),
+    float: Kind(_seconds, "a number of seconds", float),
+    list[str]: Kind(_texts, "a list of texts", list),
+    dict[str, str]: NAMED_TEXTS,
+    dict[str, str | None]: Kind(dict_of(or_null(text)), "texts or nulls by name", dict),
+    dict[str, bool]: Kind(dict_of(yes_or_no), "true or false by name", dict),
+    dict[str, int]: Kind(dict_of(whole), "whole numbers by name", dict),
+    dict[str, int | None]: Kind(dict_of(or_null(length)), "lengths from 1 by name", dict),
+    dict[str, list[int]]: Kind(dict_of(_shape), "shapes by name", dict),
+    dict[str, list[str]]: Kind(dict_of(_texts), "lists of texts by name", dict),
+    dict[str, list[dict]]: Kind(dict_of(list_of(_PASSES)), "lists of draws by case", dict),
+    dict[str, dict[str, int]]: Kind(
+        dict_of(dict_of(whole)), "whole numbers by name, by name", dict
+    ),
+    dict[str, dict[str, float]]: Kind(dict_of(dict_of(_seconds)), "sizes by name, by name", dict),
+    dict[str, dict[str, str]]: Kind(dict_of(dict_of(text)), "texts by name, by name", dict),
+    dict[str, dict[str, list]]: Kind(
+        dict_of(dict_of(list_of(number_or_null))), "lists by name, by name", dict
+    ),
+    dict[str, object]: Kind(_SELECTION, "a full log, its hash, and its keys by name", dict),
+}

@@ -34,6 +34,12 @@ from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256, same_bits
 
 SETUP = "sgd"  # reprod_log's own compare_loss_and_backward takes ten SGD steps too
+# What a sidecar says of tensors, weights and draws that a pair does not hold.
+_NOT_OF_A_PAIR = (
+    *("flips", "choices", "modules", "converted", "outputs", "elapsed_s", "certificate"),
+    *("paddle_to_torch", "hidden_rows", "read_back", "draws", "last_bias", "witness"),
+    *("inexact", "upcast", "sums", "booleans", "settings", "made"),
+)
 
 _STEP_OF_SETUP = re.compile(rf"{SETUP}/(\d{{3}})/(loss|lr)")
 _CALL = re.compile(r"#\d+$")  # behind an output's name, where a module is called so as well
@@ -63,9 +69,6 @@ def guide_value(key: str, full_key: str, log: Mapping, torch_log: Mapping) -> np
     return np.divide(value, torch_log[full_key]) if is_over_torch(key, full_key) else value
 
 
-# ---- which keys ---------------------------------------------------------------------------------
-
-
 def _outputs(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
     """Each head's logits; every output of a case that returns none."""
     of_case = set(sidecar.outputs.get(prefix.rstrip("/") or "main", ()))
@@ -79,11 +82,6 @@ def _scores(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[st
     scores = [k for k in keys if log.shape(prefix + k) == () and log.dtype(prefix + k).kind == "f"]
     scores = [key for key in scores if key not in _RELATIVE]
     return {key if _NAMES.get(key) in scores else _NAMES.get(key, key): key for key in scores}
-
-
-def _is_over(key: str, full_key: str, torch_log: Log) -> bool:
-    name = key.rpartition("/")[2]
-    return full_key in torch_log and is_no_share(name, float(torch_log[full_key]))
 
 
 def _losses(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
@@ -117,9 +115,7 @@ def guide_keys(stem: str, log: Log, sidecar: Sidecar) -> dict[str, str]:
     return _selected(stem, log, sidecar, log)[0]
 
 
-def _selected(
-    stem: str, log: Log, sidecar: Sidecar, torch_log: Log
-) -> tuple[dict[str, str], dict[str, str]]:
+def _selected(stem: str, log: Log, sidecar: Sidecar, torch_log: Log) -> tuple[dict, dict]:
     """The same, and the prefix of each case's keys in the full log -> that in the pair."""
     prefixes = list(sidecar.batches) or [""]
     of_case: dict[str, list[str]] = {prefix: [] for prefix in prefixes}
@@ -138,14 +134,15 @@ def _selected(
             for prefix, keys in selected.items()
             for key, full in keys.items()
         ]
-        if _SELECT[stem] is _scores:
-            pairs = [(key + _OVER * _is_over(key, full, torch_log), full) for key, full in pairs]
+        if _SELECT[stem] is _scores:  # under a name that says so where it is over torch's
+            over = [
+                full in torch_log and is_no_share(key.rpartition("/")[2], float(torch_log[full]))
+                for key, full in pairs
+            ]
+            pairs = [(k + _OVER * o, full) for (k, full), o in zip(pairs, over, strict=True)]
         if len(dict(pairs)) == len(pairs):
             break
     return dict(pairs), called
-
-
-# ---- making and checking ------------------------------------------------------------------------
 
 
 def bring_pair(folder: Path, stem: str, anew: bool = False) -> bool:
@@ -180,12 +177,9 @@ def pair_problems(folder: Path, stem: str) -> list[str]:
     A log of the pair that is missing, or was selected from another full log, is no problem: it is
     selected anew.
     """
-    files = ResultFolder(folder)
-    problems = []
     with ExitStack() as stack:
-        for side in SIDES:
-            problems += _Selection(stack, files, stem, side).problems()
-    return problems
+        selections = [_Selection(stack, ResultFolder(folder), stem, side) for side in SIDES]
+        return [problem for selection in selections for problem in selection.problems()]
 
 
 class _Selection:
@@ -195,15 +189,10 @@ class _Selection:
         self.stem = stem
         self.path = files.log(stem, side)
         self.full_path = files.log(full_stem(stem), side)
-        self.full = stack.enter_context(read_log(self.full_path))
         self.told = read_sidecar(self.full_path) or Sidecar()
-        torch_log = files.log(full_stem(stem), SIDES[0])
-        self.torch = stack.enter_context(read_log(torch_log))
-        self.keys, self.called = _selected(stem, self.full, self.told, self.torch)
-
-    def value(self, key: str, full_key: str) -> np.ndarray:
-        """What the pair holds under `key`."""
-        return guide_value(key, full_key, self.full, self.torch)
+        paths = self.full_path, files.log(full_stem(stem), SIDES[0])
+        self.logs = [stack.enter_context(read_log(path)) for path in paths]  # its own, and torch's
+        self.keys, self.called = _selected(stem, self.logs[0], self.told, self.logs[1])
 
     def is_there(self) -> bool:
         """True where the file was selected from this very full log."""
@@ -213,18 +202,18 @@ class _Selection:
         return source.get("sha256") == self.told.log_sha256
 
     def write(self) -> None:
-        """Write the log, then its sidecar."""
         with LogWriter(self.path) as writer:
             for key, full_key in self.keys.items():
-                writer.add(key, self.value(key, full_key))
+                writer.add(key, guide_value(key, full_key, *self.logs))
         write_sidecar(self.path, self.sidecar(writer.sha256))
 
     def sidecar(self, sha256: str) -> Sidecar:
         """What the full log's sidecar says of these keys, and where they are from."""
-        told = self.told
+        told, nothing = self.told, Sidecar()
         source = {"log": self.full_path.name, "sha256": told.log_sha256, "keys": self.keys}
+        without = {name: getattr(nothing, name) for name in _NOT_OF_A_PAIR}
         sidecar = replace(
-            _without_tables(told),
+            replace(told, **without),
             step=self.stem,
             log_sha256=sha256,
             selected=source,
@@ -235,7 +224,6 @@ class _Selection:
         return replace(sidecar, seal=seal(sidecar))
 
     def problems(self) -> list[str]:
-        """What is wrong with the file that is there."""
         name, full_name = self.path.name, self.full_path.name
         again = f"delete {name}, and this check selects it anew from {full_name}"
         if not self.path.exists() and not self.path.is_symlink():
@@ -255,7 +243,7 @@ class _Selection:
                     f"shows: {again}"
                 ]
             for key, full_key in self.keys.items():
-                if not same_bits(log[key], np.asarray(self.value(key, full_key))):
+                if not same_bits(log[key], np.asarray(guide_value(key, full_key, *self.logs))):
                     return [
                         f"{name}: {printable(key)} is not what {full_name} holds as "
                         f"{printable(full_key)}: {again}"
@@ -263,14 +251,3 @@ class _Selection:
         if sidecar != self.sidecar(sidecar.log_sha256):
             return [f"{self.path.stem}.json does not say what {full_name}'s sidecar says: {again}"]
         return []
-
-
-def _without_tables(told: Sidecar) -> Sidecar:
-    """A sidecar without what it says of tensors, weights and draws that a pair does not hold."""
-    kept = Sidecar()
-    names = (
-        *("flips", "choices", "modules", "converted", "outputs", "elapsed_s", "certificate"),
-        *("paddle_to_torch", "hidden_rows", "read_back", "draws", "last_bias", "witness"),
-        *("inexact", "upcast", "sums", "booleans", "settings", "made"),
-    )
-    return replace(told, **{name: getattr(kept, name) for name in names})

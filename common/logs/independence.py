@@ -18,18 +18,10 @@ from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256, same_bits
 
 # What the two logs of a pair must agree on, and what it is called.
-_MUST_AGREE = {
-    "step": "steps",
-    "model": "models",
-    "preset": "presets",
-    "seed": "seeds",
-    "mode": "modes (--mode)",
-    "probes": "probes (--probe)",
-    "no_probe": "probes (--no-probe)",
-    "dtype": "dtypes",
-    "inputs_sha256": "inputs",
-    "weights_sha256": "weights",
-}
+_MUST_AGREE = {entry: f"{entry}s" for entry in ("step", "model", "preset", "seed")}
+_MUST_AGREE |= {"mode": "modes (--mode)", "probes": "probes (--probe)"}
+_MUST_AGREE |= {"no_probe": "probes (--no-probe)", "dtype": "dtypes"}
+_MUST_AGREE |= {"inputs_sha256": "inputs", "weights_sha256": "weights"}
 # Of these, what all logs of a folder must agree on, and what all logs of one stem.
 _ONE_RUN = ("model", "preset", "seed", "mode", "probes", "no_probe")
 _ONE_START = ("inputs_sha256", "weights_sha256")
@@ -48,17 +40,30 @@ def folder_problems(folder: Path, fresh: Collection[str] = ()) -> list[str]:
     logs = {path: name for path, name in ResultFolder(folder).logs() if not has_pair(name.stem)}
     for path in logs:
         read_log(path).close()
-    sidecars = {path: read_sidecar(path) for path in logs}
+    return _problems(logs, {path: read_sidecar(path) for path in logs}, fresh)
+
+
+def sidecar_problems(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
+    """What folder_problems says of a folder's sidecars alone; of the logs nothing is read."""
+    return _problems(logs, sidecars, SIDES, contents=False)
+
+
+def _problems(
+    logs: Mapping[Path, LogName],
+    sidecars: Mapping[Path, Sidecar | None],
+    fresh: Collection[str],
+    contents: bool = True,
+) -> list[str]:
     problems = []
     for path, name in logs.items():
-        other = folder / str(name.of_other_side())
+        other = path.parent / str(name.of_other_side())
         if other not in logs:
             problems += own_problems(path, sidecars[path], name.side, fresh)
         elif name.side == "torch":
-            problems += check_independence(path, other, sidecars[path], sidecars[other], fresh)
-    if not problems:  # every log has a sidecar then
-        problems = _misplaced(logs, sidecars) + _mixed(logs, sidecars)
-    return problems
+            pair = path, other, sidecars[path], sidecars[other]
+            problems += check_independence(*pair, fresh, contents)
+    # Every log has a sidecar where there are none.
+    return problems or _misplaced(logs, sidecars) + _mixed(logs, sidecars)
 
 
 def _misplaced(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
@@ -101,10 +106,12 @@ def check_independence(
     ref_sidecar: Sidecar | None,
     cand_sidecar: Sidecar | None,
     fresh: Collection[str] = (),
+    contents: bool = True,
 ) -> list[str]:
     """Sentences on why two logs do not show that two frameworks agree; none where they do.
 
-    fresh  sides whose log needs no hash, having just been made
+    fresh     sides whose log needs no hash, having just been made
+    contents  whether the logs themselves are looked at
     Transplanted operators, which a sidecar's `transplanted` lists, excuse two frameworks in one
     process and logs that are the same to the last bit; so does `told_apart` the latter, since two
     frameworks may well agree so on a small model.
@@ -114,7 +121,7 @@ def check_independence(
     problems += own_problems(Path(cand_path), cand, "paddle", fresh)
     problems += _disagreements(ref, cand)
     excused = transplanted((ref, cand)) or not problems and told_apart(ref, cand)
-    if not excused and same_content(ref_path, cand_path):
+    if contents and not excused and same_content(ref_path, cand_path):
         problems.append(
             f"{Path(ref_path).name} and {Path(cand_path).name} hold the same bits: one side's log "
             "was given twice"
@@ -151,7 +158,6 @@ def from_one_side(
 
 
 def _disagreements(ref: Sidecar, cand: Sidecar) -> list[str]:
-    """What the sidecars of a pair say against each other."""
     problems: list[str] = []
     if Sidecar() in (ref, cand):
         return problems
@@ -163,17 +169,6 @@ def _disagreements(ref: Sidecar, cand: Sidecar) -> list[str]:
     if ref.framework_file and ref.framework_file == cand.framework_file:
         problems.append(f"both logs were made by {escaped(ref.framework_file)}")
     return problems
-
-
-def sidecar_problems(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
-    """What folder_problems says of a folder's sidecars alone; of the logs nothing is read."""
-    problems = []
-    for path, name in logs.items():
-        other = path.parent / str(name.of_other_side())
-        problems += own_problems(path, sidecars[path], name.side, SIDES)
-        if name.side == "torch" and other in sidecars:
-            problems += _disagreements(sidecars[path], sidecars[other])
-    return problems or _misplaced(logs, sidecars) + _mixed(logs, sidecars)
 
 
 def transplanted(sidecars: Iterable[Sidecar]) -> bool:

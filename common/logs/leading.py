@@ -8,23 +8,12 @@ changes.  A choice that rounding decides is among the largest: it is judged as f
 
 import numpy as np
 
-from common.logs.key import PLACES, SCORES
 from common.logs.sums import SMALLEST, weighted_sums
 
 KEPT = 8  # of each choice
 LARGEST = KEPT  # which of the numbers is the run's own largest score; the sum is behind it
 _FEWEST = 8 * KEPT  # among fewer there is little to gain
 _AT_A_TIME = 1 << 20  # scores
-
-
-def is_of_scores(key: str) -> bool:
-    """True for the key of a choice's scores."""
-    return key.endswith(SCORES)
-
-
-def key_of_places(key: str) -> str:
-    """Of a key of scores: that of the places of those that were kept."""
-    return key.removesuffix(SCORES) + PLACES
 
 
 def can_be_led(scores: np.ndarray) -> bool:

@@ -7,7 +7,6 @@ NumPy only.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -19,6 +18,7 @@ _MOST_AXES = 5
 
 Arrange = Callable[[np.ndarray], np.ndarray]
 _FILL = 1e3  # times the largest other value: what a mask puts in is as far below 0
+_TURNED = "axes in another order"
 
 
 @dataclass(frozen=True)
@@ -252,21 +252,13 @@ def _arrangement(other: np.ndarray, values: np.ndarray) -> tuple[Arrange | None,
     for order in permutations(range(other.ndim)):
         turned = _numbers(other).transpose(order)
         if _near(numbers.reshape(-1), turned.reshape(-1)):
-            return partial(_turned, order=order, shape=shape), "axes in another order"
+            return (lambda a, order=order: a.transpose(order).reshape(shape)), _TURNED
     for order in permutations(range(values.ndim)):
         turned = numbers.transpose(order)
         if _near(turned.reshape(-1), _numbers(other).reshape(-1)):
-            back = partial(_turned_back, order=order, axes=turned.shape)
-            return back, "axes in another order"
+            back = np.argsort(order)
+            return (lambda a, s=turned.shape, back=back: a.reshape(s).transpose(back)), _TURNED
     return None, ""
-
-
-def _turned(array: np.ndarray, order: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-    return array.transpose(order).reshape(shape)
-
-
-def _turned_back(array: np.ndarray, order: Sequence[int], axes: Sequence[int]) -> np.ndarray:
-    return array.reshape(axes).transpose(np.argsort(order))
 
 
 def masks_alike(ref: np.ndarray, cand: np.ndarray) -> bool:

@@ -17,14 +17,7 @@ from common.logs.key import BUFFER, Key, parent_of
 from common.logs.leading import KEPT
 from common.logs.pickle_machine import escaped, printable
 from common.logs.reader import read_log
-from common.logs.sidecar import (
-    CHOICE,
-    IN_PLACE,
-    OWN,
-    Sidecar,
-    places_of_scores,
-    read_sidecar,
-)
+from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, places_of_scores, read_sidecar
 from common.logs.sums import can_be_summed, shape_of_sums, summed
 from common.system.errors import LogError
 
@@ -46,7 +39,6 @@ class Logs:
         sources: Mapping[str, str | os.PathLike | Mapping | None],
         parts: bool = False,
     ):
-        self._parts = parts
         self._logs: dict[str, Mapping[str, np.ndarray]] = {}
         self.sidecars = dict.fromkeys(LOGS, Sidecar())  # one that says nothing: none is there
         for name, source in sources.items():
@@ -58,8 +50,16 @@ class Logs:
         self.cases = tuple(self.sidecars["ref32"].batches)
         # Key -> the shape of a tensor of which some log has a sample and sums only, by the log.
         self._sums: dict[str, dict[str, tuple[int, ...]]] = {}
-        for name in self._logs:
-            self._note_sums(name)
+        for name, log in self._logs.items():
+            for key, shape in self.sidecars[name].sums.items():
+                if parts and key not in log:
+                    continue
+                if key not in log or log.shape(key) != shape_of_sums(shape):
+                    raise LogError(
+                        f"{log.path}: its sidecar says that it holds sums of {printable(key)}, a "
+                        f"tensor of shape {shape}; it does not"
+                    )
+                self._sums.setdefault(key, {})[name] = tuple(shape)
         # Keys that are no tensor of the model's.
         self.hidden = set[str]().union(*map(places_of_scores, self.sidecars.values()))
         self._booleans = {n: frozenset(told.booleans) for n, told in self.sidecars.items()}
@@ -75,10 +75,6 @@ class Logs:
     def __contains__(self, name: str) -> bool:
         return name in self._logs
 
-    def names(self) -> list[str]:
-        """Which logs there are."""
-        return list(self._logs)
-
     def leave_out_lone_float64(self) -> str:
         """Go on without a float64 log that has none beside it; the name of the one that is missing.
 
@@ -90,18 +86,6 @@ class Logs:
         for name in ("ref64", "cand64"):
             self._logs.pop(name, None)
         return missing[0]
-
-    def _note_sums(self, name: str) -> None:
-        log = self._logs[name]
-        for key, shape in self.sidecars[name].sums.items():
-            if self._parts and key not in log:
-                continue
-            if key not in log or log.shape(key) != shape_of_sums(shape):
-                raise LogError(
-                    f"{log.path}: its sidecar says that it holds sums of {printable(key)}, a "
-                    f"tensor of shape {shape}; it does not"
-                )
-            self._sums.setdefault(key, {})[name] = tuple(shape)
 
     def get(self, name: str, key: object) -> np.ndarray | None:
         """A log's value of a key; None where there is none.
@@ -222,13 +206,11 @@ class Logs:
             )
         return notes
 
-    def transplanted(self) -> bool:
-        """True where one framework computed operators of the other side."""
-        return transplanted(self.sidecars.values())
-
-    def told_apart(self) -> bool:
-        """True where the logs say themselves that torch wrote one and Paddle the other."""
-        return told_apart(*(self.sidecars[name] for name in _FLOAT32))
+    @property
+    def may_be_alike(self) -> bool:
+        """True where two logs may well be the same to the last bit, by what they say themselves."""
+        apart = told_apart(*(self.sidecars[name] for name in _FLOAT32))
+        return apart or transplanted(self.sidecars.values())
 
 
 class _Renamed(Mapping):
@@ -236,8 +218,8 @@ class _Renamed(Mapping):
 
     def __init__(self, log: Mapping[str, np.ndarray], keys: Mapping[str, str], torch_log: Mapping):
         self._log, self._torch_log = log, torch_log
-        fitting = ((key, full if full in log else key) for key, full in keys.items())
-        self._keys = {key: stored for key, stored in fitting if stored in log}
+        stored = {key: full if full in log else key for key, full in keys.items()}
+        self._keys = {key: own for key, own in stored.items() if own in log}
 
     def __getitem__(self, key: str) -> np.ndarray:
         return guide_value(key, self._keys[key], self._log, self._torch_log)
@@ -253,7 +235,8 @@ def not_judged(keys: Sequence[Key], logs: Logs) -> tuple[set[Key], list[str]]:
     """The keys that are passed over, and a note for each reason."""
     lacking = [key for key in keys if logs.missing(key)]
     unlike = {key for key in keys if _is_another_choice(key, logs)}
-    alone = [key for key in lacking if _is_own_module(key, logs) or _is_left_out(key, logs)]
+    own = {k for k in lacking if any(c.startswith(f"{OWN} ") for c in logs.classes_of(k))}
+    alone = [key for key in lacking if key in own or _is_left_out(key, logs)]
     called = [key for key in lacking if key not in alone and _is_called_otherwise(key, logs)]
     notes = []
     if unlike:
@@ -273,11 +256,6 @@ def not_judged(keys: Sequence[Key], logs: Logs) -> tuple[set[Key], list[str]]:
             f"not by keyword, were passed over, such as {called[0]}"
         )
     return {*unlike, *alone, *called}, notes
-
-
-def _is_own_module(key: Key, logs: Logs) -> bool:
-    """True for a value of a module that is the model's own, not the framework's."""
-    return any(name.startswith(f"{OWN} ") for name in logs.classes_of(key))
 
 
 def _is_left_out(key: Key, logs: Logs) -> bool:

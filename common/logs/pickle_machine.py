@@ -7,8 +7,10 @@ Nothing is imported or called on the file's behalf, and no array is read.  NumPy
 
 import gc
 import io
+import math
 import pickletools
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,21 +97,13 @@ class StoredArray:
     contents: dict | None = None  # of np.save's envelope
 
 
-class _Scalar:
-    __slots__ = ()
-
-
-class _Withheld:
-    """In the memo's place of what may not be used twice (a dict could hold itself)."""
-
-    __slots__ = ()
+# In the memo's place of what may not be used twice (a dict could hold itself); a scalar of NumPy's;
+# where a tuple or a list begins.
+_WITHHELD, _SCALAR, _MARK = object(), object(), object()
 
 
 class Refused(Exception):
     """What was found; the reader adds the file and the place."""
-
-
-_MARK = object()
 
 
 class Machine:
@@ -129,25 +123,24 @@ class Machine:
         # Millions of small values and no cycle among them: the collector would only look on.
         collecting = gc.isenabled()
         gc.disable()
+        read, actions = self.file.read, self._actions
         try:
-            return self.follow()
+            for _ in range(_MAX_OPCODES):
+                code = read(1)
+                if code == b".":
+                    return self.result()
+                action = actions.get(code)
+                if action is None:
+                    known = pickletools.code2op.get(code.decode("latin1"))
+                    name = f"the pickle opcode {known.name if known else repr(code)}"
+                    raise Refused(name if code else "an end before the pickle's own")
+                action(self)
+                if len(self.stack) > _MAX_STACK:
+                    raise Refused("values nested or gathered beyond any log's")
+            raise Refused(f"more than {_MAX_OPCODES:,} opcodes")
         finally:
             if collecting:
                 gc.enable()
-
-    def follow(self) -> dict:
-        read, actions = self.file.read, self._actions
-        for _ in range(_MAX_OPCODES):
-            code = read(1)
-            if code == b".":
-                return self.result()
-            action = actions.get(code)
-            if action is None:
-                raise Refused(_opcode_name(code) if code else "an end before the pickle's own")
-            action(self)
-            if len(self.stack) > _MAX_STACK:
-                raise Refused("values nested or gathered beyond any log's")
-        raise Refused(f"more than {_MAX_OPCODES:,} opcodes")
 
     def result(self) -> dict:
         envelope = self.stack[0] if len(self.stack) == 1 else None
@@ -156,8 +149,6 @@ class Machine:
         if self.file.tell() != self.size:
             raise Refused(f"{self.size - self.file.tell()} bytes after the pickle's end")
         return envelope.contents
-
-    # -- small helpers
 
     def take(self, count: int) -> bytes:
         data = self.file.read(count)
@@ -189,8 +180,6 @@ class Machine:
         self.file.seek(count, io.SEEK_CUR)
         return offset
 
-    # -- opcodes
-
     def protocol(self) -> None:
         version = self.unpack("B")
         if not 2 <= version <= 5:
@@ -221,10 +210,6 @@ class Machine:
             raise Refused("an integer of more than 64 bits")
         self.stack.append(int.from_bytes(self.take(count), "little", signed=True))
 
-    def tuple_of(self, count: int) -> None:
-        values = [self.pop() for _ in range(count)]
-        self.push_tuple(values[::-1])
-
     def push_tuple(self, values: list) -> None:
         if len(values) > _MAX_TUPLE:
             raise Refused(f"a tuple of {len(values)} values")
@@ -234,17 +219,16 @@ class Machine:
         self.stack.append(tuple(values))
 
     def remember(self, index: int) -> None:
-        if not self.stack or self.stack[-1] is _MARK:
-            raise Refused("an opcode without its operands")
-        value = self.stack[-1]
+        value = self.pop()
+        self.stack.append(value)
         if len(self.memo) >= _MAX_MEMO:
             raise Refused(f"more than {_MAX_MEMO:,} values to remember")
-        self.memo[index] = _Withheld() if isinstance(value, dict | list) else value
+        self.memo[index] = _WITHHELD if isinstance(value, dict | list) else value
 
     def recall(self, index: int) -> None:
         if index not in self.memo:
             raise Refused("a reference to nothing")
-        if isinstance(self.memo[index], _Withheld):
+        if self.memo[index] is _WITHHELD:
             raise Refused("a dict or list that occurs twice")
         self.stack.append(self.memo[index])
 
@@ -277,21 +261,23 @@ class Machine:
         target = self.pop()
         if not isinstance(target, dict) or len(values) % 2:
             raise Refused("SETITEM on what is no dict")
-        self.keys += len(values) // 2
+        for key, value in zip(values[::2], values[1::2], strict=True):
+            self.check_item(key, value)
+            if key.text in target:
+                raise Refused(f"the key {printable(key.text)} twice")
+            target[key.text] = value
+        self.stack.append(target)
+
+    def check_item(self, key: object, value: object) -> None:
+        """Refuse what is no key, or no value, of a log's dict."""
+        self.keys += 1
         if self.keys > _MAX_KEYS:
             raise Refused(f"more than {_MAX_KEYS:,} keys")
-        for key, value in zip(values[::2], values[1::2], strict=True):
-            if not isinstance(key, _Text) or key.text is None:
-                raise Refused(f"{_describe(key)} as a key")
-            name = key.text
-            if name in target:
-                raise Refused(f"the key {printable(name)} twice")
-            if not isinstance(value, dict) and not (
-                isinstance(value, StoredArray) and value.data is not None
-            ):
-                raise Refused(f"{_describe(value)} under the key {printable(name)}")
-            target[name] = value
-        self.stack.append(target)
+        if not isinstance(key, _Text) or key.text is None:
+            raise Refused(f"{_describe(key)} as a key")
+        array = isinstance(value, StoredArray) and value.data is not None
+        if not array and not isinstance(value, dict):
+            raise Refused(f"{_describe(value)} under the key {printable(key.text)}")
 
     def reduce(self) -> None:
         values, function = self.pop(), self.pop()
@@ -358,16 +344,14 @@ class Machine:
     def call_bytes(self) -> _Bytes:
         return _Bytes(0, 0, 0)
 
-    def call_scalar(self, dtype, data) -> _Scalar:
-        return _Scalar()
+    def call_scalar(self, dtype, data) -> object:
+        return _SCALAR
 
     def call_frombuffer(self, data, dtype, shape, order) -> StoredArray:
         order = getattr(order, "text", None)
         if order not in ("C", "F") or not isinstance(data, _Bytes):
             raise Refused("an array from a buffer that NumPy does not write so")
-        array = StoredArray()
-        self.fill(array, shape, dtype, order == "F", data)
-        return array
+        return self.fill(StoredArray(), shape, dtype, order == "F", data)
 
     def build_dtype(self, target, *state) -> None:
         if len(state) > 8:
@@ -390,7 +374,7 @@ class Machine:
             raise Refused("an array in a state that NumPy does not write")
         self.fill(target, shape, dtype, fortran, data)
 
-    def fill(self, target: StoredArray, shape, dtype, fortran: bool, data) -> None:
+    def fill(self, target: StoredArray, shape, dtype, fortran: bool, data) -> StoredArray:
         if not isinstance(dtype, _DType) or dtype.dtype is None:
             raise Refused(f"an array with {_describe(dtype)} for a dtype")
         # Lengths come first: the memo can bring a long tuple or list back at no cost to the file.
@@ -403,15 +387,14 @@ class Machine:
             one = isinstance(data, list) and len(data) == 1
             if shape == () and one and type(data[0]) is dict:
                 target.contents = data[0]
-            return
+            return target
         if not isinstance(data, _Bytes):
             raise Refused(f"an array whose data is {_describe(data)}")
-        needed = dtype.dtype.itemsize
-        for size in shape:
-            needed *= size
+        needed = dtype.dtype.itemsize * math.prod(shape)
         if needed != data.count:
             raise Refused(f"an array of shape {shape} with {data.count} bytes, not {needed}")
         target.data = data
+        return target
 
     _actions = {
         b"\x80": protocol,
@@ -436,9 +419,9 @@ class Machine:
         b"\x8e": lambda self: self.data(self.unpack("<Q")),
         b"\x96": lambda self: self.data(self.unpack("<Q")),
         b"t": lambda self: self.push_tuple(self.pop_to_mark()),
-        b"\x85": lambda self: self.tuple_of(1),
-        b"\x86": lambda self: self.tuple_of(2),
-        b"\x87": lambda self: self.tuple_of(3),
+        b"\x85": lambda self: self.push_tuple([self.pop()]),
+        b"\x86": lambda self: self.push_tuple([self.pop(), self.pop()][::-1]),
+        b"\x87": lambda self: self.push_tuple([self.pop(), self.pop(), self.pop()][::-1]),
         b"0": pop,
         b"q": lambda self: self.remember(self.unpack("B")),
         b"r": lambda self: self.remember(self.unpack("<I")),
@@ -451,14 +434,9 @@ class Machine:
         b"e": lambda self: self.append(self.pop_to_mark()),
         b"s": lambda self: self.set_items([self.pop(), self.pop()][::-1]),
         b"u": lambda self: self.set_items(self.pop_to_mark()),
-        b"R": reduce,
-        b"b": build,
+        b"R": lambda self: self.reduce(),
+        b"b": lambda self: self.build(),
     }
-
-
-def _opcode_name(code: bytes) -> str:
-    known = pickletools.code2op.get(code.decode("latin1"))
-    return f"the pickle opcode {known.name if known else repr(code)}"
 
 
 def printable(text: str) -> str:
@@ -477,36 +455,21 @@ def _describe(value: object) -> str:
         if value.shape is None:
             return "an array without data"
         return "one plain array" if value.data is not None else "an array of objects"
-    names = {_Text: "text", _Bytes: "bytes", _DType: "a dtype", _Scalar: "a NumPy scalar"}
     if isinstance(value, _Global):
         return f"numpy's or Python's own {value.kind}"
     if type(value) in (int, float, bool):
         return f"a Python {type(value).__name__}"
-    return names.get(type(value)) or ("None" if value is None else f"a {type(value).__name__}")
+    if value is None or value is _SCALAR:
+        return "None" if value is None else "a NumPy scalar"
+    names = {_Text: "text", _Bytes: "bytes", _DType: "a dtype"}
+    return names.get(type(value)) or f"a {type(value).__name__}"
 
 
 def flatten(contents: dict, file_bytes: int) -> dict[str, StoredArray]:
     """Nested dicts as one, keys joined by '/'; refuses what is far more than the file's size."""
     flat: dict[str, StoredArray] = {}
     characters = data_bytes = 0
-    waiting = [iter([("", contents)])]
-    paths = [""]
-    while waiting:
-        item = next(waiting[-1], None)
-        if item is None:
-            waiting.pop()
-            paths.pop()
-            continue
-        name, value = item
-        path = f"{paths[-1]}/{name}" if paths[-1] else name
-        if len(path) > MAX_TEXT_BYTES:
-            raise Refused(f"a key of more than {MAX_TEXT_BYTES} characters, {printable(path)}")
-        if isinstance(value, dict):
-            if len(paths) > _MAX_DEPTH:
-                raise Refused(f"dicts nested more than {_MAX_DEPTH} deep")
-            waiting.append(iter(value.items()))
-            paths.append(path)
-            continue
+    for path, value in _leaves(contents, "", 1):
         if path in flat:
             raise Refused(f"the key {printable(path)} twice")
         flat[path] = value
@@ -517,3 +480,16 @@ def flatten(contents: dict, file_bytes: int) -> dict[str, StoredArray]:
         if data_bytes > max(_FREE_BYTES, _MAX_REUSE * file_bytes):
             raise Refused("the same arrays under key after key, far more than the file's own size")
     return flat
+
+
+def _leaves(contents: dict, above: str, depth: int) -> Iterator[tuple[str, StoredArray]]:
+    for name, value in contents.items():
+        path = f"{above}/{name}" if above else name
+        if len(path) > MAX_TEXT_BYTES:
+            raise Refused(f"a key of more than {MAX_TEXT_BYTES} characters, {printable(path)}")
+        if not isinstance(value, dict):
+            yield path, value
+        elif depth > _MAX_DEPTH:
+            raise Refused(f"dicts nested more than {_MAX_DEPTH} deep")
+        else:
+            yield from _leaves(value, path, depth + 1)

@@ -52,17 +52,12 @@ class Log(Mapping):
         if not same_file(self._as_opened, self._file):
             raise self._error(key, "the file was written to while it was read")
         values = flat.reshape(array.shape, order="F" if array.fortran else "C")
-        self._keep(array, values)
+        if array in self._shared:  # of several keys: it is asked for again soon
+            values.flags.writeable = False
+            self._kept[array] = values
+            while sum(kept.nbytes for kept in self._kept.values()) > _KEPT_BYTES:
+                self._kept.popitem(last=False)
         return values
-
-    def _keep(self, array: StoredArray, values: np.ndarray) -> None:
-        """An array that has several keys is asked for again soon."""
-        if array not in self._shared:
-            return
-        values.flags.writeable = False
-        self._kept[array] = values
-        while sum(kept.nbytes for kept in self._kept.values()) > _KEPT_BYTES:
-            self._kept.popitem(last=False)
 
     def _read(self, array: StoredArray) -> np.ndarray:
         """An array's values, flat; what is not read in full is found out by the caller."""
@@ -119,7 +114,10 @@ _SETTLED_NS = 10**8  # a younger file may change once more within one tick of th
 def read_log(path: str | os.PathLike) -> Log:
     """Open a log; raises LogError with one sentence for whatever is not one.  Executes nothing."""
     path = Path(path)
-    file = _open_plain(path)
+    try:
+        file = open_plain(path)
+    except UserError as error:
+        raise LogError(str(error)) from None
     try:
         about = os.fstat(file.fileno())
         size = about.st_size
@@ -147,13 +145,6 @@ def read_log(path: str | os.PathLike) -> Log:
     except BaseException:
         file.close()
         raise
-
-
-def _open_plain(path: Path) -> io.BufferedReader:
-    try:
-        return open_plain(path)
-    except UserError as error:
-        raise LogError(str(error)) from None
 
 
 def _read_header(file: io.BufferedReader) -> None:

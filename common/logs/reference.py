@@ -24,20 +24,20 @@ class Values(Mapping):
 
     def __init__(self, logs: list[tuple[Log, frozenset[str]]]):
         """`logs`: each with the keys of which it has sums only."""
-        self._logs = logs
+        self._log_of: dict[str, Log] = {}
+        for log, sums in logs:
+            for key in log:
+                if key not in sums:
+                    self._log_of.setdefault(key, log)
 
     def __getitem__(self, key: str) -> np.ndarray:
-        for log, sums in self._logs:
-            if key in log and key not in sums:
-                return log[key]
-        raise KeyError(key)
+        return self._log_of[key][key]
 
     def __iter__(self) -> Iterator[str]:
-        seen = (key for log, sums in self._logs for key in log if key not in sums)
-        return iter(dict.fromkeys(seen))
+        return iter(self._log_of)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._log_of)
 
 
 class TeacherValues(Mapping):

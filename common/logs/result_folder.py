@@ -22,24 +22,9 @@ Without _all the same stems name what is handed in (common/logs/guide_pair.py):
 STEM_SIDE.npy                      the guide's pair: the guide's keys, selected from the full log
 STEM_diff.log                      reprod_log's own report on that pair
 
-And of no stem:
-
-suited_torch.json                  what the torch side chose to suit the model: noise and rates
-weights/CASE.npz                   the weights that a case starts from, and .json: who owns them;
-                                   large ones are not there (common/weights/states.py)
-to_load/CASE/                      folders that a library's own loader reads (case.py's `load`)
-loaded_paddle/CASE.npz             where the Paddle side's puts each element, and .json
-gradients/CASE.npz                 what a large model's optimizers are given (step 4), likewise
-error_SIDE.json                    why a worker failed; only until the check has read it
-result.json                        what the check has found (common/check/record.py)
-reference.json                     what the torch side's logs depend on (--reuse torch)
-train_SIDE.log, best_SIDE/         step 5: a training's own log, and its best weights
-
-And what other commands have left, which stays where the step runs again:
-
-agreement.json                     step 2: of --agree (extras/agreement/agreement.py)
-trainers.json                      step 5: of logged losses (extras/trainers/trainers.py)
-generation.json                    step 5: of generation
+And of no stem error_SIDE.json, why a worker failed, until the check has read it; weights and what
+else the methods below name; and what other commands have left, which stays where the step runs
+again.
 """
 
 import re
@@ -85,16 +70,8 @@ CERTIFICATE_FILE = "certificate.json"  # … and in the certificate's own folder
 _LOG = re.compile(r"(?P<stem>.+?)_(?P<side>torch|paddle)(?P<run>(_[a-z0-9_]+)?)\.npy")
 
 _OF_TORCH = (
-    "*_torch*.npy",
-    "*_torch*.json",
-    "*_choices.npz",
-    "weights/*.npz",
-    "weights/*.json",
-    "constants/*.npz",
-    "to_load/*/*/*",
-    "gradients/*.npz",
-    "train_torch*.log",
-    "best_torch*/*",
+    *("*_torch*.npy", "*_torch*.json", "*_choices.npz", "weights/*.npz", "weights/*.json"),
+    *("constants/*.npz", "to_load/*/*/*", "gradients/*.npz", "train_torch*.log", "best_torch*/*"),
 )
 
 

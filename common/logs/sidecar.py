@@ -31,177 +31,149 @@ def setting_text(name: str, value: float) -> str:
     return dict(enumerate(IN_WORDS.get(name, ()))).get(value, f"{value:g}")
 
 
-def _entry(kind: kinds.Kind):
-    """An entry that a worker always writes."""
-    return field(default_factory=kind.absent, metadata={"kind": kind})
-
-
-def _note(kind: kinds.Kind):
+def note(kind: kinds.Kind | None = None):
     """An entry that is written only where there is something to say."""
-    return field(default_factory=kind.absent, metadata={"kind": kind, "note": True})
+    return field(metadata={"kind": kind, "note": True})
+
+
+def _by_types(cls: type) -> type:
+    """Give each field the kind of its type, where no other is named, and its absence."""
+    for name, of_type in cls.__annotations__.items():
+        given = getattr(cls, name, field())
+        kind = given.metadata.get("kind") or kinds.OF_TYPE[of_type]
+        metadata = {**given.metadata, "kind": kind}
+        setattr(cls, name, field(default_factory=kind.absent, metadata=metadata))
+    return cls
 
 
 @dataclass(frozen=True, kw_only=True)
+@_by_types
 class Sidecar:
     """Who made a log, from what and how.  None, or nothing in it: the sidecar does not say.
 
     The fields are the entries of the JSON, in its order.
     """
 
-    # The version of this format.
-    schema: int | None = _entry(kinds.WHOLE)
+    schema: int | None  # the version of this format
     # The stem of the log's name: forward_all, loss_all, train_full, …, or of a pair's: forward, …
-    step: str | None = _entry(kinds.TEXT)
-    # The pair's name.
-    model: str | None = _entry(kinds.TEXT)
-    # torch or paddle: whose worker script ran.
-    side: str | None = _entry(kinds.TEXT)
-    # The framework that the script used.
-    framework: str | None = _entry(kinds.TEXT)
-    framework_version: str | None = _entry(kinds.TEXT)
-    # The file that the framework was imported from.
-    framework_file: str | None = _entry(kinds.TEXT)
-    # Which of torch and paddle the process held when it had finished.
-    frameworks_loaded: list[str] = _entry(kinds.TEXTS)
-    # True where Paddle answered to `import torch`.
-    torch_is_paddle: bool | None = _entry(kinds.YES_OR_NO)
-    # cpu or gpu.
-    device: str | None = _entry(kinds.TEXT)
-    # float64, or what is judged beside it: float32, bfloat16 or float16.
-    dtype: str | None = _entry(kinds.TEXT)
-    # The name of the pair's configuration.
-    preset: str | None = _entry(kinds.TEXT)
+    step: str | None
+    model: str | None  # the pair's name
+    side: str | None  # torch or paddle: whose worker script ran
+    framework: str | None  # the framework that the script used
+    framework_version: str | None
+    framework_file: str | None  # the file that the framework was imported from
+    frameworks_loaded: list[str]  # which of torch and paddle the process held when it had finished
+    torch_is_paddle: bool | None  # true where Paddle answered to `import torch`
+    device: str | None  # cpu or gpu
+    dtype: str | None  # float64, or what is judged beside it: float32, bfloat16 or float16
+    preset: str | None  # the name of the pair's configuration
     # True for a pair of the workbench's own, whose sides are one text: every probe decides.
-    built_in: bool | None = _entry(kinds.YES_OR_NO)
-    # --seed.
-    seed: int | None = _entry(kinds.WHOLE)
-    # --mode: eval, train or both.
-    mode: str | None = _entry(kinds.TEXT)
+    built_in: bool | None
+    seed: int | None  # --seed
+    mode: str | None  # --mode: eval, train or both
     # Case -> the mode that it ran in; of one for train mode that did not run, why not.
-    modes: dict[str, str] = _entry(kinds.NAMED_TEXTS)
-    # --weights as it was given, or "initial".
-    weights: str | None = _entry(kinds.TEXT)
-    # The pair's Python file -> its SHA-256.
-    sources: dict[str, str] = _entry(kinds.NAMED_TEXTS)
-    # One hash of the workbench's own files that the log depends on.
-    workbench_sha256: str | None = _entry(kinds.TEXT)
-    # One hash of all inputs.
-    inputs_sha256: str | None = _entry(kinds.TEXT)
-    # One hash of all weights, under torch's names.
-    weights_sha256: str | None = _entry(kinds.TEXT)
-    # The hash of the log itself.
-    log_sha256: str | None = _entry(kinds.TEXT)
+    modes: dict[str, str]
+    weights: str | None  # --weights as it was given, or "initial"
+    sources: dict[str, str]  # the pair's Python file -> its SHA-256
+    workbench_sha256: str | None  # one hash of the workbench's own files that the log depends on
+    inputs_sha256: str | None  # one hash of all inputs
+    weights_sha256: str | None  # one hash of all weights, under torch's names
+    log_sha256: str | None  # the hash of the log itself
     # One hash of the log's hash and of who made it (`seal`): the two belong together.
-    seal: str | None = _note(kinds.TEXT)
+    seal: str | None = note()
     # Whether the run went on with recorded discrete choices instead of its own.
-    forced_choices: bool | None = _entry(kinds.YES_OR_NO)
-    # Keys of the choices that fell otherwise than the recorded ones.
-    flips: list[str] = _entry(kinds.TEXTS)
+    forced_choices: bool | None
+    flips: list[str]  # keys of the choices that fell otherwise than the recorded ones
     # Key of a choice -> {"margin": the key of its margins, "scores": that of its scores, "places":
     # that of which scores these are, where they are not all}.
-    choices: dict[str, dict[str, str]] = _entry(kinds.LEDGER)
-    # Whether each module was fed the reference's values.
-    teacher_forced: bool | None = _entry(kinds.YES_OR_NO)
+    choices: dict[str, dict[str, str]]
+    teacher_forced: bool | None  # whether each module was fed the reference's values
     # Prefix of a case's keys -> the length of its batch axis, null where its inputs have none.
-    batches: dict[str, int | None] = _entry(kinds.NAMED_LENGTHS)
-    # Probed module, by torch's name -> how many parameters it holds.
-    modules: dict[str, int] = _entry(kinds.NAMED_COUNTS)
-    # Modules whose weights case.py's `convert` fuses or splits.
-    converted: list[str] = _entry(kinds.TEXTS)
-    # Key -> file:line that computed it.
-    places: dict[str, str] = _entry(kinds.NAMED_TEXTS)
+    batches: dict[str, int | None]
+    modules: dict[str, int]  # probed module, by torch's name -> how many parameters it holds
+    converted: list[str]  # modules whose weights case.py's `convert` fuses or splits
+    places: dict[str, str]  # key -> file:line that computed it
     # Key -> the class of its module, with OWN, CHOICE and IN_PLACE as below.
-    classes: dict[str, str] = _entry(kinds.NAMED_TEXTS)
+    classes: dict[str, str]
     # A layer of the framework -> what it was built with, such as its epsilon, as torch counts it.
-    settings: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
-    # The same -> file:line that built it.
-    made: dict[str, str] = _note(kinds.NAMED_TEXTS)
+    settings: dict[str, dict[str, float]] = note()
+    made: dict[str, str] = note()  # the same -> file:line that built it
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
-    environment: dict[str, str] = _entry(kinds.NAMED_TEXTS)
-    # How the worker was started.
-    command: str | None = _entry(kinds.TEXT)
-    # When it ended.
-    time: str | None = _entry(kinds.TEXT)
-    # How long this log took to make.
-    elapsed_s: float = _entry(kinds.SECONDS)
+    environment: dict[str, str]
+    command: str | None  # how the worker was started
+    time: str | None  # when it ended
+    elapsed_s: float  # how long this log took to make
     # Case -> where each weight goes (Paddle's side).
-    certificate: dict[str, dict] = _note(kinds.LAYOUTS)
+    certificate: dict[str, dict] = note(kinds.LAYOUTS)
     # Case -> what was proven of the libraries' own loaders, where they carry the weights.
-    loader: dict[str, str] = _note(kinds.NAMED_TEXTS)
+    loader: dict[str, str] = note()
     # Case -> Paddle's names of weights that change their bits on the way to torch and back.
-    paddle_to_torch: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    paddle_to_torch: dict[str, list[str]] = note()
     # Case -> torch's names of embeddings whose padding row is not 0.
-    hidden_rows: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    hidden_rows: dict[str, list[str]] = note()
     # Case -> torch's names of weights that came out of the model with other bits.
-    read_back: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    read_back: dict[str, list[str]] = note()
     # Case -> recurrent layer -> its dropout, which no run draws.
-    recurrent_dropout_not_drawn: dict[str, dict[str, float]] = _note(kinds.NAMED_RATES)
+    recurrent_dropout_not_drawn: dict[str, dict[str, float]] = note(kinds.NAMED_RATES)
     # Case -> the random numbers that the model drew by itself and got from the tape.
-    draws: dict[str, list[dict]] = _note(kinds.PASSES)
+    draws: dict[str, list[dict]] = note()
     # Case -> its dropouts; the site is the label of their numbers, by the reference's names.
-    dropouts: dict[str, list[dict]] = _note(kinds.PASSES)
+    dropouts: dict[str, list[dict]] = note()
     # Case -> true where the model drew random numbers that the tape does not know.
-    untaped_draws: dict[str, bool] = _note(kinds.NAMED_FLAGS)
+    untaped_draws: dict[str, bool] = note()
     # Case -> torch's name of the logits' bias, null where there is none (step 4).
-    last_bias: dict[str, str | None] = _note(kinds.NAMED_TEXTS_OR_NULLS)
+    last_bias: dict[str, str | None] = note()
     # Case -> what checks its gradient without the other side (step 4).
-    witness: dict[str, dict] = _note(kinds.WITNESSES)
+    witness: dict[str, dict] = note(kinds.WITNESSES)
     # Case with perturbed weights -> how much noise they have: 1 is the usual, and why it is less.
-    noise: dict[str, dict] = _note(kinds.NOISES)
+    noise: dict[str, dict] = note(kinds.NOISES)
     # Case -> optimizer set-up -> the factor on its learning rate, and why it is not 1 (step 4).
-    rates: dict[str, dict] = _note(kinds.FACTORS)
+    rates: dict[str, dict] = note(kinds.FACTORS)
     # Case of a large model -> the optimizer set-ups that took given gradients without running it,
     # and how many values its parameters have (step 4).
-    given_gradients: dict[str, dict] = _note(kinds.GIVEN)
-    # Case -> how many steps an epoch has (step 5).
-    steps_per_epoch: dict[str, int] = _note(kinds.NAMED_COUNTS)
-    # Case -> the optimizer of its training (step 5).
-    optimizer: dict[str, str] = _note(kinds.NAMED_TEXTS)
+    given_gradients: dict[str, dict] = note(kinds.GIVEN)
+    steps_per_epoch: dict[str, int] = note()  # case -> how many steps an epoch has (step 5)
+    optimizer: dict[str, str] = note()  # case -> the optimizer of its training (step 5)
     # Case -> how many processes trained it, where they were several (step 5).
-    processes: dict[str, int] = _note(kinds.NAMED_COUNTS)
-    # The cases that ran, where --case left out others.
-    cases: list[str] = _note(kinds.TEXTS)
+    processes: dict[str, int] = note()
+    cases: list[str] = note()  # the cases that ran, where --case left out others
     # The patterns of the only modules that were looked at, as --probe gave them.
-    probes: list[str] = _note(kinds.TEXTS)
-    # Whether no module was looked at.
-    no_probe: bool | None = _note(kinds.YES_OR_NO)
-    # Operators that torch computed on the Paddle side.
-    transplanted: list[str] = _note(kinds.TEXTS)
+    probes: list[str] = note()
+    no_probe: bool | None = note()  # whether no module was looked at
+    transplanted: list[str] = note()  # operators that torch computed on the Paddle side
     # Of those, operator -> how often Paddle's own result had other bits.
-    operators: dict[str, dict] = _note(kinds.TALLIES)
+    operators: dict[str, dict] = note(kinds.TALLIES)
     # file:line of a model -> a cast to float32 or less, or what is made so -> how often it was
     # float64 instead, in a float64 run.
-    upcast: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
+    upcast: dict[str, dict[str, int]] = note()
     # Module -> operator and the types of its floats -> calls, of a run in half precision.
-    computed: dict[str, dict[str, int]] = _note(kinds.COUNTS_BY_PLACE)
+    computed: dict[str, dict[str, int]] = note()
     # Whose arithmetic that was: the framework's own kernels, or what stood in for them.
-    kernels: str | None = _note(kinds.TEXT)
+    kernels: str | None = note()
     # Whether it was the framework's own mixed precision, with weights in float32.
-    autocast: bool | None = _note(kinds.YES_OR_NO)
+    autocast: bool | None = note()
     # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
-    inexact: dict[str, dict[str, float]] = _note(kinds.NAMED_SIZES)
-    # Whether these were computed exactly.
-    exact: bool | None = _note(kinds.YES_OR_NO)
+    inexact: dict[str, dict[str, float]] = note()
+    exact: bool | None = note()  # whether these were computed exactly
     # Key -> the shape of its tensor, of which the log holds a sample and sums only.
-    sums: dict[str, list[int]] = _note(kinds.NAMED_SHAPES)
+    sums: dict[str, list[int]] = note()
     # Keys of large tensors of booleans, which the log holds in a byte each, not in eight.
-    booleans: list[str] = _note(kinds.TEXTS)
+    booleans: list[str] = note()
     # Case -> keys of what the model returned, in the order of its outputs (step 1).
-    outputs: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    outputs: dict[str, list[str]] = note()
     # Case -> way of generating and prompt -> how far each token's logits are from the plain loop's,
     # or the ids that the library wrote (extras/generation/decoding.py).
-    generated: dict[str, dict[str, list]] = _note(kinds.NAMED_SERIES)
+    generated: dict[str, dict[str, list]] = note()
     # Case -> ways of generating that its model does not have, and why.
-    left_out: dict[str, list[str]] = _note(kinds.NAMED_LISTS)
+    left_out: dict[str, list[str]] = note()
     # Case -> way of generating -> with what error it ended.
-    failed: dict[str, dict[str, str]] = _note(kinds.LEDGER)
+    failed: dict[str, dict[str, str]] = note()
     # Of a log of the guide's pair: the full log that its values were selected from, that log's
     # hash, and the pair's key -> the full log's (common/logs/guide_pair.py).
-    selected: dict[str, object] = _note(kinds.SELECTION)
+    selected: dict[str, object] = note()
     # Keys of values that modules were not fed: the other side has none, or means something else.
-    not_forced: list[str] = _note(kinds.TEXTS)
-    # Why there is no float64 log.
-    no_float64: str | None = _note(kinds.TEXT)
+    not_forced: list[str] = note()
+    no_float64: str | None = note()  # why there is no float64 log
 
     def as_json(self) -> dict[str, object]:
         """The entries to write, in the fields' order."""

@@ -110,13 +110,10 @@ def _plan(rows: int, count: int) -> tuple[np.ndarray, int]:
     generator = np.random.Generator(np.random.Philox(key=[_SEED, count]))
     places = generator.integers(0, count, (rows, -(-_SAMPLE // rows)))
     places.sort(axis=1)
-    return places, _length(count, -(-count // -(-_SUMS // rows)))
-
-
-def _length(count: int, least: int) -> int:
-    """How many neighbours a sum is of: so many that none is left over, where that is not far."""
-    even = (length for length in range(least, min(4 * least, count) + 1) if count % length == 0)
-    return next(even, least)
+    least = -(-count // -(-_SUMS // rows))
+    # So many neighbours a sum that none is left over, where that is not far.
+    even = (n for n in range(least, min(4 * least, count) + 1) if count % n == 0)
+    return places, next(even, least)
 
 
 @lru_cache(maxsize=64)

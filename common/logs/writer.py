@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.key import MARGIN, SCORES
-from common.logs.leading import can_be_led, is_of_scores, key_of_places, leading_places, led
+from common.logs.key import MARGIN, PLACES, SCORES
+from common.logs.leading import can_be_led, leading_places, led
 from common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
 from common.logs.sums import SMALLEST, can_be_summed, summed
 from common.system.errors import UserError
@@ -85,7 +85,7 @@ class Mark:
 
     keys: int
     place: int
-    state: tuple
+    state: dict[str, object]
 
 
 class LogWriter:
@@ -181,14 +181,16 @@ class LogWriter:
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
         if code not in DTYPES:
             raise TypeError(f"{key}: a log holds numeric arrays, not {array.dtype}")
-        if self.summing and not whole and is_of_scores(key):
+        if self.summing and not whole and key.endswith(SCORES):
             array = self._led(key, array)
         self._keys[key] = None
         if array.size == 0:
             self.skipped.append(key)
             return False
         array = np.asarray(array, array.dtype.newbyteorder("="))
-        if self.summing and not whole and _may_be_summed(key, array):
+        # A choice needs its scores themselves.
+        may_be = can_be_summed(array) and not key.endswith((SCORES, MARGIN))
+        if self.summing and not whole and may_be:
             numbers = summed(array)
             if np.isfinite(numbers).all():
                 self.sums[key] = list(array.shape)
@@ -203,7 +205,7 @@ class LogWriter:
 
     def _led(self, key: str, scores: np.ndarray) -> np.ndarray:
         """What to keep of a choice's scores; the places of those that are kept are written."""
-        where = key_of_places(key)
+        where = key.removesuffix(SCORES) + PLACES
         if self._given_places is not None:
             places = self._given_places.get(where)
             known = places is not None and places.shape[:-1] == scores.shape[:-1]
@@ -252,17 +254,16 @@ class LogWriter:
 
     def take_back(self, mark: Mark) -> None:
         """Forget all that was added since the last `mark` was made, once."""
-        self._hash, self._keys, self._slots, self._large, self.places, *lists = mark.state
-        self.skipped, self.sums, self.booleans, self._booleans = lists
+        vars(self).update(mark.state)
         self._place, self._mark = mark.place, None
         self._file.seek(mark.place)
         self._file.truncate()
 
-    def _state(self) -> tuple:
+    def _state(self) -> dict[str, object]:
         """What goes on changing as the log grows."""
-        parts = self._hash, self._keys, self._slots, self._large, self.places
-        lists = self.skipped, self.sums, self.booleans, self._booleans
-        return tuple(part.copy() for part in (*parts, *lists))
+        names = ("_hash", "_keys", "_slots", "_large", "places")
+        names += ("skipped", "sums", "booleans", "_booleans")
+        return {name: getattr(self, name).copy() for name in names}
 
     def _sum_up(self) -> None:
         """Write the log anew, with sums in the place of large tensors, and go on so."""
@@ -295,13 +296,7 @@ class LogWriter:
 
 
 def _read(file: io.BufferedRandom, stored: _Stored) -> np.ndarray:
-    """An array that was written."""
     array = np.empty(stored.shape, stored.dtype)
     file.seek(stored.offset)
     file.readinto(memoryview(array.reshape(-1).view(np.uint8)))
     return array
-
-
-def _may_be_summed(key: str, array: np.ndarray) -> bool:
-    """True for a tensor that sums can stand for: a choice needs its scores themselves."""
-    return can_be_summed(array) and not key.endswith((SCORES, MARGIN))

@@ -4,30 +4,53 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Container
 from pathlib import Path
 
 from common.logs.key import Key, parent_of
 from common.system.checkout import ROOT
 
 PAGE = "docs/red-check.md"
-_ROWS = ("--json", "rows.json")  # where no other file is asked for
+# Options that step 1 of the same model takes over, and that a judging of its logs does.
+_FORWARD = "preset device dtype autocast seed weights case mode torch-python paddle-python out"
+_JUDGING = ("out", "case", "probe", "no-probe", "allow", "strict")
 
 
-def python() -> str:
-    """How this Python is called from here: `python`, where that is the one, or its path."""
-    here = shutil.which("python")
-    if here and os.path.abspath(here) == os.path.abspath(sys.executable):
-        return "python"
-    return shown(Path(sys.executable))
+def next_commands(result, key: str | None) -> list[tuple[str, str]]:
+    """(what it is for, command) of what helps with a red result; `key` of its first tensor."""
+    step, found = result.step, []
+    if step.number > 1 and not (step.data or step.other):  # where the forward pass is another
+        before = "step 1 before: where the forward pass differs, so does all behind it"
+        script = shown(ROOT / "step1_forward" / "check_step1.py")
+        found.append((before, _check(result, *_typed(result, _FORWARD.split()), script=script)))
+    if key:
+        found.append(("both sides' values around the worst element", _look(result, key)))
+        found.append(("after an edit, that place alone", _less(result, key)))
+    found.append(("again: the same, with every row in a file", again(result)))
+    if not any(name == "compare-only" for name, _ in result.typed):
+        judged = _check(result, *_typed(result, _JUDGING), "--compare-only")
+        found.append(("judge these logs once more, run nothing", judged))
+    return [(why, command) for why, command in found if command]
 
 
-def check(result, *more: str) -> list[str]:
-    """The words that run a result's check again for its model, with further words."""
-    script = shown(ROOT / result.step.check)
-    return [python(), script, "--model", model(result), *more]
+def again(result) -> str:
+    """The same run for this model, with every option that was given, and every row written."""
+    typed = [word for name, words in result.typed if name != "model" for word in words]
+    rows = () if any(name == "json" for name, _ in result.typed) else ("--json", "rows.json")
+    return _check(result, *typed, *rows)
 
 
-def model(result) -> str:
+def _typed(result, names: Container[str]) -> list[str]:
+    return [word for name, words in result.typed if name in names for word in words]
+
+
+def _check(result, *words: str, script: str = "") -> str:
+    """The command that runs a result's check, or another, for its model, with further words."""
+    script = script or shown(ROOT / result.step.check)
+    return shlex.join([python(), script, "--model", _model(result), *words])
+
+
+def _model(result) -> str:
     """What --model takes for a result's model, from here."""
     if not result.asked_for:
         return result.model
@@ -35,27 +58,20 @@ def model(result) -> str:
     return path if os.sep in path else os.path.join(os.curdir, path)  # or it may be a name
 
 
-def again(result) -> str:
-    """The same run for this model, with every option that was given, and every row written."""
-    typed = [word for name, words in result.typed if name != "model" for word in words]
-    more = () if any(name == "json" for name, _ in result.typed) else _ROWS
-    return shlex.join(check(result, *typed, *more))
-
-
-def look(result, key: str) -> str:
+def _look(result, key: str) -> str:
     """The command that shows both sides' values around a row's worst element."""
     command = [*program("common/show.py"), key, "--step", str(result.step.number)]
-    command += ["--model", model(result)]
+    command += ["--model", _model(result)]
     if result.folder != result.step.folder / "log" / result.model:
         command += ["--out", shown(result.folder.parent.parent)]
     return shlex.join(command)
 
 
-def less(result, key: str) -> str:
+def _less(result, key: str) -> str:
     """The same check of a row's case and module alone; empty where it cannot be made smaller."""
-    takes = set(result.step.takes)
+    names = {name for name, _ in result.typed}
     whole = {"reference", "transplant"}  # logs of all cases; a search that looks at every tensor
-    if "case" not in takes or not whole.isdisjoint(name for name, _ in result.typed):
+    if "case" not in result.step.takes or not whole.isdisjoint(names):
         return ""
     parts = Key.parse(key, result.cases)
     case = parts.case.rstrip("/")
@@ -66,55 +82,20 @@ def less(result, key: str) -> str:
         narrower += ["--probe", module]
     dropped = {"probe", "no-probe", "json", "model", "compare-only"}
     dropped |= {"case"} if "--case" in narrower else set()
-    typed = [word for name, words in result.typed if name not in dropped for word in words]
-    return shlex.join(check(result, *typed, *narrower)) if narrower else ""
+    return _check(result, *_typed(result, names - dropped), *narrower) if narrower else ""
 
 
-def judge_again(result) -> str:
-    """Judge the logs that are there once more, without running anything."""
-    kept = ("out", "case", "probe", "no-probe", "allow", "strict")
-    typed = [word for name, words in result.typed if name in kept for word in words]
-    return shlex.join(check(result, *typed, "--compare-only"))
-
-
-def forward_first(result) -> str:
-    """Step 1 of the same model; empty where this is step 1, or a step on other data."""
-    if result.step.number == 1 or result.step.data or result.step.other:
-        return ""
-    script = shown(ROOT / "step1_forward" / "check_step1.py")
-    takes = (
-        "preset",
-        "device",
-        "dtype",
-        "autocast",
-        "seed",
-        "weights",
-        "case",
-        "mode",
-        "torch-python",
-    )
-    takes += ("paddle-python", "out")
-    typed = [word for name, words in result.typed if name in takes for word in words]
-    return shlex.join([python(), script, "--model", model(result), *typed])
+def python() -> str:
+    """How this Python is called from here: `python`, where that is the one, or its path."""
+    here = shutil.which("python")
+    if here and os.path.abspath(here) == os.path.abspath(sys.executable):
+        return "python"
+    return shown(Path(sys.executable))
 
 
 def page() -> str:
     """Where the page on red checks is."""
     return shown(ROOT / PAGE)
-
-
-def next_commands(result, key: str | None) -> list[tuple[str, str]]:
-    """(what it is for, command) of what helps with a red result; `key` of its first tensor."""
-    before = "step 1 before: where the forward pass differs, so does all behind it"
-    found = [
-        (before, forward_first(result)),
-        ("both sides' values around the worst element", look(result, key) if key else ""),
-        ("after an edit, that place alone", less(result, key) if key else ""),
-        ("again: the same, with every row in a file", again(result)),
-    ]
-    if not any(name == "compare-only" for name, _ in result.typed):
-        found.append(("judge these logs once more, run nothing", judge_again(result)))
-    return [(why, command) for why, command in found if command]
 
 
 def program(path: str) -> list[str]:

@@ -90,9 +90,7 @@ class GuideReport:
 
     def wait(self) -> bool | None:
         """reprod_log's verdict; None where it could not be asked or did not finish."""
-        if self._process is None:
-            return None
-        if self._process.wait() != 0 or not self._temporary.is_file():
+        if self._process is None or self._process.wait() or not self._temporary.is_file():
             return None
         text = self._temporary.read_text()
         os.replace(self._temporary, self.target)
@@ -117,19 +115,15 @@ class GuideReports:
         self._ahead: GuideReport | None = None
 
     def __enter__(self) -> "GuideReports":
-        self._start()
+        self.next()
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._ahead is not None:
             self._ahead.stop()
 
-    def _start(self) -> None:
-        self._ahead = GuideReport() if self._left else None
-        self._left = max(0, self._left - 1)
-
     def next(self) -> GuideReport | None:
         """A report to begin; None where none are wanted."""
-        report = self._ahead
-        self._start()
+        report, self._ahead = self._ahead, GuideReport() if self._left else None
+        self._left = max(0, self._left - 1)
         return report

@@ -46,21 +46,7 @@ class Series:
     path: str
 
 
-@dataclass(frozen=True)
-class Chart:
-    """What a template needs to draw a chart."""
-
-    title: str
-    told: str  # the same in words, for who does not see it
-    x_label: str
-    y_label: str
-    width: int
-    height: int
-    x_ticks: list[tuple[float, str]]
-    y_ticks: list[tuple[float, str]]
-    series: Sequence[Series]
-    points: Sequence[tuple[float, float, str, str]] = ()  # x, y, name, key of the row it leads to
-    table: Sequence[tuple[str, ...]] = ()  # the numbers, headings first
+Chart = dict[str, object]  # what a template needs to draw one
 
 
 class _Axes:
@@ -129,15 +115,18 @@ class _Axes:
         return "".join(path)
 
     def chart(self, title: str, told: str, labels: Sequence[str], *series: Series, **more) -> Chart:
-        """The chart of what is drawn on these axes.
+        """The chart of what is drawn on these axes, as the template reads it.
 
+        told     the same in words, for who does not see it
         labels   of x and y
-        more     its points and its table; `first`: what x counts from
+        more     `first`: what x counts from; `table`: the numbers, headings first; and `points`:
+                 x, y, name, key of the row that it leads to
         """
         x_ticks = self.x_ticks(more.pop("first", 0))
         y_ticks = self.y_ticks() + ([(self.y(0.0), "0")] if self.log else [])
-        size = self.width, self.height
-        return Chart(title, told, *labels, *size, x_ticks, y_ticks, series, **more)
+        about = {"title": title, "told": told, "x_label": labels[0], "y_label": labels[1]}
+        about |= {"width": self.width, "height": self.height, "x_ticks": x_ticks}
+        return {"points": (), "table": (), "y_ticks": y_ticks, "series": series} | about | more
 
 
 def _nice(low: float, high: float) -> list[float]:
@@ -170,7 +159,6 @@ def depth_charts(rows: Sequence[Row], cases: Sequence[str]) -> Iterator[Chart]:
 
 
 def _worst_first(groups: Mapping) -> list:
-    """Groups of rows: those in which something fails, then the others in their order."""
     order = sorted(
         groups.items(), key=lambda item: all(row.verdict not in FAILING for row in item[1])
     )
@@ -327,17 +315,17 @@ def training_charts(folder: Path, rows: Sequence[Row]) -> Iterator[Chart]:
 
 
 def _two_curves(title: str, x_label: str, curves: Sequence[np.ndarray]) -> Chart:
-    kept = _steps(curves[0].size)
-    axes = _Axes(380, 230, (0, max(1, curves[0].size - 1)), np.concatenate(curves), log=False)
+    count = curves[0].size  # at most so many of its steps, spread evenly, first and last among them
+    kept = np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))
+    axes = _Axes(380, 230, (0, max(1, count - 1)), np.concatenate(curves), log=False)
     styles = zip(SIDES, ("line", "dashed"), curves, strict=True)
     series = [Series(side, style, side, axes.line(kept, c[kept])) for side, style, c in styles]
     last = ", ".join(f"{s.name} {c[-1]:.4g}" for s, c in zip(series, curves, strict=True))
-    told = f"{curves[0].size} {x_label}s; at the end {last}."
+    told = f"{count} {x_label}s; at the end {last}."
     return axes.chart(title, told, (x_label, title.lower()), *series, first=1)
 
 
 def _drift_of_losses(rows: Sequence[Row]) -> Chart:
-    """The sides' difference in each part of the training, and up to where it is allowed."""
     ends = np.cumsum([row.size for row in rows])
     edges = [edge for row, end in zip(rows, ends, strict=True) for edge in (end - row.size, end)]
     limits, drift = ([getattr(row, of) or 0.0 for row in rows] for of in ("allowed", "gap"))
@@ -354,8 +342,3 @@ def _drift_of_losses(rows: Sequence[Row]) -> Chart:
         Series("torch − paddle", "dashed", "paddle", axes.line(middle, drift)),
         first=1,
     )
-
-
-def _steps(count: int) -> np.ndarray:
-    """At most so many of the steps, spread evenly, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))

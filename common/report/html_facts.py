@@ -4,8 +4,8 @@ All of it is read from what lies in the result folders; what cannot be read is s
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -21,46 +21,16 @@ from common.verdict.row import Row
 UNREADABLE = (LogError, UserError, OSError, ValueError, KeyError, MemoryError)
 
 MOST_LINES = 60  # of reprod_log's report
-_MOST_BYTES = 1 << 16  # that are read of it, from either end
 MOST_CHOICES = 400  # whose margins are read, of one result
 SHOWN_CHOICES = 25
 
 # Sidecar field, and what the page calls it: of an environment, and of a result alone.
-_ENVIRONMENT = (
-    ("framework", "framework"),
-    ("framework_version", "version"),
-    ("framework_file", "imported from"),
-    ("device", "device"),
-)
-_OF_A_RESULT = (
-    ("preset", "preset"),
-    ("seed", "seed"),
-    ("weights", "weights"),
-    ("inputs_sha256", "inputs, SHA-256"),
-    ("weights_sha256", "weights, SHA-256"),
-    ("time", "ended"),
-)
+_ENVIRONMENT = {"framework": "framework", "framework_version": "version"}
+_ENVIRONMENT |= {"framework_file": "imported from", "device": "device"}
+_OF_A_RESULT = {"preset": "preset", "seed": "seed", "weights": "weights"}
+_OF_A_RESULT |= {"inputs_sha256": "inputs, SHA-256", "weights_sha256": "weights, SHA-256"}
+_OF_A_RESULT |= {"time": "ended"}
 _OF_THE_HOST = {"python": "Python", "numpy": "NumPy"}
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One discrete choice of the reference, and by how much it was won."""
-
-    key: str
-    verdict: str
-    count: int  # of values that were chosen
-    margin: float | None  # the narrowest
-    flips: str  # what is said of those that fell the other way
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The discrete choices of a result."""
-
-    total: int
-    shown: Sequence[Choice] = ()
-    problem: str = ""
 
 
 def sidecars_of(folder: Path, stems: Sequence[str], side: str) -> Iterator[Sidecar]:
@@ -81,23 +51,20 @@ def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> dict[t
     """
     groups: dict[tuple, list[str]] = {}
     for title, sidecars in results:
-        if sidecars:
-            groups.setdefault(_environment(sidecars), []).append(title)
+        if not sidecars:
+            continue
+        rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT.items()]
+        hosts = [sidecars[side].environment if side in sidecars else {} for side in SIDES]
+        for name in dict.fromkeys(key for host in hosts for key in host):
+            values = (visible(host.get(name, "–")) for host in hosts)
+            rows.append((_OF_THE_HOST.get(name, visible(name)), *values))
+        groups.setdefault(tuple(rows), []).append(title)
     return groups
-
-
-def _environment(sidecars: Mapping[str, Sidecar]) -> tuple[tuple[str, str, str], ...]:
-    rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT]
-    hosts = [sidecars[side].environment if side in sidecars else {} for side in SIDES]
-    for name in dict.fromkeys(key for host in hosts for key in host):
-        values = (visible(host.get(name, "–")) for host in hosts)
-        rows.append((_OF_THE_HOST.get(name, visible(name)), *values))
-    return tuple(rows)
 
 
 def what_ran(sidecars: Mapping[str, Sidecar]) -> list[tuple[str, str, str]]:
     """Preset, seed, weights and hashes of a result: what, torch's, Paddle's."""
-    rows = [(word, *_both(sidecars, name)) for name, word in _OF_A_RESULT]
+    rows = [(word, *_both(sidecars, name)) for name, word in _OF_A_RESULT.items()]
     return [row for row in rows if row[1:] != ("–", "–")]
 
 
@@ -109,59 +76,44 @@ def _both(sidecars: Mapping[str, Sidecar], name: str) -> tuple[str, ...]:
 def diff_log_words(path: Path) -> list[str]:
     """reprod_log's own report; of a long one its beginning and its end, with a line between."""
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(_MOST_BYTES)
-            file.seek(max(len(head), size - _MOST_BYTES))
-            tail = file.read()
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return []
-    lines = _text_lines(head) + _text_lines(tail)
-    if len(lines) > MOST_LINES or size > 2 * _MOST_BYTES:
+    lines = [visible(line.expandtabs(4).rstrip()) for line in lines if line.strip()]
+    if len(lines) > MOST_LINES:
         lines = [*lines[: MOST_LINES - 2], f"… (the rest is in {path.name})", lines[-1]]
     return lines
 
 
-def _text_lines(content: bytes) -> list[str]:
-    lines = content.decode("utf-8", errors="replace").split("\n")
-    return [visible(line.expandtabs(4).rstrip()) for line in lines if line.strip()]
-
-
 def choices_of(
     folder: Path, stems: Sequence[str], rows: Sequence[Row], ledger: Container[str]
-) -> Choices:
+) -> SimpleNamespace:
     """The discrete choices: those that fell the other way first, then the narrowest.
 
     ledger   their keys
+    Of each its key, verdict, count (of values that were chosen), narrowest margin, None where none
+    is known, and what is said of those that fell the other way (flips).
     """
     chosen = {row.key: row for row in rows if row.key in ledger}
-    if not chosen:
-        return Choices(0)
     margins: dict[str, float] = {}
     problem = ""
     read = sorted(chosen, key=lambda key: chosen[key].verdict == "IDENTICAL")
-    for stem in stems:
+    for stem in stems if chosen else ():
         try:
             margins |= _margins(ResultFolder(folder), stem, read[:MOST_CHOICES])
         except UNREADABLE as error:
             problem = f"the margins could not be read: {visible(str(error))}"
-    found = [
-        Choice(
-            row.key,
-            row.verdict,
-            row.size,
-            margins.get(key),
-            visible(row.note) if row.verdict != "IDENTICAL" else "",
-        )
-        for key, row in chosen.items()
-    ]
+    found = []
+    for key, row in chosen.items():
+        flips = visible(row.note) if row.verdict != "IDENTICAL" else ""
+        about = {"key": key, "verdict": row.verdict, "count": row.size, "flips": flips}
+        found.append(SimpleNamespace(margin=margins.get(key), **about))
     # What has no margin comes last.
     found.sort(key=lambda o: (o.verdict == "IDENTICAL", o.margin is None, o.margin or 0.0))
-    return Choices(len(found), found[:SHOWN_CHOICES], problem)
+    return SimpleNamespace(total=len(found), shown=found[:SHOWN_CHOICES], problem=problem)
 
 
 def _margins(files: ResultFolder, stem: str, wanted: Sequence[str]) -> dict[str, float]:
-    """Choice -> the narrowest margin by which the reference decided."""
     path = files.log(stem, "torch", FLOAT64)
     path = path if path.is_file() else files.log(stem, "torch", FLOAT32)
     ledger = (read_sidecar(path) or Sidecar()).choices

@@ -20,40 +20,17 @@ from urllib.parse import quote
 
 from common.logs.sidecar import Sidecar
 from common.report import html_charts as charts
+from common.report import html_facts as facts
+from common.report import terminal
 from common.report.commands import next_commands
-from common.report.html_facts import (
-    UNREADABLE,
-    choices_of,
-    diff_log_words,
-    environments,
-    sidecars_of,
-    what_ran,
-)
 from common.report.html_rows import PackedRows, rows_shown, visible
 from common.report.scores import figure, scores_of
-from common.report.sentences import fewest_digits
+from common.report.sentences import fewest_digits, number
 from common.report.source_lines import source_context
-from common.report.terminal import (
-    TONES,
-    badness,
-    describe,
-    guide_word,
-    line_to_look_at,
-    number,
-    origins_of,
-    said_of,
-    used_part,
-)
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.frameworks import SIDES
-from common.verdict.row import (
-    FAILING,
-    SEVERITY,
-    Row,
-    count_verdicts,
-    worst_row,
-)
+from common.verdict.row import FAILING, SEVERITY, Row, count_verdicts, worst_row
 
 FILE = "report.html"
 SHOWN_ORIGINS = 5
@@ -99,8 +76,10 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     packed, told, sides = PackedRows(), [], []
     shown = rows_shown(results)
     for index, result in enumerate(results):
-        name, title = _name(result), _title(result)
-        found = {side: list(sidecars_of(result.folder, result.step.judged, side)) for side in SIDES}
+        step, name = result.step, _name(result)
+        title = f"Step {step.number} {step.other or step.title} · {visible(result.model)}"
+        logs = result.folder, step.judged
+        found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
         look_at = visible(_look(result))
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
@@ -108,7 +87,11 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     passed = all(one.passed for one in told) and bool(told)
     compared = any(result.exit_code != 2 for result in results)
     outcome = "Aligned" if passed else "Not compared" if not compared else "Not aligned"
-    style, script = _asset("style.css"), _asset("page.js")
+    style, script = ((_PAGE / name).read_text("utf-8") for name in ("style.css", "page.js"))
+    data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
+    data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+    # Packed by gzip, as letters that end no script element.
+    data = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
     return _template().render(
         base=base,
         results=told,
@@ -120,30 +103,15 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         counts=count_verdicts([row for result in results for row in result.rows]),
         total=sum(one.total for one in told),
         left=sum(len(r.rows) for r in results) - sum(map(len, shown)),
-        meanings=MEANINGS,
-        tones=TONES,
-        severity=SEVERITY,
-        failing=FAILING,
         command=shlex.join(map(visible, command)),
-        environments=environments(sides),
+        environments=facts.environments(sides),
         written=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         style=style,
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        data=_packed(packed.as_json() | {"tones": TONES, "meanings": MEANINGS}),
+        data=data,
     )
-
-
-def _packed(value: object) -> str:
-    """JSON, packed by gzip, as letters that end no script element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
-
-
-@cache
-def _asset(name: str) -> str:
-    return (_PAGE / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -158,10 +126,9 @@ def _template():
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = number
-    environment.filters["anchor"] = _anchor
-    environment.filters["figure"] = figure
-    environment.filters["visible"] = visible
+    environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
+    environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
+    environment.globals.update(severity=SEVERITY, failing=FAILING)
     return environment.get_template("report.html.j2")
 
 
@@ -175,22 +142,13 @@ def _name(result) -> str:
     return f"step{result.step.number}{other}/{visible(result.model)}"
 
 
-def _title(result) -> str:
-    step = result.step
-    return f"Step {step.number} {step.other or step.title} · {visible(result.model)}"
-
-
 def _anchor(name: str, key: str = "") -> str:
     """The fragment that leads to a result, or to one of its rows."""
     return "#" + quote(f"{name}/{visible(key)}" if key else name, safe="/")
 
 
 def _ledger(sidecars: Mapping[str, Sequence[Sidecar]]) -> set[str]:
-    """The keys of a result's discrete choices."""
     return {key for sidecar in sidecars["torch"] for key in sidecar.choices}
-
-
-# ---- one result ----------------------------------------------------------------------------------
 
 
 def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespace:
@@ -200,14 +158,20 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
     if result.step.trains and not result.error:
         try:
             curves += charts.training_charts(result.folder, result.rows)
-        except UNREADABLE as error:
+        except facts.UNREADABLE as error:
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
-    step, rows = result.step, result.rows
+    step, rows, failed = result.step, result.rows, result.exit_code == 1
     first = result.first_diverged
-    off = origins_of(result) if result.exit_code == 1 else []
+    off = terminal.origins_of(result) if failed else []
     worst = first or worst_row(rows)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     diff_log = result.folder / result.guide_report if result.guide_report else None
+    guide = result.guide_passed, result.guide_all_passed
+    is_tensor = first is not None and first.measure != "claim" and not step.other
+    typed = next_commands(result, first.key if is_tensor else None) if failed and first else []
+    look = _look(result)
+    commands = [("show one tensor around its worst element", look)] if look else []
+    commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
         index=index,
         name=name,
@@ -218,14 +182,12 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
         counts=dict(count_verdicts(rows)),
         total=len(rows),
         worst=visible(worst.key) if worst else "",
-        worst_used=used_part(worst),
+        worst_used=terminal.used_part(worst),
         worst_href=_anchor(name, worst.key) if worst else "",
         digits=fewest_digits(rows, result.cases),
-        guide=guide_word(result.guide_passed),
-        guide_all=guide_word(result.guide_all_passed),
-        guide_failure=result.guide_failure
-        if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0
-        else "",
+        guide=terminal.guide_word(guide[0]),
+        guide_all=terminal.guide_word(guide[1]),
+        guide_failure=result.guide_failure if False in guide and result.exit_code == 0 else "",
         guide_threshold=f"{step.guide_threshold:g}",
         seconds=f"{result.elapsed_s:.1f}",
         decided=result.answers.get("decided", {}),
@@ -233,31 +195,18 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
         notes=[visible(note) for note in result.told],
         origins=_origins(name, off[:SHOWN_ORIGINS], result),
         more_origins=max(0, len(off) - SHOWN_ORIGINS),
-        diff_log=diff_log_words(diff_log) if diff_log else [],
+        diff_log=facts.diff_log_words(diff_log) if diff_log else [],
         diff_name=visible(diff_log.name) if diff_log else "",
         depth=list(charts.depth_charts(rows, result.cases)) if step.number == 1 else [],
         drift=list(charts.drift_charts(rows, result.cases)),
         training=curves,
-        choices=choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
-        commands=_commands(result, first_of),
-        next_commands=_next_commands(result),
-        ran=what_ran(first_of),
-        worst_rows=_worst_rows(rows),
+        choices=facts.choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
+        commands=[(what, visible(command)) for what, command in commands if command],
+        next_commands=[(why, visible(command)) for why, command in typed],
+        ran=facts.what_ran(first_of),
+        worst_rows=sorted(rows, key=terminal.badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
         problems=problems,
     )
-
-
-def _worst_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """What is shown where scripts do not run."""
-    return [
-        (
-            row.verdict,
-            visible(row.key),
-            *map(number, (row.mean_abs, row.max_abs)),
-            *map(number, (row.noise_ref, row.noise_cand, row.gap, row.allowed)),
-        )
-        for row in sorted(rows, key=badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT]
-    ]
 
 
 def _origins(name: str, rows: Sequence[Row], result) -> list[SimpleNamespace]:
@@ -265,8 +214,8 @@ def _origins(name: str, rows: Sequence[Row], result) -> list[SimpleNamespace]:
     found: list[SimpleNamespace] = []
     first: dict[tuple, int] = {}
     for place, row in enumerate(rows, 1):
-        sentence = said_of(result, row)
-        places = {side: line_to_look_at(result, side, row) for side in SIDES}
+        sentence = terminal.said_of(result, row)
+        places = {side: terminal.line_to_look_at(result, side, row) for side in SIDES}
         places = places if row.measure != "claim" else {}
         # The number of the origin above that is at the same lines, which are shown once.
         same = first.setdefault(tuple(places.values()), place) if places else place
@@ -276,7 +225,7 @@ def _origins(name: str, rows: Sequence[Row], result) -> list[SimpleNamespace]:
                 key=visible(row.key),
                 href=_anchor(name, row.key),
                 sentence=visible(sentence),
-                facts=[visible(line) for line in describe(row) if line != sentence],
+                facts=[visible(line) for line in terminal.describe(row) if line != sentence],
                 sources=[(side, visible(place), _shown(place)) for side, place in places.items()],
                 same_as=same if same != place else 0,
             )
@@ -288,25 +237,6 @@ def _shown(place: str) -> tuple:
     lines = source_context(place)
     texts = dedent("\n".join(visible(line.text.expandtabs()) for line in lines)).split("\n")
     return tuple((line.number, text, line.here) for line, text in zip(lines, texts, strict=False))
-
-
-def _commands(result, sidecars) -> list[tuple[str, str]]:
-    look = _look(result)
-    found = [("show one tensor around its worst element", look)] if look else []
-    for side, sidecar in sidecars.items():
-        if sidecar.command:
-            found.append((f"how the {side} side was started", sidecar.command))
-    return [(what, visible(command)) for what, command in found]
-
-
-def _next_commands(result) -> list[tuple[str, str]]:
-    """What to type after a red result, as the terminal says it."""
-    first = result.first_diverged
-    if result.exit_code != 1 or first is None:
-        return []
-    is_tensor = first.measure != "claim" and not result.step.other
-    found = next_commands(result, first.key if is_tensor else None)
-    return [(why, visible(command)) for why, command in found]
 
 
 def _look(result) -> str:

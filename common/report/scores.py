@@ -4,7 +4,6 @@ The guide's pair of these steps holds the scores and nothing else (common/logs/g
 it holds over torch's is shown as it was logged, with what the guide allows of it.
 """
 
-from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,17 +76,14 @@ def scores_of(folder: Path, stem: str, limit: float) -> list[Score]:
         full = [ResultFolder(folder).log(full_stem(stem), side) for side in SIDES] if over else []
         whole = [stack.enter_context(read_log(path)) for path in full]
         scores = []
-        for key in dict.fromkeys([*_single(pairs[0]), *_single(pairs[1])]):
+        single = [key for log in pairs for key in log if log.shape(key) == ()]
+        for key in dict.fromkeys(single):
             name = over.get(key, key)
             sides = whole if key in over else pairs
             torch, paddle = (float(log[name]) if name in log else None for log in sides)
             scores.append(compared(name, torch, paddle, limit))
         return scores
     return []
-
-
-def _single(log) -> Iterable[str]:
-    return (key for key in log if log.shape(key) == ())
 
 
 def figure(value: float | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
 from common.logs.sidecar import setting_text
+from common.system.frameworks import SIDES
 from common.verdict.causes import A_CLIPPED_LOSS
 from common.verdict.half import BY_ITSELF
 from common.verdict.operators import EXCUSE, NOTHING_LEFT
@@ -50,22 +51,22 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
         return "the guide's rule fails, and these seeds cannot tell that from chance"
     if row.measure == "claim":
         said = (told for begin, told in _CLAIMS.items() if _SEED.sub("", row.key).startswith(begin))
-        return next(said, f"{_last_word(row.key)}'s own numbers contradict each other")
+        side = row.key.rpartition("/")[2]
+        side = f"the {side} side" if side in SIDES else "one side"
+        return next(said, f"{side}'s own numbers contradict each other")
+    key = Key.parse(row.key, cases)
+    site = printable(key.site)
+    named = f"{site} ({class_name})" if class_name else site
     if row.key.endswith(":p"):
-        return _of_dropout(row, Key.parse(row.key, cases))
+        return _of_dropout(row, key)
     if row.verdict == "INVALID":
         return row.note or "it cannot be compared"
     if row.measure.startswith(BY_ITSELF):
-        site = printable(Key.parse(row.key, cases).site)
-        named = f"{site} ({class_name})" if class_name else site
         return f"fed torch's half precision values, Paddle is less exact at {named}"
     if row.verdict == "PRECISION":
         return "the same function, but Paddle's float32 is much less exact here"
     if row.verdict == "CARRIED":
         return "only what it was fed is wrong"
-    key = Key.parse(row.key, cases)
-    site = printable(key.site)
-    named = f"{site} ({class_name})" if class_name else site
     if key.choice:
         return f"the {key.choice} that {site} chooses by are other numbers"
     if key.is_step:
@@ -240,8 +241,3 @@ def is_output(row: Row, cases: Collection[str]) -> bool:
     key = Key.parse(row.key, cases)
     parts = key.kind or key.run or key.local or key.choice
     return row.difference is not None and not (row.inside or row.noise_only or parts)
-
-
-def _last_word(key: str) -> str:
-    side = key.rpartition("/")[2]
-    return f"the {side} side" if side in ("torch", "paddle") else "one side"

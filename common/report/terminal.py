@@ -62,7 +62,11 @@ def _console(stderr: bool = False) -> Console:
 
 def say(text: str) -> None:
     """One line of output."""
-    _console().print(escape(text), soft_wrap=True)
+    _line(escape(text))
+
+
+def _line(marked_up: str) -> None:
+    _console().print(marked_up, soft_wrap=True)
 
 
 def say_error(sentence: str) -> None:
@@ -130,17 +134,10 @@ def show_step(step, results) -> None:
     title = f"step {step.number}: {step.other or step.title}"
     table = Table(title=title, title_justify="left")
     gap = "\n" if _console().width < WIDTH_OF_PLAIN_TEXT else " "
-    for heading, may_fold in {
-        "model": False,
-        "verdict": False,
-        "rows": False,
-        "worst tensor": True,
-        f"gap /{gap}allowed": False,
-        f"digits{gap}shared": False,
-        "guide: its keys / every tensor": True,
-        "s of both sides": True,
-    }.items():
-        table.add_column(heading, overflow="fold", no_wrap=not may_fold)
+    folding = "worst tensor", "guide: its keys / every tensor", "s of both sides"
+    numbers = f"gap /{gap}allowed", f"digits{gap}shared"
+    for heading in ("model", "verdict", "rows", folding[0], *numbers, *folding[1:]):
+        table.add_column(heading, overflow="fold", no_wrap=heading not in folding)
     judged = [result for result in results if not result.error]
     for result in judged:
         row = result.first_diverged or worst_row(result.rows)
@@ -164,12 +161,9 @@ def show_step(step, results) -> None:
 def show_decided(results) -> None:
     """What a result consists of that decides several questions, a line each."""
     for result in results:
-        decided = result.answers.get("decided", {})
-        for name, of in decided.items():
-            said = f": {of['said']}" if of["said"] else ""
-            word = _coloured(of["verdict"])
-            line = f"{escape(result.model)}, {name}: {word}{escape(visible(said))}"
-            _console().print(line, soft_wrap=True)
+        for name, of in result.answers.get("decided", {}).items():
+            said = f": {escape(visible(of['said']))}" if of["said"] else ""
+            _line(f"{escape(result.model)}, {name}: {_coloured(of['verdict'])}{said}")
 
 
 def show_scores(results) -> None:
@@ -206,15 +200,13 @@ def show_rows(rows: Sequence[Row]) -> None:
     """The table of rows: the worst, by verdict and then by the part of what was allowed."""
     table = Table()
     table.add_column("tensor", overflow="fold")
-    headings = ("verdict", "gap", "allowed", "torch", "paddle", "size", "mean", "max")
-    for heading in headings:
+    numbers = {"gap": "gap", "allowed": "allowed", "torch": "noise_ref", "paddle": "noise_cand"}
+    numbers |= {"size": "scale", "mean": "mean_abs", "max": "max_abs"}
+    for heading in ("verdict", *numbers):
         table.add_column(heading, no_wrap=True)
     for row in sorted(rows, key=lambda row: badness(row)[1:], reverse=True)[:SHOWN_ROWS]:
-        numbers = (row.gap, row.allowed, row.noise_ref, row.noise_cand, row.scale)
-        numbers += (row.mean_abs, row.max_abs)
-        table.add_row(
-            escape(visible(row.key)), _coloured(row.verdict), *(number(value) for value in numbers)
-        )
+        values = (number(getattr(row, name)) for name in numbers.values())
+        table.add_row(escape(visible(row.key)), _coloured(row.verdict), *values)
     show_table(table)
     if len(rows) > SHOWN_ROWS:
         say(f"and {len(rows) - SHOWN_ROWS} rows that are no worse")
@@ -236,11 +228,8 @@ def show_all(steps, results) -> str:
     for model in models:
         table.add_column(model, overflow="fold")
     for step in steps:
-        table.add_row(
-            f"{step.number} {step.title}",
-            *(cells[step.number, model] for model in models),
-            end_section=True,
-        )
+        named = (cells[step.number, model] for model in models)
+        table.add_row(f"{step.number} {step.title}", *named, end_section=True)
     if not all(result.error for result in results):
         _console().print(table)
     show_decided([result for result in results if not result.error])
@@ -292,18 +281,17 @@ def _coloured(verdict: str) -> str:
 
 def show_details(results) -> None:
     """Errors, notes, and for each red result its origins with file and line on both sides."""
-    console = _console()
     for result in results:
         name = f"step {result.step.number}, {result.model}"
         if result.error:
             say_error(f"{name}: {result.error}")
             continue
         if result.exit_code == 1:
-            _show_red(console, name, result)
+            _show_red(name, result)
             continue
-        _show_notes(console, name, result)
+        _show_notes(name, result)
         if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0:
-            console.print(f"{name}: {_by_the_guide(result)}", soft_wrap=True)
+            _line(f"{name}: {_by_the_guide(result)}")
 
 
 def show_modes(results) -> None:
@@ -321,12 +309,12 @@ def show_modes(results) -> None:
         say(f"{visible(', '.join(named))}: {visible(modes)}")
 
 
-def _show_notes(console: Console, start: str, result) -> None:
+def _show_notes(start: str, result) -> None:
     """What is to be said of a result beside its rows, and why some rows pass."""
     for note in dict.fromkeys(result.notes):
         if result.exit_code == 0 and note.endswith("capped"):
             continue  # explains a red row, and nothing where all is green
-        console.print(f"{start}: {escape(note)}", soft_wrap=True)
+        _line(f"{start}: {escape(note)}")
     show_excused(result.rows, f"{start}: ")
 
 
@@ -355,64 +343,57 @@ def _by_the_guide(result) -> str:
     return f"by the guide's rule {own}not every tensor passes: {result.guide_failure}"
 
 
-def _show_red(console: Console, name: str, result) -> None:
+def _show_red(name: str, result) -> None:
     """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type."""
     origins, first = origins_of(result), result.first_diverged
-    told = result.classes.get(first.key, ""), result.cases, result.settings
-    sentence = headline(first, *told)
-    console.print()
-    _prose(console, f"[bold red]{name}: {escape(visible(sentence))}[/bold red]", "")
-    console.print(f"  {counted(result.rows)}", soft_wrap=True)
+    sentence = headline(first, result.classes.get(first.key, ""), result.cases, result.settings)
+    _line("")
+    _prose(f"[bold red]{name}: {escape(visible(sentence))}[/bold red]", "")
+    _line(f"  {counted(result.rows)}")
     for i, row in enumerate(origins[:SHOWN_ORIGINS]):
-        word = "first" if i == 0 else "also"
-        _show_origin(console, word, row, result, lines=i == 0)
+        _show_origin(row, result, first=i == 0)
     if len(origins) > SHOWN_ORIGINS:
-        console.print(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
-    _show_notes(console, "  note", result)
+        _line(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
+    _show_notes("  note", result)
     tensors = [row for row in origins if row.measure != "claim" and not result.step.other]
-    console.print("  what to type next:")
+    _line("  what to type next:")
     for why, command in next_commands(result, tensors[0].key if tensors else None):
-        console.print(f"    # {why}", soft_wrap=True)
-        console.print(f"    {escape(visible(command))}", soft_wrap=True)
-    console.print(f"    # how to read this: {escape(page())}", soft_wrap=True)
+        _line(f"    # {why}")
+        _line(f"    {escape(visible(command))}")
+    _line(f"    # how to read this: {escape(page())}")
 
 
-def _show_origin(console: Console, word: str, row: Row, result, lines: bool) -> None:
-    """One place where it starts: the numbers, and where both sides compute it.
-
-    lines   show their source too, with what is around it
-    """
-    where = f"{_coloured(row.verdict)} {escape(visible(row.key))}"
-    console.print(f"  {word}: {where}", soft_wrap=True)
+def _show_origin(row: Row, result, first: bool) -> None:
+    """One place where it starts: the numbers, and where both sides compute it; of the first the
+    source too, with what is around it."""
+    word = "first" if first else "also"
+    _line(f"  {word}: {_coloured(row.verdict)} {escape(visible(row.key))}")
     sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
-    if not lines:  # the headline has said it of the first
-        _prose(console, escape(visible(said_of(result, row))))
+    if not first:  # the headline has said it
+        _prose(escape(visible(said_of(result, row))))
     facts = describe(row)
-    if not lines and row.gap is not None and row.measure != "claim":
+    if not first and row.gap is not None and row.measure != "claim":
         facts = [*facts[:1], *filter(None, [row.note])]
     for line in facts:
         if line != sentence:
-            _prose(console, escape(visible(line)))
+            _prose(escape(visible(line)))
     for side in ("torch", "paddle") if row.measure != "claim" else ():
         place = line_to_look_at(result, side, row)
-        console.print(f"    {side:<7} {escape(visible(place))}", soft_wrap=True)
-        for line in source_context(place) if lines else ():
+        _line(f"    {side:<7} {escape(visible(place))}")
+        for line in source_context(place) if first else ():
             mark = ">" if line.here else " "
-            text = f"      {mark} {line.number:>4}  {_source(line.text)}".rstrip()
-            console.print(escape(text), no_wrap=True, overflow="ellipsis", crop=True)
+            shown = "".join(c if c.isprintable() else " " for c in line.text.expandtabs(4))
+            text = f"      {mark} {line.number:>4}  {shown}".rstrip()
+            _console().print(escape(text), no_wrap=True, overflow="ellipsis", crop=True)
 
 
-def _source(text: str) -> str:
-    """A line of source as a terminal may be given it."""
-    return "".join(c if c.isprintable() else " " for c in text.expandtabs(4))
-
-
-def _prose(console: Console, marked_up: str, indent: str = "    ") -> None:
+def _prose(marked_up: str, indent: str = "    ") -> None:
     """A sentence: in a terminal wrapped at words under its own start, elsewhere one line."""
-    if not console.is_terminal:
-        console.print(indent + marked_up, soft_wrap=True)
-        return
-    console.print(Padding(Text.from_markup(marked_up), (0, 0, 0, len(indent))))
+    console = _console()
+    if console.is_terminal:
+        console.print(Padding(Text.from_markup(marked_up), (0, 0, 0, len(indent))))
+    else:
+        _line(indent + marked_up)
 
 
 def describe(row: Row) -> list[str]:
@@ -451,11 +432,8 @@ def origins_of(result) -> list[Row]:
     first = result.first_diverged
     others = [r for r in result.rows if r.origin and r.verdict not in (*AGREEING, "CARRIED")]
     # A witness that fails needs no other side to say so: it comes early.
-    return [first, *sorted((r for r in others if r is not first), key=_is_no_claim)]
-
-
-def _is_no_claim(row: Row) -> bool:
-    return row.measure != "claim"
+    others.sort(key=lambda row: row.measure != "claim")
+    return [first, *(row for row in others if row is not first)]
 
 
 def said_of(result, row: Row) -> str:

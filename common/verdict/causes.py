@@ -31,19 +31,14 @@ def explain(row: Row, key: Key, logs: Logs, clipped: Callable[[Key], bool]) -> N
     clipped  whether the logits behind a loss lie farther apart than Paddle's softmax takes them
     """
     if row.verdict == "PRECISION" and "/adam" in f"/{key}" and key.is_optimizer:
-        row.add_note(noisy_adam())
+        row.add_note(  # measured on the same gradients
+            f"Paddle's float32 Adam and AdamW by themselves are {adam_noise():.0f} times noisier "
+            f"than torch's ({table()['Adam'].value:.1e} of a weight after ten steps)"
+        )
     elif row.origin and row.verdict == "DIVERGED":
         loss = CLIPPED if clipped(key) else ""
         causes = _gradient_cause(key), loss, _weight_cause(key, logs), _mask_cause(key, logs)
         row.add_note(next(filter(None, causes), ""))
-
-
-def noisy_adam() -> str:
-    """How noisy Adam itself is in float32, as it was measured on the same gradients."""
-    return (
-        f"Paddle's float32 Adam and AdamW by themselves are {adam_noise():.0f} times noisier than "
-        f"torch's ({table()['Adam'].value:.1e} of a weight after ten steps)"
-    )
 
 
 def _gradient_cause(key: Key) -> str:

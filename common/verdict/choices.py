@@ -72,7 +72,8 @@ def judge_choice(
         lost, sound = _lost(reference, run, margin)
         bad = differs & ~(sound & (lost <= 2.0 * noise) & (noise > 0.0))
         chosen = bad if bad.any() else differs
-        index = tuple(int(i) for i in np.unravel_index(_widest(chosen, lost), chosen.shape))
+        widest = int(np.argmax(np.where(chosen, lost, -1.0)))  # where most is lost
+        index = tuple(int(i) for i in np.unravel_index(widest, chosen.shape))
         count = int(np.count_nonzero(chosen))
         notes.append(
             f"{name}: {count} of {row.size} {'wrong' if bad.any() else 'the other way'}, widest "
@@ -81,7 +82,7 @@ def judge_choice(
         )
         worse = bad.any() and row.verdict != "DIVERGED"
         if worse or row.verdict == "IDENTICAL":
-            row.decide(*(("DIVERGED", "") if bad.any() else ("FLIP", "near tie")))
+            row.decide("DIVERGED", "") if bad.any() else row.decide("FLIP", "near tie")
             row.beyond, row.worst_index = count, index
             row.gap = float(lost[index])
             row.allowed = 2.0 * float(noise[index])
@@ -102,10 +103,9 @@ def _unlike(reference: Choice, margin: np.ndarray, runs) -> str:
             return f"{name}: other scores were kept than the largest of torch's"
         if np.isnan(run.scores).any() or np.isnan(reference.scores).any():
             return f"{name}: scores that are NaN"
-        if (np.isinf(run.scores) | np.isinf(reference.scores)).any():
-            infinite = np.isinf(run.scores) | np.isinf(reference.scores)
-            if (run.scores[infinite] != reference.scores[infinite]).any():
-                return f"{name}: scores that are infinite in one run alone"
+        infinite = np.isinf(run.scores) | np.isinf(reference.scores)
+        if (run.scores[infinite] != reference.scores[infinite]).any():
+            return f"{name}: scores that are infinite in one run alone"
     if reference.choice.size == 0 or margin.shape != reference.choice.shape:
         return "a choice without its margins"
     return ""
@@ -208,8 +208,3 @@ def _lost_of_few(reference: Choice, run: Choice) -> tuple[np.ndarray, np.ndarray
     own, theirs = (at(run.scores, one.choice)[0] for one in (run, reference))
     tie = (a == b) & (theirs == own) & (reference.choice != run.choice)
     return lost, ~kept | (own == run.scores[..., LARGEST]) & ~tie
-
-
-def _widest(chosen: np.ndarray, lost: np.ndarray) -> int:
-    """Where, among the chosen, most is lost."""
-    return int(np.argmax(np.where(chosen, lost, -1.0)))

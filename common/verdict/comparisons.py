@@ -8,7 +8,7 @@ whose constants are rounded to float32.  What they come to together is for settl
 
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from functools import cached_property, partial
 
@@ -18,16 +18,10 @@ from common.logs.key import BUFFER, Key
 from common.logs.of_a_run import AGAIN, STATISTICS, Logs
 from common.logs.sums import place_of, sample_of
 from common.system.half import EPSILONS, HALF, overflowing
-from common.verdict.causes import (
-    A_CLIPPED_LOSS,
-    CLIPPED,
-    clipped_logits,
-    is_clipped_loss,
-    note_gradient,
-)
+from common.verdict import causes
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.context import Context, longest_sums, noisier
-from common.verdict.measures import largest_scale
+from common.verdict.measures import scale_of
 from common.verdict.operators import adam_noise
 from common.verdict.origins import sketch
 from common.verdict.row import Row
@@ -110,26 +104,30 @@ class Comparisons:
         self._batch = batch
         self._half = logs.sidecars["ref32"].dtype or ""
         self._shapes = shapes
-        self._choices = {name: logs.sidecars[name].choices for name in logs.names()}
+        self._choices = {name: told.choices for name, told in logs.sidecars.items()}
 
     @cached_property
     def scales(self) -> dict[str, float]:
         """S of each group of tensors, the largest scale of its kind."""
         if self.memo.scales is None:
             log = self.logs["ref64" if "ref64" in self.logs else "ref32"]
-            self.memo.scales = kind_scales(log, self.logs.cases)
+            self.memo.scales = {}
+            for key in (Key.parse(text, self.logs.cases) for text in log):
+                if key.group:
+                    largest = max(self.memo.scales.get(key.group, 0.0), scale_of(log[str(key)]))
+                    self.memo.scales[key.group] = largest
         return self.memo.scales
 
     @cached_property
     def _terms(self) -> dict[Key, int]:
         """Key -> the length of the longest sum that its tensor may be made of."""
-        of_case: dict[str, list[Key]] = {}
+        shape_of = self._shapes.get if self._shapes else self._shape
+        of_case: dict[str, dict[Key, tuple[int, ...]]] = {}
         for key in self.keys:
-            of_case.setdefault(key.case, []).append(key)
+            of_case.setdefault(key.case, {})[key] = shape_of(key) or ()
         terms: dict[Key, int] = {}
-        for keys in of_case.values():
-            shape_of = self._shapes.get if self._shapes else self._shape
-            terms |= zip(keys, longest_sums([shape_of(key) or () for key in keys]), strict=True)
+        for shapes in of_case.values():
+            terms |= zip(shapes, longest_sums(list(shapes.values())), strict=True)
         return terms
 
     def _shape(self, key: Key) -> tuple[int, ...] | None:
@@ -158,7 +156,7 @@ class Comparisons:
         if which == SKETCH:
             return sketch(*(self.logs.get(name, key) for name in ("ref64", "local64")))
         if which == LOGITS:
-            return clipped_logits(key, self.logs)
+            return causes.clipped_logits(key, self.logs)
         return self._own(key) if which == OWN else self._other(which, key)
 
     def _other(self, which: str, key: Key) -> Row | None:
@@ -173,11 +171,10 @@ class Comparisons:
         return self._judged(which, key, arrays)
 
     def _own(self, key: Key) -> Row:
-        """The row of the runs as they were."""
         row = self._compared(key)
-        if row.verdict == "PRECISION" and is_clipped_loss(key, self.logs, row.allowed):
+        if row.verdict == "PRECISION" and causes.is_clipped_loss(key, self.logs, row.allowed):
             row.note = ""
-            row.decide("CONSTANT", A_CLIPPED_LOSS, CLIPPED)
+            row.decide("CONSTANT", causes.A_CLIPPED_LOSS, causes.CLIPPED)
         row.inside = self.logs.is_inside(key)
         return row
 
@@ -200,11 +197,10 @@ class Comparisons:
         if "ref64" in self.logs and arrays[2] is None:
             row.add_note(NOT_IN_FLOAT64)
         if key.is_gradient and row.verdict != "INVALID":
-            note_gradient(row, *(arrays[:2] if arrays[2] is None else arrays[2:]))
+            causes.note_gradient(row, *(arrays[:2] if arrays[2] is None else arrays[2:]))
         return row
 
     def _judged(self, which: str, key: Key, arrays: list[np.ndarray | None]) -> Row:
-        """A row by the rule."""
         of_sums = self.logs.of_sums(key)
         row = self._unlike(key, RUNS[which]) if of_sums else None
         row = row or judge_tensor(str(key), *arrays, self._context(which, key, arrays[2]))
@@ -226,11 +222,14 @@ class Comparisons:
 
     def _context(self, which: str, key: Key, ref64: np.ndarray | None) -> Context:
         """What is known of a key's tensor beside its values."""
-        fed = which not in (OWN, "rounded")
+        fed, batch = which not in (OWN, "rounded"), self._batch
+        if isinstance(batch, Mapping):  # one for each prefix: the longest
+            fitting = (prefix for prefix in batch if str(key).startswith(prefix))
+            batch = batch.get(max(fitting, key=len, default=""))
         return Context(
             epsilon=EPSILONS.get(self._half, EPSILONS["float32"]),
             kind_scale=self.scales.get(key.group),
-            batch=None if key.kind or key.is_optimizer else self._batch_of(key),
+            batch=None if key.kind or key.is_optimizer else batch,
             stepped=key.is_optimizer,
             noisier=noisier(key.is_optimizer, self._terms[key], adam_noise()),
             difference_of=self._scores_scale(key, ref64),
@@ -241,66 +240,40 @@ class Comparisons:
             again=tuple if fed else partial(self.logs.again, key),
         )
 
-    def _batch_of(self, key: Key) -> int | None:
-        """The batch size that holds for a key: one number, or one for each prefix (longest)."""
-        if not isinstance(self._batch, Mapping):
-            return self._batch
-        prefixes = [prefix for prefix in self._batch if str(key).startswith(prefix)]
-        return self._batch[max(prefixes, key=len)] if prefixes else None
-
     def _scores_scale(self, key: Key, ref64: np.ndarray | None) -> float:
         """For a choice's margin: the scale of the scores that it is a difference of; else 0."""
         if key.choice != "margin":
             return 0.0
         scores = self.logs.get("ref32" if ref64 is None else "ref64", key.of_choice("scores"))
-        return 0.0 if scores is None else largest_scale([scores[np.isfinite(scores)]])
-
-    # ---- discrete choices -----------------------------------------------------------------------
+        return 0.0 if scores is None else scale_of(scores[np.isfinite(scores)])
 
     def _choice(self, key: Key) -> Row | None:
         """The verdict of a discrete choice; None where a log lacks what it takes."""
-        runs = {name: self._read_choice(name, key) for name in self.logs.names()}
-        base = "ref64" if runs.get("ref64") else "ref32"
-        margin = self._read_margin(base, key)
-        others = {"cand32": runs["cand32"]}
-        if base == "ref64":
-            others |= {"ref32": runs["ref32"], "cand64": runs.get("cand64")}
-        if runs[base] is None or margin is None or None in others.values():
+        runs = {name: self._read_choice(name, key) for name in RUNS[OWN]}
+        base = "ref64" if runs["ref64"] else "ref32"
+        margin = self._part_of_choice(base, key, "margin")
+        others = [runs["ref32"], runs["cand64"]] if runs["ref64"] else [None, None]
+        needed = runs.values() if runs["ref64"] else (runs["ref32"], runs["cand32"])
+        if margin is None or None in needed:
             return None
-        return judge_choice(
-            str(key), runs[base], margin, others.get("ref32"), runs["cand32"], others.get("cand64")
-        )
+        return judge_choice(str(key), runs[base], margin, others[0], runs["cand32"], others[1])
 
     def _forced_choice(self, key: Key) -> Row | None:
         """The same on the reference's values; there is no float32 run of it."""
         reference, fed = (self._read_choice(name, key) for name in ("ref64", "local64"))
-        margin = self._read_margin("ref64", key)
+        margin = self._part_of_choice("ref64", key, "margin")
         if margin is None or reference is None or fed is None:
             return None
         return judge_choice(str(key), reference, margin, None, None, fed)
 
     def _read_choice(self, name: str, key: Key) -> Choice | None:
         """What a run would have chosen and its scores, None where its log lacks one."""
-        ledger = self._choices.get(name, {}).get(str(key))
-        if not ledger:
-            return None
-        choice, scores, places = (
-            self.logs.get(name, part)
-            for part in (key, ledger.get("scores", ""), ledger.get("places", ""))
-        )
-        return None if scores is None or choice is None else Choice(choice, scores, places)
+        scores = self._part_of_choice(name, key, "scores")
+        choice = None if scores is None else self.logs.get(name, key)
+        places = self._part_of_choice(name, key, "places")
+        return None if choice is None else Choice(choice, scores, places)
 
-    def _read_margin(self, name: str, key: Key) -> np.ndarray | None:
-        """By how much a run's choice won, None where its log does not say."""
-        ledger = self._choices.get(name, {}).get(str(key))
-        return self.logs.get(name, ledger.get("margin", "")) if ledger else None
-
-
-def kind_scales(log: Mapping[str, np.ndarray], cases: Sequence[str]) -> dict[str, float]:
-    """Group -> S, the largest rms of its tensors in the reference."""
-    scales: dict[str, float] = {}
-    for text in log:
-        group = Key.parse(text, cases).group
-        if group:
-            scales[group] = max(scales.get(group, 0.0), largest_scale([log[text]]))
-    return scales
+    def _part_of_choice(self, name: str, key: Key, part: str) -> np.ndarray | None:
+        """What a run's log has beside a choice: its scores, their places, or its margin."""
+        ledger = self._choices.get(name, {}).get(str(key), {})
+        return self.logs.get(name, ledger[part]) if part in ledger else None

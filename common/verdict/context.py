@@ -35,8 +35,7 @@ class Context:
     kind_scale: float | None = None
     # Samples are judged each by itself where the first axis has this length.
     batch: int | None = None
-    # Whether an optimizer's steps have touched it.
-    stepped: bool = False
+    stepped: bool = False  # whether an optimizer's steps have touched it
     # How many times noisier than torch's the candidate's operators are known to be that made it.
     noisier: float = 1.0
     # The scale of the scores that a choice's margin is a difference of: its own is chance.

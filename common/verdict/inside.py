@@ -53,21 +53,20 @@ class Inside:
             return []
         aligned = exit_code(row.verdict for row in rows if not row.inside) == 0
         self._paired = {row.key for row in rows if not is_off(row)}
-        matched = {
-            i: self._matched(self.keys[i], rows[i], anywhere=aligned or _cannot(rows[i]))
-            for i in off
-            if aligned or not self._lost(self.keys[i])
-        }
-        matched = {i: row for i, row in matched.items() if row is not None}
-        for i, row in matched.items():
-            rows[i] = row
+        matched: dict[int, Row] = {}
+        for i in off:
+            if aligned or not self._lost(self.keys[i]):
+                anywhere = aligned or rows[i].verdict == "INVALID"
+                row = self._matched(self.keys[i], rows[i], anywhere)
+                if row is not None:
+                    rows[i] = matched[i] = row
         off = [i for i in off if i not in matched]
         reasons = {i: self._why(self.keys[i]) for i in off}
         started = self._cases_that_start_elsewhere(rows, reasons)
         for i, why in reasons.items():
             cut = self._lost(self.keys[i]) or self.keys[i].local == "p"  # or no dropout there
-            lacking = _cannot(rows[i]) and why == MISSING and not cut
-            unlike = _cannot(rows[i]) and why == SHAPE
+            lacking = rows[i].verdict == "INVALID" and why == MISSING and not cut
+            unlike = rows[i].verdict == "INVALID" and why == SHAPE
             harmless = why == TYPE or why == MASK and self.keys[i].case in started
             harmless |= self._is_taken_right(i, rows)
             # The same in float64 and less exact in float32: cast down, and not built otherwise.
@@ -132,7 +131,6 @@ class Inside:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        """Key -> the number of its row."""
         return {str(key): number for number, key in enumerate(self.keys)}
 
     def _rearranged(self, i: int, rows: list[Row]) -> bool:
@@ -214,7 +212,7 @@ class Inside:
         match = self._values_of(others, key).find(self._logs.get(sought, key), str(key))
         if match is None or (match.keys == (str(key),) and not match.how):
             return None
-        calls = {_without_call(text, self._logs.cases) for text in match.keys}
+        calls = {replace(Key.parse(text, self._logs.cases), call="") for text in match.keys}
         if not anywhere and (match.how or calls != {replace(key, call="")}):
             return None
         arrays = []
@@ -248,28 +246,11 @@ class Inside:
         if place not in self._values:
             log = self._logs[run]
             shown = (text for text in log if text not in self._logs.hidden)
-            keys = [Key.parse(text, self._logs.cases) for text in shown]
-            self._values[place] = Values(
-                log,
-                [
-                    str(other)
-                    for other in keys
-                    if other.case == key.case
-                    and other.is_gradient == key.is_gradient
-                    and self._logs.is_inside(other)
-                    and str(other) not in self._paired
-                ],
-            )
+            keys = (Key.parse(text, self._logs.cases) for text in shown)
+            alike = (k for k in keys if (k.case, k.is_gradient) == place[1:])
+            inside = (str(k) for k in alike if self._logs.is_inside(k))
+            self._values[place] = Values(log, (k for k in inside if k not in self._paired))
         return self._values[place]
-
-
-def _cannot(row: Row) -> bool:
-    """True where the sides' values could not be compared at all."""
-    return row.verdict == "INVALID"
-
-
-def _without_call(text: str, cases: Sequence[str]) -> Key:
-    return replace(Key.parse(text, cases), call="")
 
 
 def is_off(row: Row) -> bool:
@@ -296,17 +277,12 @@ def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[st
             end += f", but it may be near the first of {SHAPE}, {printable(shaped.key)}: {shapes}"
         if aligned:
             end = "all that decides agrees (with --strict these decide too)"
-        notes.append(
-            f"INSIDE, {_number_of_values(len(inside))} inside the model ({counts}), such as "
-            f"{printable(inside[0].key)}: {end}"
-        )
+        values = f"{len(inside)} value{'s' * (len(inside) > 1)} inside the model"
+        notes.append(f"INSIDE, {values} ({counts}), such as {printable(inside[0].key)}: {end}")
     if matched:
+        values = f"{len(matched)} value{'s' * (len(matched) > 1)} inside the model"
         notes.append(
-            f"{_number_of_values(len(matched))} inside the model found on the other side under "
-            f"another name or shape, such as {printable(matched[0].key)}: {matched[0].note}"
+            f"{values} found on the other side under another name or shape, such as "
+            f"{printable(matched[0].key)}: {matched[0].note}"
         )
     return notes
-
-
-def _number_of_values(count: int) -> str:
-    return f"{count} value{'s' * (count != 1)}"

@@ -101,14 +101,9 @@ class Judgement:
 
     def as_json(self) -> dict[str, object]:
         """The report that --json writes."""
-        return {
-            "verdict": self.verdict,
-            "exit_code": self.exit_code,
-            "guide_passed": self.guide_passed,
-            "first_diverged": self.first_diverged,
-            "notes": self.notes,
-            "rows": [row.as_json() for row in self.rows],
-        }
+        names = ("verdict", "exit_code", "guide_passed", "first_diverged", "notes")
+        told = {name: getattr(self, name) for name in names}
+        return told | {"rows": [row.as_json() for row in self.rows]}
 
 
 def judge_logs(
@@ -182,7 +177,10 @@ def judge_logs(
         judgement.asks_free = inside.asks_free
         if logs.sidecars["ref32"].dtype not in HALF:  # it has a measure of its own (half.py)
             judgement.ask(comparisons, inside.keys)
-        _refuse_nan_alone(judgement.rows)
+        floats = [row for row in judgement.rows if row.measure not in ("", "count")]
+        if floats and all(row.nans == row.size for row in floats):  # with --allow nan
+            for row in floats:
+                row.decide("INVALID", None, "no float of the log is a number: nothing was compared")
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
 
@@ -212,17 +210,8 @@ def in_doubt(row: Row) -> bool:
 
 
 def _is_harmless(row: Row) -> bool:
-    """True for a row that need not be traced to where it starts."""
     known = row.excuse == A_CLIPPED_LOSS or row.measure.startswith(BY_ITSELF)
     return row.verdict in HARMLESS or known
-
-
-def _refuse_nan_alone(rows: Sequence[Row]) -> None:
-    """Make rows INVALID that hold NaN alone, where --allow nan leaves no float to compare."""
-    floats = [row for row in rows if row.measure not in ("", "count")]
-    if floats and all(row.nans == row.size for row in floats):
-        for row in floats:
-            row.decide("INVALID", None, "no float of the log is a number: nothing was compared")
 
 
 def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
@@ -234,8 +223,7 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append("float32 logs alone: a wrong port that is close cannot be told from rounding")
     measured = [row for row in rows if row.max_abs is not None and row.scale is not None]
     alike = measured and not any(row.max_abs for row in measured)
-    excused = logs.transplanted() or logs.told_apart()
-    if alike and sum(row.size for row in measured) >= ENOUGH_FLOATS and not excused:
+    if alike and sum(r.size for r in measured) >= ENOUGH_FLOATS and not logs.may_be_alike:
         notes.append(
             "every float is the same to the last bit on both sides: two frameworks seldom agree "
             "so; were both logs made by one?"

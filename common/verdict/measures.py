@@ -3,7 +3,6 @@
 NumPy only; tensors are passed over in blocks, so that no float64 copy of one is held.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,20 +106,16 @@ def rms(values: np.ndarray) -> float:
     return largest * float(np.sqrt(np.mean(np.square(values / largest))))
 
 
-def largest_scale(arrays: Iterable[np.ndarray]) -> float:
-    """S of a kind: the largest root mean square among its tensors; 0 for none.
+def scale_of(array: np.ndarray) -> float:
+    """The root mean square of a tensor of floats; 0 for any other, and for an empty one.
 
     NaN and infinities count as the rule takes them out: as 0.
     """
-    scales = [0.0]
-    for array in arrays:
-        if array.size and array.dtype.kind == "f":
-            with np.errstate(all="ignore"):
-                scale = rms(array)
-                if not np.isfinite(scale):
-                    scale = rms(np.where(np.isfinite(array), array, 0.0))
-            scales.append(scale)
-    return max(scales)
+    if not array.size or array.dtype.kind != "f":
+        return 0.0
+    with np.errstate(all="ignore"):
+        scale = rms(array)
+        return scale if np.isfinite(scale) else rms(np.where(np.isfinite(array), array, 0.0))
 
 
 def locate(row: Row, difference: np.ndarray, ref: np.ndarray, cand: np.ndarray) -> None:

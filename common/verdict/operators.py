@@ -58,14 +58,8 @@ def of_class(name: str) -> Operator | None:
 
     A model's own class (`own GATConv`) is never one.
     """
-    return _of_classes().get(name) if name else None
-
-
-@lru_cache(maxsize=1)
-def _of_classes() -> dict[str, Operator]:
-    """Class -> the first operator that excuses and is its."""
-    lines = [line for line in table().values() if line.excuses]
-    return {name: line for line in reversed(lines) for name in line.classes}
+    fitting = (line for line in table().values() if line.excuses and name in line.classes)
+    return next(fitting, None)
 
 
 def adam_noise() -> float:
@@ -107,18 +101,7 @@ class Operators:
         site = parent_of(site) if key.is_input and not key.kind else site
         while site and site not in found:
             site = parent_of(site)
-        if site in found:
-            return dict(found[site])
-        return _anywhere(found)
-
-    def excuse(self, causes: Mapping[str, float]) -> tuple[bool, str]:
-        """Whether what nothing is left of with these made exact is excused, and what is said."""
-        excused = all(table()[name].excuses for name in causes)
-        return excused, f"{told(causes)}; computed exactly, {NOTHING_LEFT} of it"
-
-    def left(self, causes: Mapping[str, float], gap: float) -> str:
-        """What is said where something is left."""
-        return f"{told(causes)}; computed exactly, {gap:.1e} is left, the port's own"
+        return dict(found[site]) if site in found else _anywhere(found)
 
 
 def made_exact(found: Mapping[str, Mapping[str, float]]) -> str:

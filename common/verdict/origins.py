@@ -64,7 +64,6 @@ class Streams:
 
 
 def _is_multiple(off: np.ndarray, former: np.ndarray) -> bool:
-    """True where `off` is `former` times a factor."""
     if off.shape != former.shape:
         return False
     square = float(former @ former)

@@ -8,17 +8,8 @@ import numpy as np
 
 # From harmless to worst.
 SEVERITY = (
-    "IDENTICAL",
-    "ROUNDING",
-    "INSIDE",
-    "CLOSE",
-    "FLIP",
-    "CONSTANT",
-    "CARRIED",
-    "UNDECIDED",
-    "PRECISION",
-    "DIVERGED",
-    "INVALID",
+    *("IDENTICAL", "ROUNDING", "INSIDE", "CLOSE", "FLIP", "CONSTANT"),
+    *("CARRIED", "UNDECIDED", "PRECISION", "DIVERGED", "INVALID"),
 )
 
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it

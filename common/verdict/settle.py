@@ -12,10 +12,9 @@ from common.logs.key import Key, parent_code
 from common.logs.of_a_run import class_of
 from common.verdict.causes import A_CLIPPED_LOSS, explain
 from common.verdict.comparisons import NOT_IN_FLOAT64, OWN, Comparisons
-from common.verdict.operators import EXCUSE, Operators, of_class
+from common.verdict.operators import EXCUSE, NOTHING_LEFT, Operators, of_class, table, told
 from common.verdict.origins import Streams
 from common.verdict.row import AGREEING, FAILING, FED, NO_STEP, NOT_FED, Row
-from common.verdict.tensor import of_another_shape
 
 OF_CONSTANTS = (
     "torch computes the same where its constants are rounded to float32, as Paddle keeps an "
@@ -55,9 +54,10 @@ class Settling:
     def row(self, key: Key) -> Row:
         """The next row, with its cause where one is known."""
         row, case = self._rows.row(OWN, key), self._case_of(key)
+        not_in_float64 = "ref64" not in self._logs or NOT_IN_FLOAT64 in row.note
         if case.off:
             row = self._localised(key, row)
-        elif row.verdict not in AGREEING and not self._is_close_by_nature(row):
+        elif row.verdict not in AGREEING and not (row.verdict == "CLOSE" and not_in_float64):
             row.origin = row.verdict != "CLOSE"
             case.off = True
             if row.verdict in FAILING:
@@ -75,10 +75,6 @@ class Settling:
             names = {name[len(key.case) :] for name in probed if name.startswith(key.case)}
             self._cases[key.case] = _Case(names)
         return self._cases[key.case]
-
-    def _is_close_by_nature(self, row: Row) -> bool:
-        """True for a row of which there is no float64 run."""
-        return row.verdict == "CLOSE" and ("ref64" not in self._logs or NOT_IN_FLOAT64 in row.note)
 
     # ---- rows after one that is off -------------------------------------------------------------
 
@@ -103,16 +99,16 @@ class Settling:
         if key.is_own_pass and fed.verdict != "CONSTANT" and self._case_of(key).failing:
             return row  # the whole model at the reference's weights: what is off above is off here
         # NaN may have been brought; another shape is the module's own.
-        unlike = of_another_shape(row) and row.inside and not self._strict
+        unlike = row.verdict == "INVALID" and row.note.startswith("shape ")
+        unlike = unlike and row.inside and not self._strict
         failing = fed.verdict in FAILING and row.verdict in FAILING
         if failing and not unlike and self._came_around(key):
             return row.decide("CARRIED", None, "the code around the modules, off above, brings it")
-        fed.mean_abs, fed.max_abs, fed.inside = row.mean_abs, row.max_abs, row.inside
-        fed.difference = row.difference
-        fed.guide_passed, fed.noise_cand, fed.origin = row.guide_passed, row.noise_cand, True
+        fed.origin = True
+        for name in ("mean_abs", "max_abs", "inside", "difference", "guide_passed", "noise_cand"):
+            setattr(fed, name, getattr(row, name))
         seen = FED if self._logs.was_forced(key) else NOT_FED
-        notes = dict.fromkeys(filter(None, (fed.note, row.note, seen)))
-        fed.note = "; ".join(notes)
+        fed.note = "; ".join(dict.fromkeys(filter(None, (fed.note, row.note, seen))))
         return fed
 
     def _step_not_forced(self, key: Key, row: Row) -> Row:
@@ -178,10 +174,12 @@ class Settling:
             return False, ""
         causes = self._operators.nearest(key)
         if exact.verdict in AGREEING:
-            return self._operators.excuse(causes)
+            excused = all(table()[name].excuses for name in causes)
+            return excused, f"{told(causes)}; computed exactly, {NOTHING_LEFT} of it"
         if exact.gap is None or exact.gap > row.gap / 2:
             return False, ""  # most of it is left: they have no part in it that is worth a word
-        return False, self._operators.left(causes, exact.gap)
+        left = f"computed exactly, {exact.gap:.1e} is left, the port's own"
+        return False, f"{told(causes)}; {left}"
 
     def _layer(self, key: Key) -> str:
         """The class of Paddle's that made a row; empty where its epsilon is not torch's."""

@@ -105,11 +105,6 @@ def mismatch(arrays: list[np.ndarray]) -> str:
     return ""
 
 
-def of_another_shape(row: Row) -> bool:
-    """True for the row of two tensors whose shapes differ."""
-    return row.verdict == "INVALID" and row.note.startswith("shape ")
-
-
 def not_finite(arrays: list[np.ndarray]) -> str:
     """How many values are NaN or infinite, on which side, and where the first is."""
     names = ("torch float32", "paddle float32", "torch float64", "paddle float64")

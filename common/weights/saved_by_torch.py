@@ -77,7 +77,10 @@ def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], l
         raise Refused("no word on the byte order")
     tensors = torch_tensors(machine.run())
     wanted = {tensor.storage.key: tensor.storage for tensor in tensors.values()}
-    listed = [getattr(key, "text", None) for key in _listed(machine.run())]
+    listed = machine.run()
+    if not isinstance(listed, list):
+        raise Refused("no list of storages")
+    listed = [getattr(key, "text", None) for key in listed]
     if set(listed) != set(wanted) or len(set(listed)) != len(listed):
         raise Refused("other storages than the tensors'")
     offsets = {}
@@ -97,12 +100,6 @@ def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], l
         return _read(file, storage.count * _item_bytes(storage.code))
 
     return _arrays(tensors, load, "<" if system["little_endian"] else ">", size)
-
-
-def _listed(keys: object) -> list:
-    if not isinstance(keys, list):
-        raise Refused("no list of storages")
-    return keys
 
 
 def _item_bytes(code: str) -> int:

@@ -10,6 +10,7 @@ other name that a file asks for is refused, and the refusal says which.
 """
 
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,18 +19,9 @@ from common.system.files import read_into
 
 # torch's storage classes -> the dtype of their elements; bfloat16 is no NumPy dtype.
 BFLOAT16 = "bfloat16"
-STORAGES = {
-    "FloatStorage": "f4",
-    "DoubleStorage": "f8",
-    "HalfStorage": "f2",
-    "BFloat16Storage": BFLOAT16,
-    "LongStorage": "i8",
-    "IntStorage": "i4",
-    "ShortStorage": "i2",
-    "CharStorage": "i1",
-    "ByteStorage": "u1",
-    "BoolStorage": "b1",
-}
+_SHORT = {"Float": "f4", "Double": "f8", "Half": "f2", "BFloat16": BFLOAT16, "Long": "i8"}
+_SHORT |= {"Int": "i4", "Short": "i2", "Char": "i1", "Byte": "u1", "Bool": "b1"}
+STORAGES = {f"{name}Storage": code for name, code in _SHORT.items()}
 _TORCH = {
     ("collections", "OrderedDict"): "ordered",
     ("torch._utils", "_rebuild_tensor"): "tensor",
@@ -62,10 +54,7 @@ class StoredTensor:
     @property
     def size(self) -> int:
         """How many elements it has."""
-        count = 1
-        for length in self.shape:
-            count *= length
-        return count
+        return math.prod(self.shape)
 
 
 class _StateMachine(Machine):
@@ -78,34 +67,10 @@ class _StateMachine(Machine):
         self.memo.clear()  # the next pickle in the file has its own
         return self.stack.pop()
 
-    def set_items(self, values: list) -> None:
-        """SETITEMS; keys are text, `_named` checks the values."""
-        target = self.pop()
-        if not isinstance(target, dict) or len(values) % 2:
-            raise Refused("SETITEM on what is no dict")
-        for key, value in zip(values[::2], values[1::2], strict=True):
-            if not isinstance(key, _Text) or key.text is None:
-                raise Refused("a key that is no short text")
-            if key.text in target:
-                raise Refused(f"the key {printable(key.text)} twice")
-            target[key.text] = value
-        self.stack.append(target)
-
-    def reduce(self) -> None:
-        """REDUCE: only of the calls that are in the tables."""
-        values, function = self.pop(), self.pop()
-        if not isinstance(function, _Global) or not isinstance(values, tuple):
-            raise Refused("a call of what is no function")
-        action = getattr(self, f"call_{function.kind.split()[0]}", None)
-        if action is None:
-            raise Refused(f"a call of {function.kind}")
-        self.stack.append(action(*values))
-
-    _actions = Machine._actions | {
-        b"s": lambda self: self.set_items([self.pop(), self.pop()][::-1]),
-        b"u": lambda self: self.set_items(self.pop_to_mark()),
-        b"R": reduce,
-    }
+    def check_item(self, key: object, value: object) -> None:
+        """Keys are text; values may be any."""
+        if not isinstance(key, _Text) or key.text is None:
+            raise Refused("a key that is no short text")
 
 
 class TorchMachine(_StateMachine):
@@ -161,7 +126,7 @@ class TorchMachine(_StateMachine):
             raise Refused("a state for what is no state dict")
         self.stack.append(target)
 
-    _actions = _StateMachine._actions | {b"Q": persistent, b"b": build}
+    _actions = Machine._actions | {b"Q": persistent}
 
 
 class PaddleMachine(_StateMachine):
@@ -203,18 +168,15 @@ def _named(unpickled: object, weight_of) -> dict:
     for key, value in unpickled.items():
         weights[key] = weight_of(value)
         if weights[key] is None:
-            inside = f", which holds {_some(value)}" if isinstance(value, dict) else ""
+            inside = ""
+            if isinstance(value, dict):
+                keys = ", ".join(printable(key) for key in list(value)[:3]) or "nothing"
+                inside = f", which holds {keys}{', …' if len(value) > 3 else ''}"
             raise Refused(
                 f"{_kind(value)} under the key {printable(key)}{inside}: save the model's state "
                 "dict alone"
             )
     return weights
-
-
-def _some(value: dict) -> str:
-    """The first keys of a dict."""
-    keys = ", ".join(printable(key) for key in list(value)[:3])
-    return f"{keys}{', …' if len(value) > 3 else ''}" if keys else "nothing"
 
 
 def _kind(value: object) -> str:
