@@ -22,7 +22,7 @@ WORDS_LENGTH = 128  # words likewise: some texts are longer, some shorter
 
 def metric(run):
     """Log batches of the training set, the test set and any text, then predictions and scores."""
-    Samples, Documents, batches = run.side.Samples, run.side.Documents, run.side.batches
+    Samples, batches = run.side.Samples, run.side.batches
     train, test = run.samples("train"), run.samples("test")
     shuffled = run.session.tape.permutation("shuffle", 0, count(train))
     log_batches(run, "train", batches(Samples(train), shuffled, BATCH_SIZE))
@@ -31,7 +31,7 @@ def metric(run):
     log_batches(run, "test", batches(Samples(test), range(count(test)), BATCH_SIZE))
     if "values" in run.data.get(TEXT, {}):
         texts = split_documents(run.data[TEXT]["values"], run.data[TEXT]["offsets"])
-        padded = batches(Documents(texts), range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
+        padded = batches(texts, range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
         log_batches(run, "text", padded)
         words(run, texts)
     tokenizers(run)
@@ -59,7 +59,7 @@ def words(run, texts):
     run.log("words/ids", np.array(list(known.ids.values()), dtype=np.int64))
     documents = [np.array(known.tokens(text)[0], dtype=np.int64) for text in texts]
     run.log("words/lengths", np.array([len(ids) for ids in documents], dtype=np.int64))
-    documents, order = run.side.Documents(documents), range(len(texts))
+    order = range(len(texts))
     padded = run.side.batches(documents, order, BATCH_SIZE, max_length=WORDS_LENGTH)
     log_batches(run, "words", padded)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
+from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import SOURCE_FILE, data_preset
 from common.pair.sources import source_settings
 from common.system.frameworks import SIDES
@@ -26,7 +27,8 @@ MONTHS = {"train": (0, 12), "validation": (12, 4), "test": (16, 4)}
 
 def series_opinion(folder: Path, pair, data: Path) -> tuple[list[Row], list[str]]:
     """Rows pandas/INPUT/SIDE: how far a side's first test batch is from what is derived here."""
-    preset = data_preset(pair, _preset(folder))
+    told = read_sidecar(ResultFolder(folder).log("metric_all", "torch")) or Sidecar()
+    preset = data_preset(pair, told.preset or "default")
     settings = source_settings(pair, preset)
     if not settings or settings["source"] != "ett":
         return [], []
@@ -49,13 +51,6 @@ def series_opinion(folder: Path, pair, data: Path) -> tuple[list[Row], list[str]
                 note = f"{name} of the test's first samples, by pandas and scikit-learn"
                 rows.append(claim(f"pandas/{name}/{side}", off, ALLOWED * size, note))
     return rows, []
-
-
-def _preset(folder: Path) -> str:
-    from common.logs.sidecar import Sidecar, read_sidecar
-
-    path = ResultFolder(folder).log("metric_all", "torch")
-    return (read_sidecar(path) or Sidecar()).preset or "default"
 
 
 def first_samples(path: Path, config: dict, split: str, count: int) -> dict[str, np.ndarray]:

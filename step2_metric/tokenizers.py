@@ -33,30 +33,24 @@ class Bytes:
                 spans.append((place, place + 1))
         return ids, spans
 
-    def decode(self, ids):
-        """The text of a sequence of ids; padding and the free id are left out."""
-        content = bytes(int(i) - BYTE_OFFSET for i in ids if i >= BYTE_OFFSET)
-        return content.decode("utf-8", "surrogatepass")
-
 
 class Words:
     """Words by NLTK's wordpunct rule, with ids from 1 in the order in which they are first seen.
 
     A run of letters, digits and low lines is a word, and so is a run of any other marks but blanks.
     Lower case comes first, as in the authors' loaders: one letter's is two marks long.
-    A word that is not in the vocabulary has the id after its last, or, with unknown=False, is a
-    ValueError.
+    A word that is not in the vocabulary has the id after its last.
     """
 
     eos_id = None
 
-    def __init__(self, texts, lower=False, unknown=True):
+    def __init__(self, texts, lower=False):
         self.lower = lower
         self.ids = {}
         for text in texts:
             for word, _, _ in self.words(text):
                 self.ids.setdefault(word, PADDING + 1 + len(self.ids))
-        self.unknown_id = PADDING + 1 + len(self.ids) if unknown else None
+        self.unknown_id = PADDING + 1 + len(self.ids)
 
     def words(self, text):
         """(word, start, end) of each, its place being that in the text as it was given."""
@@ -68,11 +62,9 @@ class Words:
             yield word.group(), places[word.start()], places[word.end() - 1] + 1
 
     def tokens(self, text):
-        """Raises ValueError for a word that the vocabulary lacks, where nothing stands for it."""
+        """A word's span is its place in the text as it was given."""
         ids, spans = [], []
         for word, start, end in self.words(text):
-            if word not in self.ids and self.unknown_id is None:
-                raise ValueError(f"{word!r} is not in the vocabulary, which has no unknown word")
             ids.append(self.ids.get(word, self.unknown_id))
             spans.append((start, end))
         return ids, spans

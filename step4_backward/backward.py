@@ -41,22 +41,21 @@ def behind(run, reached):
     usual = run.session.reference is None and not isinstance(run.request.task, Noise)
     if run.dtype == "float64" and usual and run.case.like is None:
         with run.unclipped():
-            run.notes["witness"] = {key: finite(value) for key, value in witnesses(run).items()}
+            seen = witnesses(run)
+        # JSON has no word for a float that is not finite.
+        plain = {k: isinstance(v, float) and not np.isfinite(v) for k, v in seen.items()}
+        run.notes["witness"] = {k: None if plain[k] else v for k, v in seen.items()}
     if takes_steps(run):
         chosen = run.suited.given.get(run.case.name or "main", {}).get("setups", ())
         given = [setup for setup in SETUPS if setup in chosen]
         if given:
             given_steps(run, given, reached)
-        for setup in (setup for setup in setups_of(run) if setup not in given):
+        setups = [IN_TRAIN_MODE] if run.case.like is not None else SETUPS
+        for setup in (setup for setup in setups if setup not in given):
             run.progress(f"{run.case.name or 'main'} {setup}")
             optimizer_steps(run, setup)
         if not run.is_suited:
             raise Unsuited
-
-
-def setups_of(run):
-    """The set-ups that the case takes: for the other mode one, which is run however large it is."""
-    return [IN_TRAIN_MODE] if run.case.like is not None else list(SETUPS)
 
 
 def takes_steps(run):
@@ -124,7 +123,8 @@ def hand_over(run, model):
     run.stored_gradients.parent.mkdir(exist_ok=True)
     found = {name: run.side.gradient(value) for name, value in reached}
     run.states.save(run.stored_gradients, normalised(found))
-    run.suited.choose_given(case, run.number_of_weights, GIVEN)
+    chosen = {"values": run.job.values(run.case), "setups": list(GIVEN)}
+    run.suited.choose("given_gradients", case, chosen)
 
 
 def watch_inputs(run, inputs):
@@ -152,76 +152,77 @@ def witnesses(run):
     session.rename = run.session.rename
     model = run.build()
     parameters, tensors = run.parameters(model), run.tensors()
+    start = {name: value.detach().clone() for name, value in parameters}
+    direction = direction_of_norm_1(run, start)
+
+    def loss():
+        session.begin(prefix=run.prefix)
+        return run.loss(run.call(model, tensors), tensors)
 
     def loss_at(shift):
         for name, value in parameters:
             run.side.shift(value, start[name], direction[name], shift)
-        session.begin(prefix=run.prefix)
         with run.no_gradients(), using(session):
-            return float(run.loss(run.call(model, tensors), tensors))
+            return float(loss())
 
-    start = {name: value.detach().clone() for name, value in parameters}
-    arrays = ((name, run.side.array(value)) for name, value in start.items())
-    shapes = {name: values.shape for name, values in run.as_reference(arrays)}
-    draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
-    for name, row in run.padding().items():
-        draws[name][row] = 0.0  # the loss may depend on it, but it gets no gradient
-    norm = norm_of(draws.values())
-    for name in draws:
-        draws[name] = draws[name] / norm
-    session.begin(prefix=run.prefix)
     with using(session):
-        run.loss(run.call(model, tensors), tensors).backward()
+        loss().backward()
     slope = {name: run.side.gradient(value) for name, value in parameters}
-    run.side.sgd_step(model, WITNESS_LR)
+    run.side.sgd([value for _, value in parameters], WITNESS_LR).step()
     gaps = (
         (name, (run.side.array(start[name]) - run.side.array(value)) / WITNESS_LR - slope[name])
         for name, value in parameters
     )
     off = {name: float(np.abs(gap).max()) for name, gap in run.as_reference(gaps)}
-    rises, direction = [], {}
-    for name, value in parameters:
-        values = run.from_reference(name, draws.get)
-        rises.append((slope[name] * values).sum())
-        direction[name] = run.side.like(values, value)
     seen = {
         "sgd_worst": max(off, key=off.get),
         "sgd_off": max(off.values()),
         "largest_gradient": max(float(np.abs(value).max()) for value in slope.values()),
         "gradient_norm": norm_of(slope.values()),
         "largest_weight": max(float(np.abs(run.side.array(v)).max()) for v in start.values()),
-        "directional": float(sum(rises)),
     }
-    del slope, draws, values
+    rises = ((slope[name] * direction[name]).sum() for name, _ in parameters)
+    seen["directional"] = float(sum(rises))
+    direction = {name: run.side.like(direction[name], value) for name, value in parameters}
+    del slope
     run.side.clear_gradients(model)
     if run.session.half:
         return seen | {"half": True}  # steps of half precision hide any slope
-    best = np.inf
+    return seen | finite_difference(loss_at, seen["directional"])
+
+
+def direction_of_norm_1(run, start):
+    """Name -> array of a random direction for this side's parameters, the same on both sides."""
+    arrays = ((name, run.side.array(value)) for name, value in start.items())
+    shapes = {name: values.shape for name, values in run.as_reference(arrays)}
+    draws = {n: run.session.tape.normal(f"direction/{n}", 0, s) for n, s in shapes.items()}
+    for name, row in run.padding().items():
+        draws[name][row] = 0.0  # the loss may depend on it, but it gets no gradient
+    norm = norm_of(draws.values())
+    draws = {name: values / norm for name, values in draws.items()}
+    return {name: run.layout.from_torch(name, draws.get) for name in start}
+
+
+def finite_difference(loss_at, slope):
+    """By how much the loss rises along a direction, at the step that brings it nearest to a slope.
+
+    And the rounding of the loss, where the first step did not do.
+    """
+    best, seen = np.inf, {}
     for shift in WITNESS_STEPS:
         rise = (loss_at(shift) - loss_at(-shift)) / (2.0 * shift)
-        off = abs(rise - seen["directional"])
-        if shift != WITNESS_STEPS[0]:
-            off -= 2.0 * seen["loss_noise"] / shift
+        off = abs(rise - slope) - 2.0 * seen.get("loss_noise", 0.0) / shift
         if off < best:
             best = off
             seen |= {"finite_difference": rise, "finite_step": shift}
-        if off <= 1e-7 * abs(seen["directional"]):
+        if off <= 1e-7 * abs(slope):
             break  # as near as needed
         if shift == WITNESS_STEPS[0]:
-            seen["loss_noise"] = noise_of(loss_at)
+            # Rounding of the loss: shifts too small to bend it leave nothing else.
+            middle = loss_at(0.0)
+            bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in NOISE_STEPS]
+            seen["loss_noise"] = max(2.0**-52 * abs(middle), *map(abs, bends))
     return seen
-
-
-def noise_of(loss_at):
-    """Rounding of the loss: shifts too small to bend it leave nothing else."""
-    middle = loss_at(0.0)
-    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in NOISE_STEPS]
-    return max(2.0**-52 * abs(middle), *map(abs, bends))
-
-
-def finite(value):
-    """The value, or None for a float that JSON has no word for."""
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def norm_of(arrays):
@@ -235,7 +236,7 @@ def optimizer_steps(run, setup):
     What was logged of a rate that does not suit the model is taken back out of the log.
     """
     case = run.case.name
-    factor = run.suited.factor(case, setup)
+    factor = run.suited.rates.get(case or "main", {}).get(setup, {}).get("factor")
     if factor is None and run.chooses:
         because, most = "", FACTORS[0]
         for factor in FACTORS:
@@ -252,15 +253,15 @@ def optimizer_steps(run, setup):
             run.writer.take_back(before)
         run.suited.choose_rate(case, setup, factor, because)
         run.notes["rates"] = run.suited.rates[case or "main"]
-        run.step_losses[case, setup] = watch.losses
+        run.job.losses[case, setup] = watch.losses
         return
     losses = steps(run, setup, factor or 1.0)
     if not run.chooses:
         return
     if run.dtype == "float64":
-        run.step_losses[case, setup] = losses
-    elif run.session.forced is not None and (case, setup) in run.step_losses:
-        because = moved_in_float32(losses, run.step_losses[case, setup])
+        run.job.losses[case, setup] = losses
+    elif run.session.forced is not None and (case, setup) in run.job.losses:
+        because = moved_in_float32(losses, run.job.losses[case, setup])
         if because and factor > FACTORS[-1]:
             run.suited.choose_rate(case, setup, factor * FACTORS[1], because)
             run.is_suited = False
@@ -379,7 +380,7 @@ def given_gradients(run, parameters, reached):
         return stored[name] if name in stored else np.zeros(owners[name].shape, np.float32)
 
     return {
-        name: run.side.like(run.from_reference(name, of_reference), value)
+        name: run.side.like(run.layout.from_torch(name, of_reference), value)
         for name, value in parameters
         if name in reached
     }

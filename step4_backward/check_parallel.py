@@ -34,22 +34,29 @@ from common.verdict.row import Row, claim
 
 def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Each side's several processes against its one; and the processes against each other."""
-    rows = []
-    for side in SIDES:
-        files = ResultFolder(folder)
-        logs = [files.log(stem, side, run) for run in (FLOAT32, FLOAT64) for stem in _STEMS]
-        own = judge_logs(*logs, step=4, model=pair.name).rows
-        for row in own:
-            row.key = f"{side}/{row.key}"
-        rows += [row for row in own if not row.key.endswith("/spread")]
-        with read_log(files.log("several", side)) as log:
-            apart = float(log["spread"].max())
-        note = "all processes hold the same weights after the last step"
-        rows.append(claim(f"{side}/spread", apart, 0.0, note))
-    return rows, []
+    stems, when = ("parallel", "several"), "the last step"
+    of_sides = [several(folder, side, stems, 4, pair.name, f"{side}/", when) for side in SIDES]
+    return sum(of_sides, []), []
 
 
-_STEMS = ("parallel", "several")
+def several(
+    folder: Path, side: str, stems: tuple[str, str], step: int, model: str, start: str, when: str
+) -> list[Row]:
+    """A side's several processes against its one, and against each other; keys begin with `start`.
+
+    stems  of one process's logs, and of theirs
+    when   behind which steps their weights are compared
+    """
+    files = ResultFolder(folder)
+    logs = [files.log(stem, side, run) for run in (FLOAT32, FLOAT64) for stem in stems]
+    rows = [row for row in judge_logs(*logs, step=step, model=model).rows if row.key != "spread"]
+    with read_log(files.log(stems[1], side)) as log:
+        apart = float(log["spread"].max())
+    rows.append(claim("spread", apart, 0.0, f"all processes hold the same weights after {when}"))
+    for row in rows:
+        row.key = f"{start}{row.key}"
+    return rows
+
 
 STEP = Step(
     number=4,

@@ -10,12 +10,7 @@ SETUPS: dict[str, dict] = {
     "adam": {"kind": "adam", "lr": 1e-3, "schedule": constant},
     "adamw": {"kind": "adamw", "lr": 1e-3, "schedule": constant, "weight_decay": 0.125},
     "sgd": {"kind": "sgd", "lr": 0.05, "schedule": constant, "momentum": 0.9},
-    "adam_clip_warmup": {
-        "kind": "adam",
-        "lr": 2e-3,
-        "schedule": warm_up(5),
-        "clip_norm": 0.1,
-    },
+    "adam_clip_warmup": {"kind": "adam", "lr": 2e-3, "schedule": warm_up(5), "clip_norm": 0.1},
 }
 
 # Those of them that a large model takes without being run, on given gradients (given.py).

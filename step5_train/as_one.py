@@ -11,11 +11,11 @@ from pathlib import Path
 
 from common.check.steps import Launch
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.system.frameworks import SIDES
-from common.verdict.judge import judge_logs
-from common.verdict.row import Row, claim, first_bad_row
+from common.verdict.row import Row, first_bad_row
+from step4_backward.check_parallel import several
 from step4_backward.setups import STEPS
 from step5_train.envelope import drift, measured, parts_of, runs_of
 
@@ -57,31 +57,23 @@ def as_one(folder: Path, model: str) -> tuple[list[Row], list[str]]:
 
 def first_steps(folder: Path, model: str, sides: Sequence[str] = SIDES) -> list[Row]:
     """The first steps of each side's several processes against its one."""
-    files, rows = ResultFolder(folder), []
-    for side in sides:
-        logs = [files.log(stem, side, run) for run in (FLOAT32, FLOAT64) for stem in (ONE, SEVERAL)]
-        own = [row for row in judge_logs(*logs, step=5, model=model).rows if row.key != "spread"]
-        with read_log(files.log(SEVERAL, side)) as log:
-            apart = float(log["spread"].max())
-        note = "all processes hold the same weights after the first steps"
-        for row in [*own, claim("spread", apart, 0.0, note)]:
-            row.key = f"processes/{side}/{row.key}"
-            rows.append(row)
-    return rows
+    stems, when, start = (ONE, SEVERAL), "the first steps", "processes/{}/"
+    rows = (several(folder, side, stems, 5, model, start.format(side), when) for side in sides)
+    return sum(rows, [])
 
 
 def later_steps(folder: Path, per_epoch: int | None) -> tuple[list[Row], int]:
     """The torch side's losses, by several processes and by one; and how many steps both have."""
     files = ResultFolder(folder)
     with ExitStack() as stack:
-        several, alone = (
+        shared, alone = (
             stack.enter_context(read_log(files.log(stem, "torch")))["curve/loss"]
             for stem in ("train_full", ALONE)
         )
     twins = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
-    steps = min(several.size, alone.size, *twins)
+    steps = min(shared.size, alone.size, *twins)
     parts = parts_of(steps, per_epoch or steps)
-    rows = drift(several, alone, measured(folder, parts), folder, parts)
+    rows = drift(shared, alone, measured(folder, parts), folder, parts)
     for row in rows:
         row.key = row.key.replace("train/drift", "processes/torch/drift")
         row.note = row.note.replace(

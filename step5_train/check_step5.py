@@ -20,6 +20,7 @@ if __name__ == "__main__":
 import math
 import re
 from contextlib import ExitStack
+from itertools import count, takewhile
 
 import numpy as np
 
@@ -71,14 +72,13 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         logs = [stack.enter_context(read_log(files.log("train_full", side))) for side in SIDES]
         envelope, parts, notes = envelope_of(folder, pair)
         # Causes first: the first row that is off is where to look.
-        rows = [_order(*(log["curve/order"] for log in logs), patient)]
-        rows.append(_lr(*(log["curve/lr"] for log in logs), patient))
+        rows = _course(*logs, patient)
         drifts = drift(*(log["curve/loss"] for log in logs), envelope, folder, parts)
         rows += [*drifts, *_ends(folder, logs, envelope)]
         stopped, early = _early_stops(*logs, settings)
         of_processes, shared = as_one(folder, pair.name)
         rows += stopped + of_processes
-        learnt = [_learnt(side, log, envelope) for side, log in zip(SIDES, logs, strict=True)]
+        learnt = [_learnt(side, log) for side, log in zip(SIDES, logs, strict=True)]
         of_seeds = _seeds(folder, *logs, patient)
     limits = [row.allowed for row in drifts]
     draw_curves(folder, pair.name, [steps for _, steps in parts], limits)
@@ -105,21 +105,20 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
             losses.append(log["curve/loss"].size)
             epochs = log["curve/order"].size
     told = read_sidecar(files.log("train_full", "torch")) or Sidecar()
-    per_epoch = told.steps_per_epoch.get("main")
-    twins = [files.log("train_self", side) for side in SIDES]
+    per_epoch = told.steps_per_epoch.get("main") or math.ceil(losses[0] / epochs)
     path = folder / "request_torch_full.json"
     request = RunRequest.read(path) if path.is_file() else RunRequest()
     envelope, why = stored(folder, pair, request)
-    if not all(path.is_file() for path in twins):
-        if envelope is None:
-            why = why or "no self-twins ran"
-            raise UserError(f"{files.path}: {why}: run this check without --compare-only")
-        parts = parts_of(min(losses), per_epoch or math.ceil(losses[0] / epochs))
-        return envelope, parts, []
-    runs = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
-    taken = min(runs)  # a run may stop early: what all have counts
-    parts = parts_of(taken, per_epoch or math.ceil(losses[0] / epochs))
-    return measured(folder, parts), parts, [why] if why else []
+    twins = all(files.log("train_self", side).is_file() for side in SIDES)
+    if not twins and envelope is None:
+        why = why or "no self-twins ran"
+        raise UserError(f"{files.path}: {why}: run this check without --compare-only")
+    if twins:  # a run may stop early: what all have counts
+        losses = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
+    parts = parts_of(min(losses), per_epoch)
+    if twins:
+        envelope = measured(folder, parts)
+    return envelope, parts, [why] if why else []
 
 
 def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
@@ -140,11 +139,9 @@ def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
 
 def _final_scores(log) -> dict[str, list[float]]:
     """Name -> final score of each seed, in the seeds' order."""
-    prefixes = [""] + sorted(
-        {key.partition("/")[0] + "/" for key in log if key.startswith("seed_")},
-        key=lambda prefix: int(prefix[len("seed_") : -1]),
-    )
-    return {name: [float(log[prefix + name]) for prefix in prefixes] for name in _score_names(log)}
+    seeds = takewhile(lambda seed: f"{seed}curve/loss" in log, map("seed_{}/".format, count(1)))
+    starts = ["", *seeds]
+    return {name: [float(log[start + name]) for start in starts] for name in _score_names(log)}
 
 
 def _score_names(log) -> list[str]:
@@ -167,14 +164,11 @@ def _preset(folder: Path, pair) -> str:
 def _seeds(folder: Path, torch_log, paddle_log, patient: bool) -> list[Row]:
     """Every seed's order and learning rates, then each score over the seeds."""
     scores = [_final_scores(log) for log in (torch_log, paddle_log)]
-    count = min(len(values) for side in scores for values in side.values())
+    seeds = min(len(values) for side in scores for values in side.values())
     rows = []
-    for seed in range(1, count):
-        for judge, name in ((_order, "order"), (_lr, "lr")):
-            key = f"seed_{seed}/curve/{name}"
-            rows.append(judge(torch_log[key], paddle_log[key], patient))
-            rows[-1].key = f"seed_{seed}/train/{name}"
-    if count > 1:
+    for seed in range(1, seeds):
+        rows += _course(torch_log, paddle_log, patient, f"seed_{seed}/")
+    if seeds > 1:
         names = [name for name in scores[0] if name not in RELATIVE]
         rows += [judge_seeds(name, scores[0][name], scores[1].get(name, [])) for name in names]
     else:
@@ -191,10 +185,10 @@ def _ends(folder: Path, logs, envelope: Envelope) -> list[Row]:
     torch_log, paddle_log = logs
     rows = []
     for key in dict.fromkeys(key for log in logs for key in log if is_compared(key)):
-        if key == "curve/loss" or key not in envelope.spreads:
+        if key == "curve/loss" or key not in envelope:
             continue  # what one side alone has, the first steps' rows say
         name = key.removeprefix("final/")
-        label, found = f"train/final_{name}", envelope.spreads[key]
+        label, found = f"train/final_{name}", envelope[key]
         if not (key in torch_log and key in paddle_log):
             rows.append(claim(label, math.inf, 0.0, "on one side alone"))
             continue
@@ -224,7 +218,7 @@ def _predictions(torch, paddle, labels, found: Spread) -> Row:
     return claim("train/final_predictions", off, allowed, note)
 
 
-def _learnt(side: str, log, envelope: Envelope) -> Row:
+def _learnt(side: str, log) -> Row:
     """Did a side train at all?  UNDECIDED where it did not: alike is then no finding.
 
     The loss must fall from the first fifth of the training to the last by more than the mean's own
@@ -269,28 +263,26 @@ def _rate_too_high(folder: Path) -> list[str]:
     ]
 
 
-def _order(torch_order, paddle_order, patient: bool = False) -> Row:
-    """Each epoch's samples in their order, as one hash an epoch.
+def _course(torch_log, paddle_log, patient: bool, seed: str = "") -> list[Row]:
+    """Each epoch's samples in their order, as one hash an epoch; and each step's learning rate.
 
-    patient  a side may stop early: the epochs that both have count
+    patient  a side may stop early: what both have counts
     """
-    torch_order, paddle_order = _both(torch_order, paddle_order, patient)
-    same = torch_order.shape == paddle_order.shape
-    wrong = int((torch_order != paddle_order).sum()) if same else torch_order.size
-    return claim("train/order", wrong, 0.0, f"{wrong} epochs in which the sides saw other samples")
-
-
-def _both(torch_values, paddle_values, patient: bool) -> tuple[np.ndarray, np.ndarray]:
-    """What both sides have of their curves, where one may have stopped early."""
-    count = min(torch_values.size, paddle_values.size) if patient else None
-    return torch_values[:count], paddle_values[:count]
-
-
-def _lr(torch_lr, paddle_lr, patient: bool = False) -> Row:
-    torch_lr, paddle_lr = _both(torch_lr, paddle_lr, patient)
-    same = torch_lr.shape == paddle_lr.shape
-    off = float(np.abs(torch_lr - paddle_lr).max()) if same else math.inf
-    return claim("train/lr", off, 1e-12 * float(np.abs(torch_lr).max()), "the schedule")
+    curves = {}
+    for name in ("order", "lr"):
+        pair = [log[f"{seed}curve/{name}"] for log in (torch_log, paddle_log)]
+        both = min(values.size for values in pair) if patient else None
+        curves[name] = [values[:both] for values in pair]
+    torch, paddle = curves["order"]
+    wrong = int((torch != paddle).sum()) if torch.shape == paddle.shape else torch.size
+    said = f"{wrong} epochs in which the sides saw other samples"
+    torch, paddle = curves["lr"]
+    off = float(np.abs(torch - paddle).max()) if torch.shape == paddle.shape else math.inf
+    allowed = 1e-12 * float(np.abs(torch).max())
+    return [
+        claim(f"{seed}train/order", wrong, 0.0, said),
+        claim(f"{seed}train/lr", off, allowed, "the schedule"),
+    ]
 
 
 def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]:
@@ -305,12 +297,11 @@ def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]
     rows, ended = [], {}
     for side, log in (("torch", torch_log), ("paddle", paddle_log)):
         curves = {name: log[f"curve/{name}"] for name in _score_names(log)}
-        count = log["curve/order"].size
-        scores = [{name: float(of[i]) for name, of in curves.items()} for i in range(count)]
-        ended[side] = count
+        epochs = ended[side] = log["curve/order"].size
+        scores = [{name: float(of[i]) for name, of in curves.items()} for i in range(epochs)]
         stop = stops_after(scores, settings, patience)
-        wrong = abs(count - stop) if stop < math.inf else 0
-        note = f"{side} ended after {count} epochs; its scores say {stop if wrong else count}"
+        wrong = abs(epochs - stop) if stop < math.inf else 0
+        note = f"{side} ended after {epochs} epochs; its scores say {stop if wrong else epochs}"
         rows.append(claim(f"train/early_stop/{side}", wrong, 0.0, note))
     if ended["torch"] == ended["paddle"]:
         return rows, []

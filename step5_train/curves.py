@@ -26,10 +26,7 @@ def draw_curves(
         read_log(ResultFolder(folder).log("train_full", "torch")) as torch_log,
         read_log(ResultFolder(folder).log("train_full", "paddle")) as paddle_log,
     ):
-        losses = {
-            "torch": torch_log["curve/loss"],
-            "paddle": paddle_log["curve/loss"],
-        }
+        losses = {"torch": torch_log["curve/loss"], "paddle": paddle_log["curve/loss"]}
         curves = {f"curve/{name}" for name in CURVES}
         score = next(k for k in torch_log if k.startswith("curve/") and k not in curves)
         scores = {"torch": torch_log[score], "paddle": paddle_log[score]}

@@ -30,7 +30,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -64,17 +64,12 @@ _TRAINING = (
 
 @dataclass(frozen=True)
 class Spread:
-    """How runs of both sides scatter about their side's mean.
+    """How runs of both sides scatter about their side's mean."""
 
-    variance    of an element, the sides' added: the mean square that two runs, one of each side,
-                are apart
-    dimensions  how many elements vary by themselves: 1 to `freedom`
-    freedom     degrees of freedom of the scatter: runs of both sides less 2
-    """
-
+    # Of an element, the sides' added: the mean square that two runs, one of each side, are apart.
     variance: float
-    dimensions: float
-    freedom: int
+    dimensions: float  # how many elements vary by themselves: 1 to `freedom`
+    freedom: int  # degrees of freedom of the scatter: runs of both sides less 2
 
     def allowed(self, noise: float = 0.0) -> float:
         """The largest rms difference that is one of rounding.
@@ -132,21 +127,7 @@ def judged(key: str, off: float, found: Spread, noise: float, what: str) -> Row:
 # ---- what is measured ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Envelope:
-    """Name of what is compared -> how it scatters; `stored`: by a file of the repository."""
-
-    spreads: dict[str, Spread]
-    stored: bool = False
-
-    def as_json(self) -> dict[str, object]:
-        """Plain values."""
-        return {name: asdict(each) for name, each in self.spreads.items()}
-
-    @classmethod
-    def of_json(cls, told: Mapping[str, Mapping], stored: bool) -> "Envelope":
-        """What `as_json` gave."""
-        return cls({name: Spread(**each) for name, each in told.items()}, stored)
+Envelope = dict[str, Spread]  # name of what is compared -> how it scatters
 
 
 def measured(folder: Path, parts: Sequence[tuple[str, np.ndarray]]) -> Envelope:
@@ -154,8 +135,7 @@ def measured(folder: Path, parts: Sequence[tuple[str, np.ndarray]]) -> Envelope:
 
     parts  (name, its steps) of the training
     """
-    runs = {side: runs_of(folder, side) for side in SIDES}
-    torch, paddle = (runs[side] for side in SIDES)
+    torch, paddle = (runs_of(folder, side) for side in SIDES)
     losses = [[each["curve/loss"] for each in side] for side in (torch, paddle)]
     found = spreads_of(*losses, parts)
     for name in torch[0]:
@@ -163,10 +143,10 @@ def measured(folder: Path, parts: Sequence[tuple[str, np.ndarray]]) -> Envelope:
             continue
         how = spread_of_choices if name == "predictions" else spread
         found[name] = how(*([each[name] for each in side] for side in (torch, paddle)))
-    return Envelope(found)
+    return found
 
 
-def spreads_of(torch, paddle, parts) -> dict[str, Spread]:
+def spreads_of(torch, paddle, parts) -> Envelope:
     """How the losses of each part scatter: `drift/PART` -> it; of each side the runs' losses."""
     return {
         f"drift/{name}": spread(*([run[steps] for run in side] for side in (torch, paddle)))
@@ -219,7 +199,7 @@ def drift(torch_loss, paddle_loss, envelope: Envelope, folder: Path, parts) -> l
     noise = first_noise(folder, "/loss")
     first = read_sidecar(ResultFolder(folder).log("train_first", "torch")) or Sidecar()
     ahead = 2 if first.choices else 1
-    found = [envelope.spreads[f"drift/{name}"] for name, _ in parts]
+    found = [envelope[f"drift/{name}"] for name, _ in parts]
     widest = [
         max(found[i : i + ahead], key=lambda each: each.allowed(noise)) for i in range(len(parts))
     ]
@@ -264,7 +244,7 @@ def stored(folder: Path, pair: Pair, request: RunRequest) -> tuple[Envelope | No
     if changed:
         words = ", ".join(changed)
         return None, f"the stored envelope is of another {words}: measured anew by self-twins"
-    return Envelope.of_json(told["spreads"], stored=True), ""
+    return {name: Spread(**each) for name, each in told["spreads"].items()}, ""
 
 
 def depends_on(folder: Path, request: RunRequest) -> dict[str, str]:

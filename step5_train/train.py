@@ -28,7 +28,7 @@ from common.system.errors import UserError
 from common.system.hashes import arrays_sha256
 from step4_backward.setups import STEPS
 from step5_train.initial import initial_weights
-from step5_train.training import LOG_EVERY, TWINS, Training, steps_alone
+from step5_train.training import LOG_EVERY, STEPS_ALONE, TWINS, Training
 
 BETAS = (0.9, 0.999)  # of Adam: both frameworks' own
 
@@ -55,7 +55,7 @@ def train(run):
         shared_steps(run, model, optimizer, samples, settings)
         return
     if run.request.phase == "alone":
-        taken = steps_alone(run.request, steps)
+        taken = min(steps, STEPS_ALONE) if run.request.nnodes > 1 else steps
         with run.session.unrecorded():
             losses = losses_of(run, model, optimizer, samples, settings, taken)
         run.log("curve/loss", np.array(losses))

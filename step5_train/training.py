@@ -26,7 +26,6 @@ import numpy as np
 from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import best_score
 from common.pair.provenance import model_sources, workbench_sha256
-from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.files import whole
 from common.system.frameworks import SETTINGS
@@ -43,11 +42,6 @@ SAVE_EVERY_S = 60.0  # beside the one after each epoch
 STEPS_ALONE = 100
 _KEY, _SCORES = "key", "scores"
 _CURVES = ("losses", "rates", "orders")
-
-
-def steps_alone(request: RunRequest, steps: int) -> int:
-    """How many of the steps one process takes, beside the training that several share."""
-    return min(steps, STEPS_ALONE) if request.nnodes > 1 else steps
 
 
 def improved(scores: Sequence[Mapping[str, float]], settings: Mapping, equal: bool) -> list[bool]:

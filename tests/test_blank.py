@@ -173,7 +173,7 @@ def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
     try:
         with using(session):
             run = Run(jobs[side], case, dtype, session)
-            before = len(run.drawn)
+            before = len(run.job.drawn)
             model = run.build()
             held = {f"state/{k}": v for k, v in run.side.state(model).items()}
             buffers = [(k, v) for k, v in model.named_buffers() if "_dropout_state" not in k]
@@ -188,7 +188,7 @@ def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
             session.record = lambda key, values: logged.setdefault(key, values)
             run.log_constants()
             held |= {f"logged/{key}": value for key, value in logged.items()}
-            return {k: np.asarray(v).copy() for k, v in held.items()}, len(run.drawn) == before
+            return {k: np.asarray(v).copy() for k, v in held.items()}, len(run.job.drawn) == before
     finally:
         of(side).set_up("float32", "cpu", 0)
 

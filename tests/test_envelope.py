@@ -14,7 +14,7 @@ from common.system.frameworks import SIDES
 from common.system.json_file import load_json, write_json
 from step5_train import envelope
 from step5_train.check_step5 import _predictions
-from step5_train.envelope import Envelope, drift, parts_of, spread, spread_of_choices, spreads_of
+from step5_train.envelope import drift, parts_of, spread, spread_of_choices, spreads_of
 
 RNG = np.random.default_rng(5)
 STEPS = 40
@@ -77,7 +77,7 @@ def test_what_choices_differ_in_is_counted_in_samples():
 
 
 def judged(torch, paddle, folder, twins=1e-6):
-    found = Envelope(spreads_of(runs(twins), runs(twins), PARTS))
+    found = spreads_of(runs(twins), runs(twins), PARTS)
     return drift(torch, paddle, found, folder, PARTS)
 
 
@@ -95,7 +95,7 @@ def test_drift_is_held_against_what_self_twins_make(tmp_path):
 
 def test_the_limit_can_fail_wherever_the_training_is(tmp_path):
     """However chaotic: half of the loss is beyond any envelope of a training that learnt."""
-    chaotic = Envelope(spreads_of(runs(3e-2, growth=0), runs(3e-2, growth=0), PARTS))
+    chaotic = spreads_of(runs(3e-2, growth=0), runs(3e-2, growth=0), PARTS)
     for row in drift(LOSS, 1.5 * LOSS, chaotic, tmp_path, PARTS):
         assert row.verdict == "DIVERGED", row
 

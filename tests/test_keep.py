@@ -2,6 +2,7 @@
 
 import shutil
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from common.logs.guide_pair import has_pair
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
+from common.pair.pairs import Case
 from common.pair.request import RunRequest
 from common.sides import write_log
+from common.sides.job import Job
 from common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "wide"
@@ -156,9 +159,7 @@ def test_all_runs_keep_what_the_first_keeps(tmp_path, kept):
     first = ResultFolder(tmp_path).log("forward_all", "torch", FLOAT64)
     np.save(first, np.array(0))
     write_sidecar(first, told)
-    job = namedtuple("Job", "may_sum request folder stem")(
-        True, RunRequest(model="a"), tmp_path, "forward_all"
-    )
+    job = of_model_a(RunRequest(model="a"), tmp_path)
     path = ResultFolder(tmp_path).log("forward_all", "paddle")
     assert write_log._kept(job, path) == {"summing": bool(kept)}
 
@@ -186,8 +187,12 @@ def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
 
 # ---- the disk -----------------------------------------------------------------------------------
 
-Job = namedtuple("Job", "may_sum request pair folder cases per_weight")
-Named = namedtuple("Named", "name")
+
+def of_model_a(request, folder, per_weight=0):
+    """What a step's script would be asked to do with a model of one case."""
+    pair, cases = namedtuple("Named", "name")("a"), [Case("", {})]
+    job = Job(None, "forward_all", None, request, pair, cases, "", folder, "", may_sum=True)
+    return replace(job, per_weight=per_weight)
 
 
 @pytest.mark.parametrize(
@@ -203,8 +208,8 @@ Named = namedtuple("Named", "name")
 def test_a_disk_that_will_be_full_is_said_before(tmp_path, monkeypatch, keep, values, free, needed):
     usage = namedtuple("Usage", "total used free")(10**12, 10**12 - free, free)
     monkeypatch.setattr(write_log.shutil, "disk_usage", lambda folder: usage)
-    monkeypatch.setattr(write_log, "_weights", lambda job: [values])
-    job = Job(True, RunRequest(model="a", keep=keep), Named("a"), tmp_path, [], 121)
+    monkeypatch.setattr(Job, "values", lambda self, case: values)
+    job = of_model_a(RunRequest(model="a", keep=keep), tmp_path, 121)
     if needed:
         with pytest.raises(UserError, match=f"may come to {needed}.* free where they are written"):
             write_log.refuse_full_disk(job)

@@ -21,6 +21,7 @@ import platform
 import subprocess
 import tempfile
 import time
+from dataclasses import asdict
 
 from common.pair.pairs import load_pairs
 from common.pair.request import RunRequest
@@ -49,7 +50,8 @@ def measure(pair) -> Path:
         made = Path(folder) / "step5_train" / pair.name
         envelope, _, _ = envelope_of(made, pair)
         request = RunRequest.read(made / "request_torch_full.json")
-        told = {"depends_on": depends_on(made, request), "spreads": envelope.as_json()}
+        spreads = {name: asdict(each) for name, each in envelope.items()}
+        told = {"depends_on": depends_on(made, request), "spreads": spreads}
         told["measured"] = f"{time.strftime('%Y-%m-%d')}, {platform.machine()}"
     path.parent.mkdir(exist_ok=True)
     write_json(path, told)

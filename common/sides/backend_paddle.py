@@ -16,7 +16,8 @@ CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
 CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
 BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
-OLDER_BATCH_NORMS = (nn.BatchNorm,)
+OLDER_BATCH_NORMS, EPSILON = (nn.BatchNorm,), "_epsilon"
+PADDING_ROW, LOAD = "_padding_idx", "set_state_dict"
 CHECKPOINT = "distributed.fleet.utils.recompute"
 REST_OF_ATTENTION = ("training", "backend", "scale", "enable_gqa", "name")
 AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = 2, True
@@ -27,6 +28,8 @@ NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
 argmax, argsort = paddle.argmax, paddle.argsort
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
 generator_state, set_generator_state = paddle.get_rng_state, paddle.set_rng_state
+seed, has_gpu = paddle.seed, paddle.device.is_compiled_with_cuda
+scale_, set_default_dtype = paddle.Tensor.scale_, paddle.set_default_dtype
 as_complex = paddle.as_complex
 DATA = paddle.io
 
@@ -47,16 +50,8 @@ def ready(values, value):
     return contiguous(np.asarray(values, str(value.dtype).rpartition(".")[2]))
 
 
-def device():
-    return str(paddle.get_device())
-
-
 def is_on_cpu(value):
     return value.place.is_cpu_place()
-
-
-def has_gpu():
-    return paddle.device.is_compiled_with_cuda()
 
 
 def use_device(name):
@@ -64,18 +59,6 @@ def use_device(name):
     if name == "gpu":
         paddle.set_flags({"FLAGS_cudnn_deterministic": True})
     paddle.disable_static()
-
-
-def default_dtype_name():
-    return str(paddle.get_default_dtype()).replace("paddle.", "")
-
-
-def set_default_dtype(name):
-    paddle.set_default_dtype(name)
-
-
-def seed(number):
-    paddle.seed(number)
 
 
 def modules(model):
@@ -94,10 +77,6 @@ def channels_axis(module):
     return 1 if module._data_format[1] == "C" else -1
 
 
-def epsilon(module):
-    return module._epsilon
-
-
 def part_of_new(module):
     exact = hasattr(module, "_keeps_unbiased_statistics")
     return 1.0 - (module._momentum if exact else float(np.float32(module._momentum)))
@@ -105,14 +84,6 @@ def part_of_new(module):
 
 def entries(model):
     return model.state_dict().items()
-
-
-def padding_row(embedding):
-    return embedding._padding_idx
-
-
-def load_into(model, state):
-    model.set_state_dict(state)
 
 
 def ways_to_load(model):
@@ -124,20 +95,12 @@ def want_gradient(value, wanted=True):
     value.stop_gradient = not wanted
 
 
-def forget_gradient(value):
-    value.clear_gradient(False)
-
-
 def let_go(value):
     value._clear_data()
 
 
 def fill(value, values):
     values._share_buffer_to(value)
-
-
-def scale_(value, by):
-    value.scale_(by)
 
 
 def sgd(values, lr):

@@ -12,6 +12,10 @@ from torch import nn
 
 from common.system.matrices import contiguous
 
+# As PYTORCH_JIT=0 does: what is scripted runs as plain Python, since nothing can be seen in it, no
+# draw given and no cast upcast otherwise.  What it computes is the same.
+torch.jit._state.disable()
+
 lib, AXIS = torch, "dim"
 MODULE, FUNCTION = nn.Module, torch.autograd.Function
 LAYERS = ("torch.nn",)
@@ -19,7 +23,9 @@ CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.
 RECURRENT = nn.RNNBase
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
-OLDER_BATCH_NORMS = ()
+OLDER_BATCH_NORMS, EPSILON = (), "eps"
+PADDING_ROW = "padding_idx"  # where an Embedding keeps it
+LOAD = "load_state_dict"  # a model's method
 CHECKPOINT = "utils.checkpoint.checkpoint"
 # What attention may be given by position behind its first six arguments, and what else it does.
 REST_OF_ATTENTION, AXIS_OF_HEADS, HEADS_MAY_SHARE_KEYS = (), 1, False
@@ -30,6 +36,8 @@ NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
 argmax, argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
 generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
+seed, has_gpu = torch.manual_seed, torch.cuda.is_available
+scale_ = torch.Tensor.mul_  # in place
 as_complex = torch.view_as_complex
 DATA = torch.utils.data  # where its DataLoader is
 _from_numpy = torch.from_numpy  # as it is before upcast.py's patch
@@ -42,7 +50,7 @@ def cast(value, dtype):
 
 def from_array(values):
     """A tensor of an array's values on the default device, which torch itself may not know."""
-    return torch.as_tensor(values, device=device())
+    return torch.as_tensor(values, device=str(torch.get_default_device()))
 
 
 def beside(values, value):
@@ -55,19 +63,9 @@ def ready(values, value):
     return _from_numpy(contiguous(np.asarray(values)))
 
 
-def device():
-    """The device that tensors are put on, as the framework writes it."""
-    return str(torch.get_default_device())
-
-
 def is_on_cpu(value):
     """Whether NumPy can see a tensor where it is."""
     return value.device.type == "cpu"
-
-
-def has_gpu():
-    """Whether this process can compute on a GPU."""
-    return torch.cuda.is_available()
 
 
 def use_device(name):
@@ -79,19 +77,9 @@ def use_device(name):
     torch.backends.mha.set_fastpath_enabled(False)
 
 
-def default_dtype_name():
-    """The dtype that floats are made in: float32."""
-    return str(torch.get_default_dtype()).replace("torch.", "")
-
-
 def set_default_dtype(name):
     """Make floats in it from now on."""
     torch.set_default_dtype(getattr(torch, name))
-
-
-def seed(number):
-    """Draw from this seed."""
-    torch.manual_seed(number)
 
 
 def modules(model):
@@ -114,11 +102,6 @@ def channels_axis(module):
     return 1
 
 
-def epsilon(module):
-    """What a BatchNorm adds to the variance."""
-    return module.eps
-
-
 def part_of_new(module):
     """How much of its running statistics a BatchNorm takes from this batch, which it counts."""
     counted = module.num_batches_tracked
@@ -130,16 +113,6 @@ def part_of_new(module):
 def entries(model):
     """(key, tensor itself) of a model's state dict."""
     return model.state_dict(keep_vars=True).items()
-
-
-def padding_row(embedding):
-    """The row of an Embedding that is padding."""
-    return embedding.padding_idx
-
-
-def load_into(model, state):
-    """Load a state dict as the framework does."""
-    model.load_state_dict(state)
 
 
 def ways_to_load(model):
@@ -155,11 +128,6 @@ def want_gradient(value, wanted=True):
     value.requires_grad = wanted
 
 
-def forget_gradient(value):
-    """Let the gradient of a parameter go."""
-    value.grad = None
-
-
 def let_go(value):
     """Leave a parameter its shape and dtype, but no memory."""
     value.data = torch.full([], float("nan"), dtype=value.dtype).expand(value.shape)
@@ -168,11 +136,6 @@ def let_go(value):
 def fill(value, values):
     """Give a parameter the memory of another tensor."""
     value.data = values
-
-
-def scale_(value, by):
-    """Multiply a tensor in place."""
-    value.mul_(by)
 
 
 def sgd(values, lr):

@@ -16,20 +16,19 @@ from common.sides import (
     losses,
     optimizer,
     probes,
-    statistics,
     tensors,
     weights,
 )
 
 INSTRUMENTS = (
-    *(tensors, probes, weights, optimizer, dropouts, batch_norm, statistics),
+    *(tensors, probes, weights, optimizer, dropouts, batch_norm),
     *(instruments, losses, loader, group),
 )
 
 
-def bind(side, modules=INSTRUMENTS):
-    """Give a side what is public in these modules; what takes `side` first will have it."""
-    for module in modules:
+def bind(side):
+    """Give a side what is public in INSTRUMENTS; what takes `side` first will have it."""
+    for module in INSTRUMENTS:
         for name, value in list(vars(module).items()):
             if name.startswith("_") or getattr(value, "__module__", "") != module.__name__:
                 continue

@@ -30,9 +30,6 @@ _WAYS_OUT = (
     "__deepcopy__ __dlpack__ __format__ __reduce_ex__ __repr__"
 ).split()
 _OVERWRITES = ("aten::zero_", "aten::fill_", "aten::copy_")
-# In place, of no effect on what is blank already.
-_CHANGES = ("add_", "clamp_", "clamp_min_", "clamp_max_", "div_", "erfinv_", "mul_", "sub_")
-_CHANGES = tuple(f"aten::{name}" for name in _CHANGES)
 # torch.nn.init's that compute with what they draw, or look at it.
 _INITIALISERS = ("nn.init.trunc_normal_", "nn.init.orthogonal_", "nn.init.sparse_")
 
@@ -127,8 +124,6 @@ class _Operators(TorchDispatchMode):
             return function(*arguments, **options)
         if name in _OVERWRITES and not any(map(blanks.has, given[1:])):
             blanks.overwritten(given[0])
-        elif name in _CHANGES and blanks.has(given[0]):
-            return given[0]
         made = function(*arguments, **options)
         if not any(map(blanks.has, given)):
             return made

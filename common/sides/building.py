@@ -16,9 +16,16 @@ BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
 
 def with_weights(run):
     """The case's model with the shared weights in it, and what it was built with (`_filled`)."""
+
+    def filled_blank(model, blanks):
+        found = _filled(run, model)
+        for value in run.offload.absent if run.offload else ():
+            blanks.overwritten(value)
+        return None if blanks.left(found[0]) else found
+
     found = None
     if not run.request.certify or run.request.offload:
-        found = _of_blank(run, lambda model, blanks: _filled_blank(run, model, blanks))
+        found = _of_blank(run, filled_blank)
     return _filled(run, run.construct()) if found is None else found
 
 
@@ -34,21 +41,13 @@ def _filled(run, model):
     return model, made
 
 
-def _filled_blank(run, model, blanks):
-    """The same; None where the weights leave something blank."""
-    found = _filled(run, model)
-    for value in run.offload.absent if run.offload else ():
-        blanks.overwritten(value)
-    return None if blanks.left(found[0]) else found
-
-
 def _of_blank(run, use: Callable):
     """What `use` makes of the case's model, built without the values that its weights overwrite.
 
     None where it is too small to be worth it, and where a constructor uses what it draws: such a
     model is built as its file says, from now on.
     """
-    if run.case.config in run.drawn:
+    if run.case.config in run.job.drawn:
         return None
     if not run.request.offload and sum(v.size for v in run.start().values()) <= BLANK_FROM:
         return None
@@ -64,7 +63,7 @@ def _of_blank(run, use: Callable):
     finally:
         run.side.set_generator_state(before)
     if found is None:
-        run.drawn.append(run.case.config)
+        run.job.drawn.append(run.case.config)
     return found
 
 
@@ -74,9 +73,9 @@ def _leave_constants(run, made: Mapping[str, np.ndarray]) -> None:
     Weights are stored in float32.  A buffer that nothing but the model's own code has made is
     in a float64 run what that code makes there: a port may compute it instead of carrying it.
     """
-    if run.dtype != "float64" or run.case.start not in run.as_built:
+    if run.dtype != "float64" or run.case.start not in run.job.as_built:
         return
-    names, start = run.as_built[run.case.start], run.start()
+    names, start = run.job.as_built[run.case.start], run.start()
     found = {n: made[n] for n in names if n in made and not np.array_equal(made[n], start[n])}
     found = alike(run, found) if found else {}
     if found:
@@ -84,7 +83,7 @@ def _leave_constants(run, made: Mapping[str, np.ndarray]) -> None:
         run.stored_constants.parent.mkdir(exist_ok=True)
         all_names = {key: found[o.same_as] for key, o in owners if o.same_as in found}
         weights.save_state(run.stored_constants, all_names)
-    del run.as_built[run.case.start]  # the next model of it is built as this one
+    del run.job.as_built[run.case.start]  # the next model of it is built as this one
 
 
 def alike(run, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -67,20 +67,16 @@ class Draws(_Listed):
         counts  what a session counts by name; a recomputation has put back what it was
         record  whether the draw goes into the list
         """
-        if not self._has_drawn:
-            self._begin_pass(record)
+        if not self._has_drawn:  # passes without a draw do not count
+            self._has_drawn = True
+            self._number += 1
+            if record:
+                self._recorded.append([])
         if record:
             self._recorded[-1].append(draw)
         number = self._choose(draw, counts)
         counts[f"drawn:{draw.key}:{number}"] = 1
         return number
-
-    def _begin_pass(self, record: bool) -> None:
-        """Passes without a draw do not count."""
-        self._has_drawn = True
-        self._number += 1
-        if record:
-            self._recorded.append([])
 
     def _choose(self, draw: Draw, counts: dict[str, int]) -> int:
         sites = self._sites(draw)

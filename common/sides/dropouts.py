@@ -37,11 +37,9 @@ def patch(side):
         f"nn.functional.{name}": under_its_names(function, side.NAME)
         for name, function in functions.items()
     }
-    for name, function in (
-        ("nn.functional.scaled_dot_product_attention", partial(_attention, side)),
-        (side.CHECKPOINT, _checkpoint),
-    ):
-        handles[name] = as_handle(function)
+    attention = as_handle(partial(_attention, side))
+    handles["nn.functional.scaled_dot_product_attention"] = attention
+    handles[side.CHECKPOINT] = as_handle(_checkpoint)
     Intercept(side.lib, handles).put()
 
 
@@ -67,21 +65,19 @@ def follow(side, model):
     called_through = (*dropouts, *side.CONTAINERS[:3], nn.Identity)
     for name, module in side.modules(model):
         if not isinstance(module, called_through):
-            _follow_one(name, module)
+            module.register_forward_pre_hook(partial(_enter, name))
+            hook_outputs(module, _leave)
         if isinstance(module, (*side.BATCH_NORMS, *side.OLDER_BATCH_NORMS)):
             side.follow_statistics(name, module)
     return model
 
 
-def _follow_one(name, module):
-    def before(module, inputs):
-        current().running.append(name)
+def _enter(name, module, inputs):
+    current().running.append(name)
 
-    def after(module, inputs, outputs):
-        current().running.pop()
 
-    module.register_forward_pre_hook(before)
-    hook_outputs(module, after)
+def _leave(module, inputs, outputs):
+    current().running.pop()
 
 
 # ---- the functions ------------------------------------------------------------------------------

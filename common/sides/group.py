@@ -16,7 +16,7 @@ import numpy as np
 from common.pair.shares import Axes, ListingTape, PartOfTape, Share, rows_of
 from common.sides.session import Session, using
 from common.system.errors import LostProcess, UserError
-from common.system.tree import join_path, tree_map
+from common.system.tree import join_path, tree_leaves, tree_map
 
 _BUCKET = 1 << 23  # values that are summed at a time, at most, beside those of one parameter
 
@@ -60,8 +60,8 @@ class Group:
             with using(Session(run.session.tape.seed)) as session, run.no_gradients():
                 session.tape, session.rename = ListingTape(session.tape.seed), run.session.rename
                 taken = {name: self._side.tensor(values[:rows]) for name, values in samples.items()}
-                shapes = {}
-                tree_map(run.call(model, taken), partial(_note_shape, shapes), self._side.is_tensor)
+                leaves = tree_leaves(run.call(model, taken), self._side.is_tensor)
+                shapes = {path: tuple(value.shape) for path, value in leaves}
             drawn.append(session.tape.shapes)
             made.append(shapes)
         few, more = made
@@ -116,18 +116,21 @@ class Group:
     def joined(self, value, axis, sizes):
         """The processes' parts along an axis, as one tensor; only this one's own has a gradient."""
         own = value.moveaxis(axis, 0)
-        sent = self._sendable(own.detach())
+        # What every way of sending takes, of the same values.
+        lib, sent = self._side.lib, own.detach()
+        as_sent = {lib.bool: lib.uint8, lib.bfloat16: lib.float32}
+        sent = self._side.cast(sent, as_sent[sent.dtype]) if sent.dtype in as_sent else sent
         longest = max(sizes)
         if longest > len(sent):  # no way of sending takes parts of several sizes
             rest = sent[:1].expand([longest - len(sent), *sent.shape[1:]])
-            sent = self._side.lib.concat([sent, rest])
+            sent = lib.concat([sent, rest])
         sent = sent.contiguous()
         parts = [sent.clone() for _ in sizes]
         with _lost():
             self._dist.all_gather(parts, sent)
         parts = [self._side.cast(p[:size], own.dtype) for p, size in zip(parts, sizes, strict=True)]
         parts[self.rank] = own
-        return self._side.lib.concat(parts).moveaxis(0, axis)
+        return lib.concat(parts).moveaxis(0, axis)
 
     def add_gradients(self, run, parameters):
         """Give every parameter the gradient of the whole batch: the sum of all processes'.
@@ -153,23 +156,15 @@ class Group:
             self._add(bucket, copies)
 
     def _add(self, values, copies):
-        own = [self._gradient_of(value).reshape([-1]) for value in values]
-        flat = self.sum(self._side.lib.concat(own)) / copies
+        concat, zeros = self._side.lib.concat, self._side.lib.zeros_like
+        own = [zeros(value) if value.grad is None else value.grad.detach() for value in values]
+        own = [gradient.reshape([-1]) for gradient in own]
+        flat = self.sum(concat(own)) / copies
         first = 0
         for value in values:
             size = math.prod(value.shape)
             value.grad = flat[first : first + size].reshape(list(value.shape))
             first += size
-
-    def _gradient_of(self, value):
-        """The gradient of a parameter as a tensor; zeros where nothing has reached it."""
-        return self._side.lib.zeros_like(value) if value.grad is None else value.grad.detach()
-
-    def _sendable(self, value):
-        """What every way of sending takes, of the same values."""
-        sent = {self._side.lib.bool: self._side.lib.uint8}
-        sent[self._side.lib.bfloat16] = self._side.lib.float32
-        return self._side.cast(value, sent[value.dtype]) if value.dtype in sent else value
 
     def sum(self, value):
         """The sum of a tensor over the processes."""
@@ -213,8 +208,3 @@ def _lost():
         yield
     except Exception as error:
         raise LostProcess(f"another process of the group is gone: {error}") from error
-
-
-def _note_shape(shapes, path, value):
-    shapes[path] = tuple(value.shape)
-    return value

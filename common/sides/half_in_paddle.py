@@ -73,9 +73,7 @@ class Emulation:
     """
 
     def __init__(
-        self,
-        note: Callable[[str, list], None] = lambda name, types: None,
-        computes: bool = True,
+        self, note: Callable[[str, list], None] = lambda name, types: None, computes: bool = True
     ):
         self._note = note
         self._computes = computes
@@ -91,7 +89,10 @@ class Emulation:
         }
         methods = (f"__{name}__" for name in _METHODS.split())
         handles |= {f"Tensor.{name}": partial(self._answer, name) for name in methods}
-        handles["_legacy_C_ops.coalesce_tensor"] = _coalesce
+        # What keeps an LSTM's weights in one piece, for GPUs.
+        handles["_legacy_C_ops.coalesce_tensor"] = lambda own, given, more: (
+            given[0][0].dtype in _HALF or own(*given, **more)
+        )
         if computes:
             of_amp = ("amp.auto_cast", "amp.autocast")
             handles |= dict.fromkeys(
@@ -183,7 +184,10 @@ class Emulation:
                 )
             except (RuntimeError, ValueError, TypeError) as error:
                 if not any(norm in plain for norm in _NORMS):
-                    raise _unlike(plain, floats) from error
+                    told = dict.fromkeys(str(kind).replace("paddle.", "") for kind in floats)
+                    raise TypeError(
+                        f"Paddle's {plain} does not take tensors of {' and '.join(told)} together"
+                    ) from error
         result = own(*self._wide(list(arguments)), **self._wide(options))
         if plain in _FROM_RESULT and not result.stop_gradient:
             _round(result, str(half).replace("paddle.", ""))
@@ -220,17 +224,6 @@ class Emulation:
         own(copy, *self._wide(others), **self._wide(options))
         paddle.assign(self._cast(copy, first.dtype), first)
         return first
-
-
-def _coalesce(own, arguments, options):
-    """What keeps an LSTM's weights in one piece, for GPUs."""
-    return arguments[0][0].dtype in _HALF or own(*arguments, **options)
-
-
-def _unlike(name: str, types: list) -> TypeError:
-    """The error of an operator that does not take tensors of such types together."""
-    told = " and ".join(dict.fromkeys(str(kind).replace("paddle.", "") for kind in types))
-    return TypeError(f"Paddle's {name} does not take tensors of {told} together")
 
 
 def _round(tensor, dtype: str) -> None:

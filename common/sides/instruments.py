@@ -103,8 +103,7 @@ def enter_choice(side, label, scores, choice, kind=""):
         for row in (key, f"{key}:margin", f"{key}:scores"):
             session.note_place(row, kind)
         session.ledger[key] = {"margin": f"{key}:margin", "scores": f"{key}:scores"}
-        session.choices[key] = own
-    elif session.keeps_choices and not session.recomputing:
+    if (session.record is not None or session.keeps_choices) and not session.recomputing:
         session.choices[key] = own
     given = session.choices if session.recomputing else session.forced
     forced = None if given is None else given.get(key)
@@ -116,7 +115,6 @@ def enter_choice(side, label, scores, choice, kind=""):
 
 
 def _choice_label(module, name):
-    """The label of a choice that the model asks for by name."""
     label = current().label(join_site(module._site, name))
     if current().recomputing:
         raise RuntimeError(f"{label} is chosen again in a recomputation; keep the first choice")

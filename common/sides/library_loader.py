@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.result_folder import ResultFolder
 from common.pair.pairs import Case, Pair
 from common.pair.request import PHASES
 from common.sides.model_file import load_model_file
@@ -27,7 +26,16 @@ from common.system.errors import UserError
 from common.system.json_file import load_json, write_json
 from common.weights import states as weights
 from common.weights.layers import Owner
-from common.weights.loaded import PASSES, Loaded, Marks, read_marks, tie_problems, unloaded
+from common.weights.layout import Layout
+from common.weights.loaded import (
+    PASSES,
+    Loaded,
+    LoadedLayout,
+    Marks,
+    read_marks,
+    tie_problems,
+    unloaded,
+)
 from common.weights.round_trip import same_bits
 
 FROM_PRETRAINED, SAVE_PRETRAINED = "from_pretrained", "save_pretrained"
@@ -50,7 +58,7 @@ class Carrier:
     def __init__(self, job):
         self.job = job
         self.side = job.side
-        self.files = ResultFolder(job.folder)
+        self.files = job.files
         self.module = load_model_file(job.pair, job.side)
         self._known: list[tuple[dict, Loaded]] = []  # configuration -> what was found
 
@@ -264,8 +272,12 @@ def save_loaded(path: Path, loaded: Loaded) -> None:
     write_json(path.with_suffix(".json"), entries)
 
 
-def load_loaded(folder: Path, case: Case) -> Loaded:
-    """What `save_loaded` has left of a case in a result folder."""
-    path = ResultFolder(folder).loaded(case.start)
+def layout_of(job, case: Case, owners: dict[str, Owner], others: dict[str, Owner]) -> Layout:
+    """Where the entries of a model come from; by what `save_loaded` has left of a loader."""
+    hooks = getattr(job.pair.case, "RENAME", {}), getattr(job.pair.case, "convert", None)
+    if not has_loader(job.pair):
+        return Layout(owners, others, *hooks)
+    path = job.files.loaded(case.start)
     sources = weights.load_state(path, may_be_empty=True)
-    return Loaded(sources=sources, **load_json(path.with_suffix(".json")))
+    loaded = Loaded(sources=sources, **load_json(path.with_suffix(".json")))
+    return LoadedLayout(owners, others, *hooks, loaded)

@@ -12,13 +12,12 @@ in this order: save (candidate), read (reference), compare (candidate).
 
 from pathlib import Path
 
-from common.logs.result_folder import ResultFolder
 from common.pair.pairs import Case
-from common.sides.library_loader import Carrier, has_loader, load_loaded, marked
+from common.sides.library_loader import Carrier, has_loader, layout_of, marked
 from common.system.errors import UserError
 from common.system.json_file import write_json
 from common.weights import states as weights
-from common.weights.loaded import PASSES, LoadedLayout, Marks
+from common.weights.loaded import PASSES, Marks
 from common.weights.round_trip import same_bits
 
 BACK, OWN, AGAIN = "back", "own", "again"
@@ -37,14 +36,14 @@ def round_trip(job) -> None:
     for case in job.cases:
         getattr(trip, f"_{job.request.task.part}")(case)
     found = {"problems": trip.problems, "notes": list(dict.fromkeys(trip.notes))}
-    write_json(ResultFolder(job.folder).round_trip(job.request.task.part), found)
+    write_json(job.files.round_trip(job.request.task.part), found)
 
 
 class _RoundTrip:
     def __init__(self, job):
         self.job = job
         self.side = job.side
-        self.files = ResultFolder(job.folder)
+        self.files = job.files
         self.carrier = Carrier(job)
         self.problems: list[str] = []
         self.notes: list[str] = []
@@ -60,7 +59,8 @@ class _RoundTrip:
         folder = self.files.to_load(case.name)
         for name in self._names(case):
             self._save_one(case, self.carrier.loaded(case, name), folder / BACK / name)
-        marks = self._own_marks(case)
+        model = self.carrier.built(case)
+        marks = Marks(self.side.owners(model), self.side.state(model))
         for i in range(PASSES):
             model = self.carrier.built(case)
             self.side.load_state(model, marks.state(i))
@@ -74,14 +74,8 @@ class _RoundTrip:
             "the Paddle side's own save_pretrained writes no folder of the reference's format: the "
             "workbench's conversion stands in for it"
         )
-        case_hooks = self.job.pair.case
-        layout = LoadedLayout(
-            weights.load_owners(self.files.weights(case.name)),
-            self.side.owners(model),
-            getattr(case_hooks, "RENAME", {}),
-            getattr(case_hooks, "convert", None),
-            load_loaded(self.job.folder, case),
-        )
+        owners = weights.load_owners(self.files.weights(case.name))
+        layout = layout_of(self.job, case, owners, self.side.owners(model))
         weights.save_state(folder / _STATE, layout.to_torch(self.side.state(model)))
 
     def _read(self, case: Case) -> None:
@@ -114,14 +108,11 @@ class _RoundTrip:
     def _compare(self, case: Case) -> None:
         """The candidate reads its own marks again."""
         if len(self._names(case)) > 1:
-            marks = self._own_marks(case)
-            owners = self.side.owners(self.carrier.built(case))
+            model = self.carrier.built(case)
+            owners = self.side.owners(model)
+            marks = Marks(owners, self.side.state(model))
             loaded = self.carrier.traced(case, marks, owners, AGAIN)
             self._tell("Paddle, torch, Paddle", [*loaded.problems, *loaded.departures(marks)])
-
-    def _own_marks(self, case: Case) -> Marks:
-        model = self.carrier.built(case)
-        return Marks(self.side.owners(model), self.side.state(model))
 
     def _tell(self, way: str, problems: list[str]) -> None:
         self.problems += [f"on the way {way}: {problem}" for problem in problems]

@@ -21,23 +21,11 @@ class Samples:
         return {name: _wide(values[index]) for name, values in self.arrays.items()}
 
 
-class Documents:
-    """Texts of different lengths, each an array of ids."""
-
-    def __init__(self, documents):
-        self.documents = documents
-
-    def __len__(self):
-        return len(self.documents)
-
-    def __getitem__(self, index):
-        return self.documents[index]
-
-
 def batches(side, dataset, order, batch_size, drop_last=False, max_length=None):
-    """The dataset in batches of arrays; texts are cut or padded to `max_length`.
+    """The dataset in batches of arrays.
 
-    order   of the samples, which comes from the tape
+    dataset     Samples, or with `max_length` texts, each an array of ids, which are cut or padded
+    order       of the samples, which comes from the tape
     """
 
     class Order(side.DATA.Sampler):

@@ -1,21 +1,30 @@
-"""A pair's model file of one side, imported once for each precision where that makes a difference.
+"""A pair's model file of one side, imported once for each precision.
 
 A float64 run cannot use what a file makes in float32 when it is imported, nor a float32 run what a
-table of the file keeps of a float64 run.
+table of the file keeps of a float64 run.  Neither framework may stand in for the other there.
 """
 
 import sys
-from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from types import ModuleType
 
 from common.pair.pairs import Pair
-from common.sides.compat import COMPAT, torch_is_paddle
 from common.sides.upcast import upcasting
 from common.system.checkout import ROOT
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
+from common.system.intercept import Intercept
 from common.system.memory import no_collections
 
+COMPAT = (
+    "paddle.enable_compat() makes `import torch` give Paddle, so that both logs would come from "
+    "one framework: take the call out of the pair's files"
+)
+
+_COMPAT_CALLS = (
+    *("enable_compat", "use_compat_guard"),
+    *("enable_torch_proxy", "use_torch_proxy_guard"),
+)
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
 
@@ -34,10 +43,7 @@ def load_model_file(pair: Pair, side: ModuleType, dtype: str = "float32") -> Mod
         return module
     known = _in_float64.get(module.__name__)
     if known is None or known[0] is not module:
-        own = _own_modules(pair)
-        again = any(_keeps_floats(value, side.is_float) for value in own.values())
-        other = _import_again(pair, side, own) if again else module
-        known = _in_float64[module.__name__] = module, other
+        known = _in_float64[module.__name__] = module, _import_again(pair, side)
     return known[1]
 
 
@@ -54,9 +60,9 @@ def _own_modules(pair: Pair) -> dict[str, ModuleType]:
     return found
 
 
-def _import_again(pair: Pair, side: ModuleType, own: dict[str, ModuleType]) -> ModuleType:
+def _import_again(pair: Pair, side: ModuleType) -> ModuleType:
     """The side's module, imported in float64; the one that there is where that cannot be done."""
-    first = pair.side(side.NAME)
+    first, own = pair.side(side.NAME), _own_modules(pair)
     for name in own:
         del sys.modules[name]
     try:
@@ -70,25 +76,25 @@ def _import_again(pair: Pair, side: ModuleType, own: dict[str, ModuleType]) -> M
         sys.modules.update(own)
 
 
-def _keeps_floats(module: ModuleType, is_float: Callable[[object], bool]) -> bool:
-    """True for a module that holds a tensor of floats, or a table that can come to hold one."""
-    return any(_holds_floats(value, is_float) for value in _values(module))
+def frameworks_loaded() -> list[str]:
+    """Which of torch and paddle this process holds."""
+    return [side for side in SIDES if side in sys.modules]
 
 
-def _values(module: ModuleType) -> Iterator[object]:
-    """The module's own globals, and what its classes hold beside their methods."""
-    for name, value in list(vars(module).items()):
-        if name.startswith("__"):
-            continue
-        yield value
-        if isinstance(value, type) and value.__module__ == module.__name__:
-            yield from (v for k, v in vars(value).items() if not k.startswith("__"))
+def forbid_compat() -> None:
+    """Make paddle.enable_compat(), which puts Paddle behind `import torch`, a UserError here."""
+
+    def refuse(own, arguments, options):
+        raise UserError(COMPAT)
+
+    paths = (f"{holder}{name}" for holder in ("", "compat.") for name in _COMPAT_CALLS)
+    Intercept(sys.modules.get("paddle"), dict.fromkeys(paths, refuse)).put()
 
 
-def _holds_floats(value: object, is_float: Callable[[object], bool], depth: int = 3) -> bool:
-    if isinstance(value, MutableMapping | list | tuple) and depth:
-        if not value:
-            return not isinstance(value, tuple)
-        values = value.values() if isinstance(value, MutableMapping) else value
-        return any(_holds_floats(item, is_float, depth - 1) for item in values)
-    return is_float(value)
+def torch_is_paddle() -> bool:
+    """True where Paddle answers to `import torch` (paddle.enable_compat)."""
+    if any(type(finder).__module__.startswith("paddle") for finder in sys.meta_path):
+        return True
+    torch = sys.modules.get("torch")
+    file = getattr(torch, "__file__", "") or ""
+    return torch is not None and "torch" not in Path(file).parts

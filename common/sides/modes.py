@@ -31,11 +31,11 @@ def why_not_run(run) -> str:
             raise
         except Exception as error:
             known = f"the reference fails in train mode: {error_sentence(error)}"
-        run.suited.choose_mode(case, known)
+        run.suited.choose("modes", case, known)
     if run.side.NAME == "paddle" and known == SAME:
-        if case not in run.modes:
-            run.modes[case] = difference(run) or SAME
-        return run.modes[case]
+        if case not in run.job.modes:
+            run.job.modes[case] = difference(run) or SAME
+        return run.job.modes[case]
     return known or ""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 
 from common.sides import upcast
-from common.system.intercept import Handle
+from common.system.intercept import Handle, Intercept
 from common.transplant.exact import lp_pool
 
 # Paddle's functions end in those of _C_ops, by whatever name a model has imported them.
@@ -63,12 +63,12 @@ def spellings() -> dict[object, object]:
     return found
 
 
-def own_ways(spelling: upcast.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
+def own_ways(spelling: upcast.Spelling) -> tuple[dict[str, Handle], list]:
     """What handles the floats that are made of integers: always, and put there while upcasting."""
     always = {f"_C_ops.{name}": spelling.of_integers for name in _OF_INTEGERS}
     always |= {f"_C_ops.{name}": spelling.result for name in _OF_ANYTHING}
     swapped = {f"Tensor.__{name}__": spelling.of_integers for name in _ARITHMETIC}
-    return always, {**swapped, "_C_ops.lp_pool2d": _lp_pool}
+    return always, [Intercept(paddle, {**swapped, "_C_ops.lp_pool2d": _lp_pool})]
 
 
 def _lp_pool(own, arguments, options):

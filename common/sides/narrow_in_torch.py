@@ -1,12 +1,9 @@
 """What in torch can make a narrow float, by name; and its older ways to do so, upcast.
 
-    torch.FloatTensor(3)    x.type(torch.FloatTensor)    @torch.jit.script
+    torch.FloatTensor(3)    x.type(torch.FloatTensor)
 
-Paddle has no counterpart to these: tensor types, and functions that Python does not run.
+Paddle has no counterpart to these tensor types.
 """
-
-import functools
-from typing import Union
 
 import torch
 from torch.nn import functional as F
@@ -39,34 +36,23 @@ CALLED = {
 _TYPES = ("FloatTensor", "HalfTensor", "BFloat16Tensor")
 
 
-class _Type:
-    """An old tensor type that makes wide tensors while upcasting; it may stand in an annotation."""
+class _WideTypes:
+    """While upcasting, the old tensor types are the wide one, for isinstance too."""
 
-    def __init__(self, own: type, wide: type):
-        self.own, self.wide = own, wide
-        self.__module__ = own.__module__
+    def __init__(self):
+        self._put_back = []
 
-    @property
-    def now(self) -> type:
-        """The type that is meant now."""
-        if upcast.wanted():
-            upcast.note(f"made as {self.own.__name__}")
-        return self.wide if upcast.wanted() else self.own
+    def put(self) -> None:
+        """Put it in their place."""
+        for owner in (torch, torch.cuda):
+            for name in _TYPES:
+                if hasattr(owner, name):
+                    self._put_back.append(stand_in(owner, name, owner.DoubleTensor))
 
-    def __call__(self, *arguments, **options):
-        return self.now(*arguments, **options)
-
-    def __instancecheck__(self, value: object) -> bool:
-        return isinstance(value, self.wide if upcast.wanted() else self.own)
-
-    def __or__(self, other: object) -> object:
-        return Union[self, other]  # noqa: UP007  (this is what `|` calls)
-
-    def __ror__(self, other: object) -> object:
-        return Union[other, self]  # noqa: UP007
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.own, name)
+    def take_away(self) -> None:
+        """Put back what was there."""
+        while self._put_back:
+            self._put_back.pop()()
 
 
 def spellings() -> dict[object, object]:
@@ -79,20 +65,11 @@ def spellings() -> dict[object, object]:
     return found
 
 
-def own_ways(spelling: upcast.Spelling) -> tuple[dict[str, Handle], dict[str, Handle]]:
-    """What handles operators with float32 constants, always (none) and put there while upcasting.
-
-    Tensor types and scripted functions have something in their place from now on.
-    """
-    for owner in (torch, torch.cuda):
-        for name in _TYPES:
-            if hasattr(owner, name):
-                stand_in(owner, name, _Type(getattr(owner, name), owner.DoubleTensor))
-    for_good = dict.fromkeys(("Tensor.type", "set_default_tensor_type"), _with_own_types)
-    Intercept(torch, {**for_good, "jit.script": _script}).put()
-    swapped = {"nn.functional.hardsigmoid": _hardsigmoid, "nn.functional.celu": _celu}
-    paths = ("digamma", "special.digamma", "Tensor.digamma")
-    return {}, {**swapped, **dict.fromkeys(paths, _digamma)}
+def own_ways(spelling: upcast.Spelling) -> tuple[dict[str, Handle], list]:
+    """What handles operators always (nothing), and what is put before some while upcasting."""
+    handles = {"nn.functional.hardsigmoid": _hardsigmoid, "nn.functional.celu": _celu}
+    handles |= dict.fromkeys(("digamma", "special.digamma", "Tensor.digamma"), _digamma)
+    return {}, [Intercept(torch, handles), _WideTypes()]
 
 
 @as_handle
@@ -128,39 +105,3 @@ class _Digamma(torch.autograd.Function):
     @staticmethod
     def backward(context, gradient):
         return gradient * torch.special.zeta(2, *context.saved_tensors)
-
-
-def _with_own_types(own, arguments, options):
-    """It knows nothing of _Type."""
-    arguments = [v.now if isinstance(v, _Type) else v for v in arguments]
-    return own(*arguments, **{k: v.now if isinstance(v, _Type) else v for k, v in options.items()})
-
-
-def _script(own, arguments, options):
-    """Scripted functions run as plain Python while upcasting: no cast is seen in them otherwise.
-
-    What they compute is the same.
-    """
-    _known_to_scripts()
-    made = own(*arguments, **options)
-    if len(arguments) != 1 or options or not isinstance(made, torch.jit.ScriptFunction):
-        return made
-
-    @functools.wraps(arguments[0])
-    def instead(*inputs, **named):
-        return (arguments[0] if upcast.wanted() else made)(*inputs, **named)
-
-    # Another function that is scripted may call this one.
-    torch.jit._state._set_jit_function_cache(instead, made)
-    return instead
-
-
-@functools.cache
-def _known_to_scripts() -> None:
-    """Tell the compiler of scripts what the replaced functions of torch are."""
-    known = torch.jit._builtins._get_builtin_table()
-    for owner in (torch, torch.linalg, torch.fft, torch.special):
-        for instead in vars(owner).values():
-            own = getattr(instead, "__wrapped__", None)
-            if id(own) in known:
-                known[id(instead)] = known[id(own)]

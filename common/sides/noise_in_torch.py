@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from common.logs.noise import SEEDS, SIZES, distances
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, MOVED, NOISE, ROUNDED, ResultFolder
+from common.logs.result_folder import FLOAT64, MOVED, NOISE, ROUNDED
 from common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
 from common.logs.writer import LogWriter
 
@@ -227,7 +227,7 @@ def measure(job, write: Callable) -> None:
 
     write   (name of the run, dtype, moved=) makes one more log of the job
     """
-    files = ResultFolder(job.folder)
+    files = job.files
     moved = files.log(job.stem, "torch", MOVED)
     found: list[dict[str, np.ndarray]] = [{} for _ in SIZES]
     with read_log(files.log(job.stem, "torch", FLOAT64)) as plain:

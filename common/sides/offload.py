@@ -18,28 +18,23 @@ from common.system.tree import tree_leaves, tree_map
 
 @dataclass
 class _Weight:
-    """A parameter.
-
-    users   how many running parts it is in memory for
-    seen    whether it ever was
-    wanted  whether its gradient is kept
-    """
+    """A parameter."""
 
     key: str
     value: object
-    users: int = 0
-    seen: bool = False
-    wanted: bool = True
+    users: int = 0  # how many running parts it is in memory for
+    seen: bool = False  # whether it ever was
+    wanted: bool = True  # whether its gradient is kept
 
 
 @dataclass
 class _Part:
-    """A module, its weights, and whether it can run again; `kept`: they stay in memory."""
+    """A module and its weights."""
 
     module: object
     weights: list
-    again: bool
-    kept: bool = False
+    again: bool  # whether it can run again
+    kept: bool = False  # whether its weights stay in memory
 
 
 class Offload:
@@ -70,7 +65,9 @@ class Offload:
         for part in self.parts:
             self._surround(part)
         self._lasting = []  # in memory till the model's forward ends
-        self._watch_access(model)
+        for _, module in side.modules(model):
+            vars(module)["_offload"] = self
+        hook_outputs(model, self._end)
 
     @property
     def absent(self):
@@ -162,25 +159,19 @@ class Offload:
         finally:
             self._release(part.weights)
 
-    def forget_gradients(self, part):
-        """Let those go that have come to a part's weights, and that nobody wants."""
-        for weight in part.weights:
-            if not weight.wanted:
-                self.side.forget_gradient(weight.value)
-
     def _surround(self, part):
         """Let a module's forward begin with reading its weights."""
         own = part.module.forward
 
         @functools.wraps(own)
         def forward(*inputs, **keywords):
-            if part.kept:
-                return own(*inputs, **keywords)
-            if self.side.lib.is_grad_enabled() and not part.again:
+            graded = self.side.lib.is_grad_enabled() and not part.kept
+            if graded and not part.again:
                 self._last(part.weights)
+            if part.kept or graded and not part.again:
                 return own(*inputs, **keywords)
             leaves = tree_leaves((inputs, keywords), self.side.is_tensor)
-            if self.side.lib.is_grad_enabled() and any(self.wants_gradient(v) for _, v in leaves):
+            if graded and any(self.wants_gradient(value) for _, value in leaves):
                 return _Recomputation(self, part, own, inputs, keywords).outputs
             with self.side.no_grad(), self.present(part):
                 return own(*inputs, **keywords)
@@ -197,17 +188,11 @@ class Offload:
         self._bring(absent)
         self._lasting += absent
 
-    def _watch_access(self, model):
-        """Bring in what a module asks for as its attribute, whoever runs."""
-        for _, module in self.side.modules(model):
-            vars(module)["_offload"] = self
-
-        def end(module, inputs, outputs):
-            if not self.side.lib.is_grad_enabled():
-                self._release(self._lasting)
-                self._lasting = []
-
-        hook_outputs(model, end)
+    def _end(self, module, inputs, outputs):
+        """The model's forward has ended."""
+        if not self.side.lib.is_grad_enabled():
+            self._release(self._lasting)
+            self._lasting = []
 
     def asked_for(self, value):
         """A module's attribute that is a parameter: in memory from now on."""
@@ -301,6 +286,8 @@ class _Recomputation:
             pairs = zip(self._floats(made), gradients, strict=True)
             pairs = [pair for pair in pairs if self._offload.wants_gradient(pair[0])]
             self._side.lib.autograd.backward(*map(list, zip(*pairs, strict=True)))
-        self._offload.forget_gradients(self._part)
+        for weight in self._part.weights:
+            if not weight.wanted:
+                weight.value.grad = None
         found = (copies[id(value)] for value in self._tensors)
         return tuple(self._side.lib.zeros_like(v) if v.grad is None else v.grad for v in found)

@@ -3,11 +3,6 @@
 import numpy as np
 
 
-def sgd_step(side, model, lr):
-    """One step of the framework's own plain SGD, for the witness of step 4."""
-    side.sgd([value for _, value in side.trainable(model)], lr).step()
-
-
 class Optimizer:
     """One of the set-ups of step 4 over named parameters, with its schedule.
 

@@ -1,7 +1,7 @@
 """Probes on a model: what each module was given and gave, recorded or replaced."""
 
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 
 from common.logs.sidecar import IN_PLACE, OWN
 from common.sides.hooks import hooked
@@ -154,10 +154,10 @@ def _observe_inputs(side, session, name, kind, module, inputs, keywords):
     def seen(key, value):
         return _observe_nested(side, session, f"{name}:in/{key}", value, kind)
 
-    placed = []
+    placed, attends = [], _is_attention(side, module)
     for i, value in enumerate(inputs):
-        same = _index(side, value, inputs[:i]) if _is_attention(side, module) else None
-        placed.append(seen(i, value) if same is None else placed[same])
+        same = [k for k in range(i) if inputs[k] is value] if attends else []
+        placed.append(placed[same[0]] if same else seen(i, value))
     logged = {
         key: seen(key, value)
         for key, value in keywords.items()
@@ -181,9 +181,10 @@ def probing(side, model):
             continue
         kind = type(module).__name__
         kind = kind if side.of_framework(module) else f"{OWN} {kind}"
-        if side.of_framework(module):
-            settings = settings_of(module, side.NAME)
-            session.note_settings(session.rename(name), settings, made_at(module))
+        settings = settings_of(module, side.NAME) if side.of_framework(module) else {}
+        if settings:
+            layer = session.prefix + session.rename(name)
+            session.settings[layer], session.made[layer] = settings, made_at(module)
 
         def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:
@@ -216,11 +217,6 @@ def _results(side, module, outputs):
     return outputs, lambda seen: seen
 
 
-def _index(side, value, values):
-    """Where a tensor itself is among values; None where it is not."""
-    return next((i for i, other in enumerate(values) if other is value), None)
-
-
 def fix_recurrent_dropout(side, model, training):
     """Put recurrent layers in train mode with dropout 0 in every mode; name -> dropout it had.
 
@@ -234,16 +230,12 @@ def fix_recurrent_dropout(side, model, training):
             module.dropout = 0.0
             module.training = True
             if training:
-                _log_rate(side, name, module, rates[name])
+                # Whenever it runs, its dropout, which is not drawn, is logged.
+                module.register_forward_pre_hook(partial(_log_rate, side, name, rates[name]))
     return {name: rate for name, rate in rates.items() if rate}
 
 
-def _log_rate(side, name, module, rate):
-    """Log a recurrent layer's dropout, which is not drawn, whenever it runs."""
-
-    def before(module, inputs):
-        session = current()
-        if session.probing:
-            side.observe(session, session.label(f"{name}:p"), side.tensor(rate))
-
-    module.register_forward_pre_hook(before)
+def _log_rate(side, name, rate, module, inputs):
+    session = current()
+    if session.probing:
+        side.observe(session, session.label(f"{name}:p"), side.tensor(rate))

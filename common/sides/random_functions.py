@@ -29,9 +29,7 @@ def patch(side):
     own = importlib.import_module(f"common.sides.draws_in_{side.NAME}")
     for owner, name, make in _replacements(side, own):
         plain = getattr(owner, name)
-        drawn = functools.wraps(plain)(make(plain))
-        stand_in(owner, name, drawn)
-        own.keep_compilable(plain, drawn)
+        stand_in(owner, name, functools.wraps(plain)(make(plain)))
 
 
 def _replacements(side, own):
@@ -120,27 +118,6 @@ def _floats(side, numbers, result):
 # ---- what becomes of the numbers -----------------------------------------------------------------
 
 
-def _as_they_are(side, numbers, result):
-    return numbers
-
-
-def _scaled(side, numbers, result, mean, std):
-    return _floats(side, numbers, result) * std + mean
-
-
-def _between(side, numbers, result, low, high):
-    return _floats(side, numbers, result) * (high - low) + low
-
-
-def _exponential(side, numbers, result, rate):
-    return -side.lib.log(_floats(side, numbers, result)) / rate
-
-
-def _coins(side, numbers, result, p):
-    """1 with probability p, where floor(p + u), as many drop paths are written, is 1 too."""
-    return _floats(side, numbers, result) >= 1.0 - p
-
-
 def _categories(side, numbers, result, weights):
     """Indices (..., n) drawn by weights (..., C)."""
     edges = weights.cumsum(-1) / weights.sum(-1, keepdim=True)
@@ -149,21 +126,21 @@ def _categories(side, numbers, result, weights):
     return below.clip(0, weights.shape[-1] - 1)
 
 
-def _in_range(side, numbers, result, low, high):
-    return low + np.floor(numbers * (high - low)).astype(np.int64)
-
-
 # What a function draws -> the tape's kind of numbers, and what becomes of them.
 _NUMBERS = {
-    "uniform": ("uniform", _as_they_are),
-    "between": ("uniform", _between),
-    "exponential": ("uniform", _exponential),
-    "coins": ("uniform", _coins),
+    "uniform": ("uniform", lambda side, u, result: u),
+    "between": ("uniform", lambda side, u, x, low, high: _floats(side, u, x) * (high - low) + low),
+    "exponential": ("uniform", lambda side, u, x, rate: -side.lib.log(_floats(side, u, x)) / rate),
+    # 1 with probability p, where floor(p + u), as many drop paths are written, is 1 too.
+    "coins": ("uniform", lambda side, u, x, p: _floats(side, u, x) >= 1.0 - p),
     "categories": ("uniform", _categories),
-    "normal": ("normal", _as_they_are),
-    "scaled": ("normal", _scaled),
-    "integers": ("integers", _in_range),
-    "permutation": ("permutation", _as_they_are),
+    "normal": ("normal", lambda side, n, result: n),
+    "scaled": ("normal", lambda side, n, x, mean, std: _floats(side, n, x) * std + mean),
+    "integers": (
+        "integers",
+        lambda side, n, x, low, high: low + np.floor(n * (high - low)).astype(np.int64),
+    ),
+    "permutation": ("permutation", lambda side, n, result: n),
 }
 
 

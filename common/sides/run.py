@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from common.logs.key import BUFFER
-from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import OWN
 from common.logs.writer import LogWriter
 from common.pair.case_hooks import SAMPLES, data_preset
@@ -25,7 +24,7 @@ from common.pair.request import RunRequest
 from common.pair.windows import part_of
 from common.sides import building
 from common.sides.job import Job
-from common.sides.library_loader import has_loader, load_loaded
+from common.sides.library_loader import layout_of
 from common.sides.model_file import load_model_file
 from common.sides.offload import Offload
 from common.sides.places import noting_makers
@@ -37,7 +36,7 @@ from common.system.matrices import contiguous
 from common.system.memory import no_collections
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
-from common.weights.layers import Entry, count_values, own_parameters
+from common.weights.layers import Entry, own_parameters
 from common.weights.layout import Layout, SameLayout
 from common.weights.loaded import LoadedLayout
 from common.weights.round_trip import (
@@ -61,15 +60,14 @@ class Run:
         writer: LogWriter | None = None,
         again: int = 0,
     ):
+        self.job = job
         self.side = side = job.side
         self.pair = pair = job.pair
         self.case = case
         self.request = request = job.request
-        self.exact = job.exact
         self.group = job.group
         self.dtype = dtype
         self.folder = job.folder
-        self.gradients = job.gradients
         self.session = session
         later = job.cases[job.cases.index(case) + 1 :] if case in job.cases else []
         others = any(other.config != case.config for other in later)
@@ -79,12 +77,10 @@ class Run:
         self.prefix = f"{case.name}/" if case.name else ""
         self.first_case = job.first_case
         self.training = case.train  # what build() makes unless told otherwise
-        self.drawn, self.layouts = job.drawn, job.layouts
-        self.step_losses, self.modes, self.as_built = job.losses, job.modes, job.as_built
         self.states = job.states
-        self.stored_weights = ResultFolder(job.folder).weights(case.start)
-        self.stored_constants = ResultFolder(job.folder).constants(case.start)
-        self.stored_gradients = ResultFolder(job.folder).gradients(case.name)
+        self.stored_weights = job.files.weights(case.start)
+        self.stored_constants = job.files.constants(case.start)
+        self.stored_gradients = job.files.gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.is_suited = True  # as far as this run shows
         self.offload = None  # of the model that was built last, where its weights are in files
@@ -96,16 +92,11 @@ class Run:
         if (case.name or "main") in self.suited.rates:
             self.notes["rates"] = self.suited.rates[case.name or "main"]
         self.extra: dict[str, dict[str, np.ndarray]] = {}  # stem -> a further small log
-        self.data: dict[str, dict[str, np.ndarray]] = {}
-        if request.data:
-            self.data = _data(Path(request.data) / pair.name)
-            named = [(f"{n}/{k}", v) for n, arrays in self.data.items() for k, v in arrays.items()]
-            self.inputs = dict(named)
-        else:
+        self.data = _data(Path(request.data) / pair.name) if request.data else {}
+        self.inputs = {f"{n}/{k}": v for n, arrays in self.data.items() for k, v in arrays.items()}
+        if not request.data:
             inputs = pair.inputs(case, request.preset, request.seed)
-            self.inputs = {
-                key: rounded(values, request.stored_dtype) for key, values in inputs.items()
-            }
+            self.inputs = {k: rounded(v, request.stored_dtype) for k, v in inputs.items()}
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
         self.module = load_model_file(pair, side, stored(dtype, request))
@@ -114,14 +105,9 @@ class Run:
         self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
 
     @cached_property
-    def number_of_weights(self) -> int:
-        """How many values the model's parameters have."""
-        return count_values(weights.load_owners(self.stored_weights))
-
-    @property
     def is_large(self) -> bool:
         """True for a model of which most optimizer steps are taken on given gradients."""
-        return self.number_of_weights > self.request.given_gradients_above
+        return self.job.is_large(self.case)
 
     @property
     def chooses(self) -> bool:
@@ -357,16 +343,11 @@ class Run:
     def _layout_of(self, model) -> Layout:
         """Where the entries of a model of this side come from: found once for models alike."""
         owners = weights.load_owners(self.stored_weights), self.side.owners(model)
-        for layout in self.layouts:
+        for layout in self.job.layouts:
             if (layout.torch_owners, layout.paddle_owners) == owners:
                 return layout
-        case = self.pair.case
-        hooks = getattr(case, "RENAME", {}), getattr(case, "convert", None)
-        if has_loader(self.pair):
-            layout = LoadedLayout(*owners, *hooks, load_loaded(self.folder, self.case))
-        else:
-            layout = Layout(*owners, *hooks)
-        self.layouts.append(layout)
+        layout = layout_of(self.job, self.case, *owners)
+        self.job.layouts.append(layout)
         return layout
 
     def tensors(self) -> dict[str, object]:
@@ -376,11 +357,11 @@ class Run:
     def tensor(self, values: np.ndarray):
         """An input as a tensor; a gradient with respect to it can be asked for where one is."""
         tensor = self.side.tensor(values)
-        return self.side.watch(tensor) if self.gradients else tensor
+        return self.side.watch(tensor) if self.job.gradients else tensor
 
     def no_gradients(self) -> AbstractContextManager:
         """A context without gradients, unless the model or its loss asks for some by itself."""
-        return nullcontext() if self.gradients else self.side.no_grad()
+        return nullcontext() if self.job.gradients else self.side.no_grad()
 
     def of_forward(self, model, tensors: Mapping[str, object]) -> dict[str, object]:
         """The inputs that the model's forward names: not the labels, which the loss alone takes."""
@@ -398,14 +379,10 @@ class Run:
         with self.drawing():
             return model(**self.as_given(self.of_forward(model, tensors)))
 
-    @contextmanager
-    def unclipped(self) -> Iterator[None]:
+    def unclipped(self) -> AbstractContextManager:
         """Inside, a float64 loss is that which its gradient is of, on both sides."""
-        if self.exact is None or self.dtype != "float64":
-            yield
-            return
-        with self.exact.doing("unclip"):
-            yield
+        exact = self.job.exact if self.dtype == "float64" else None
+        return exact.doing("unclip") if exact else nullcontext()
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""
@@ -465,15 +442,9 @@ class Run:
         found = self.layout.as_torch(pairs)
         return found if self.learned is None else (p for p in found if p[0] in self.learned)
 
-    def from_reference(
-        self, name: str, lookup: Callable[[str], np.ndarray | None]
-    ) -> np.ndarray | None:
-        """A parameter of this side, from arrays that are looked up by the reference's names."""
-        return self.layout.from_torch(name, lookup)
-
     def reference_parameter(self, group: str, name: str) -> np.ndarray | None:
         """Teacher forcing: the reference's value of a parameter in a group of keys; else None."""
-        return self.from_reference(name, lambda key: self.reference(f"{group}/{key}"))
+        return self.layout.from_torch(name, lambda key: self.reference(f"{group}/{key}"))
 
     def progress(self, what: str) -> None:
         """Say where this run is, for the check's progress bar."""

@@ -30,8 +30,6 @@ class Session:
 
     record      called with (key, array) for each choice and, while `probing`, each probe
     reference   teacher forcing: key -> the reference's float64 array, put in the probe's place
-    partly      whether `reference` holds only some of what is probed
-    gradients   also record (and in teacher forcing replace) the gradient at each probe
     forced      key -> int64 array: discrete choices to go on with instead of this run's own
     """
 
@@ -42,15 +40,14 @@ class Session:
         record: Callable[[str, np.ndarray], None] | None = None,
         reference: Mapping[str, np.ndarray] | None = None,
         forced: Mapping[str, np.ndarray] | None = None,
-        partly: bool = False,
-        gradients: bool = False,
     ):
         self.tape = Tape(seed)
         self.record = record
         self.reference = reference
-        self.partly = partly
+        self.partly = False  # whether `reference` holds only some of what is probed
         self.forced = forced
-        self.gradients = gradients
+        # Also record, and in teacher forcing replace, the gradient at each probe.
+        self.gradients = False
         self.probing = record is not None
         self.selection = Selection()  # which of the probes are looked at while `probing`
         self.watching = False  # operators are looked at although no probe is
@@ -224,12 +221,6 @@ class Session:
         said = f"{operator} {' '.join(sorted(set(types)))}"
         counts = self.computed.setdefault(module, {})
         counts[said] = counts.get(said, 0) + 1
-
-    def note_settings(self, name: str, settings: dict[str, float], made_at: str) -> None:
-        """Remember how a layer of this case was built, and at which line, where it has settings."""
-        if settings:
-            self.settings[self.prefix + name] = settings
-            self.made[self.prefix + name] = made_at
 
 
 _current = Session()

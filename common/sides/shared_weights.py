@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.result_folder import ResultFolder
 from common.pair.pairs import PERTURBED, Case, Checkpoint, Noisy
 from common.sides.job import Job
 from common.sides.library_loader import Carrier, has_loader
@@ -26,7 +25,7 @@ from common.weights.suits import suited
 def make_weights(job: Job) -> None:
     """Write every case's shared weights: the torch model's own initial state under the seed."""
     side, request = job.side, job.request
-    files = ResultFolder(job.folder)
+    files = job.files
     files.weights("").parent.mkdir(exist_ok=True)
     module = load_model_file(job.pair, side)
     choices = Suited(job.folder, new=True)
@@ -43,7 +42,7 @@ def make_weights(job: Job) -> None:
             weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)
             measure = measuring(job, case)
             state, level, because = suited(state, owners, request.seed, measure)
-            choices.choose_noise(case.start, level, because)
+            choices.choose("noise", case.start, {"level": level, "because": because})
         if is_file:  # the check has written it, or it is one that the workbench wrote
             folder = request.published
             path = Path(folder) / f"{job.pair.name}.npz" if folder else Path(start.path)
@@ -72,7 +71,7 @@ def map_weights(job: Job) -> None:
             "one of them out"
         )
     folder = Path(job.request.published)
-    stored = ResultFolder(job.folder).weights(job.cases[0].name)
+    stored = job.files.weights(job.cases[0].name)
     stored.parent.mkdir(exist_ok=True)
     owners = weights.load_owners(folder / f"{job.pair.name}.owners.json")
     weights.save_owners(stored.with_suffix(".json"), owners)
@@ -97,7 +96,7 @@ def describe(job: Job) -> None:
             with importlib.import_module(f"common.sides.blank_in_{job.side.NAME}").Blanks():
                 model = build(dict(config))
     model = build(config) if model is None else model
-    weights.save_owners(ResultFolder(job.folder).owners(), job.side.owners(model))
+    weights.save_owners(job.files.owners(), job.side.owners(model))
 
 
 def save(side, path: Path, stored: Path) -> None:

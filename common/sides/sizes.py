@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import SAMPLES
 from common.pair.pairs import Case
 from common.sides.job import Job
@@ -12,8 +11,6 @@ from common.sides.run import Run
 from common.sides.session import Session, using
 from common.sides.upcast import upcasting
 from common.system.tree import tree_leaves
-from common.weights.layers import count_values
-from common.weights.states import load_owners
 from common.weights.suits import Sizes
 
 _PART_OF_DATA = 8  # samples, where a step runs on a data set
@@ -29,8 +26,7 @@ def measuring(job: Job, case: Case) -> Callable[[Mapping[str, np.ndarray]], Size
     """
     runs: list[tuple[Run, object]] = []
     precisions = ["float64", "float32"]
-    owners = load_owners(ResultFolder(job.folder).weights(case.start))
-    if count_values(owners) > job.request.given_gradients_above:
+    if job.is_large(case):
         precisions.reverse()
 
     def measure(state: Mapping[str, np.ndarray]) -> Sizes | None:

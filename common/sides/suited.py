@@ -8,7 +8,6 @@
 NumPy only and the same on both sides.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from common.logs import entry_kinds as kinds
@@ -35,43 +34,22 @@ class Suited:
         """`new` forgets what a former run has left in the folder."""
         self._path = ResultFolder(folder).suited()
         entries = load_json(self._path) if self._path.is_file() and not new else {}
+        self._chosen = {name: entries.get(name, {}) for name in _KINDS}
         for name, kind in _KINDS.items():
-            if not kind.fits(entries.get(name, {})):
+            if not kind.fits(self._chosen[name]):
                 raise UserError(f"{self._path}: refused: its {name} is not {kind.name}")
-        self.noise: dict[str, dict] = entries.get("noise", {})  # case -> level, because
-        self.rates: dict[str, dict] = entries.get("rates", {})  # case -> set-up -> factor, because
-        # case -> values of its parameters, set-ups
-        self.given: dict[str, dict] = entries.get("given_gradients", {})
-        # case for train mode -> why it does not run; empty where it does
-        self.modes: dict[str, str] = entries.get("modes", {})
+        # case -> level, because; case -> set-up -> factor, because; case -> values of its
+        # parameters, set-ups; case for train mode -> why it does not run, empty where it does
+        self.noise, self.rates, self.given, self.modes = self._chosen.values()
         if new:
-            self._write()
+            write_json(self._path, self._chosen)
 
-    def choose_noise(self, case: str, level: float, because: str) -> None:
-        """Keep how much noise a case's weights have, and why it is not the usual."""
-        self.noise[case or "main"] = {"level": level, "because": because}
-        self._write()
+    def choose(self, what: str, case: str, chosen: dict | str) -> None:
+        """Keep what was chosen for a case, under one of the file's names."""
+        self._chosen[what][case or "main"] = chosen
+        write_json(self._path, self._chosen)
 
     def choose_rate(self, case: str, setup: str, factor: float, because: str) -> None:
         """Keep the factor on the learning rates of a set-up, and why it is not 1."""
-        self.rates.setdefault(case or "main", {})[setup] = {"factor": factor, "because": because}
-        self._write()
-
-    def choose_given(self, case: str, values: int, setups: Sequence[str]) -> None:
-        """Keep which set-ups take given gradients, and how many values the parameters have."""
-        self.given[case or "main"] = {"values": values, "setups": list(setups)}
-        self._write()
-
-    def choose_mode(self, case: str, why_not: str) -> None:
-        """Keep why a case for train mode does not run; empty where it does."""
-        self.modes[case] = why_not
-        self._write()
-
-    def factor(self, case: str, setup: str) -> float | None:
-        """The factor that was chosen; None where none was."""
-        return self.rates.get(case or "main", {}).get(setup, {}).get("factor")
-
-    def _write(self) -> None:
-        chosen = {"noise": self.noise, "rates": self.rates, "given_gradients": self.given}
-        chosen["modes"] = self.modes
-        write_json(self._path, chosen)
+        of_case = self.rates.get(case or "main", {})
+        self.choose("rates", case, of_case | {setup: {"factor": factor, "because": because}})

@@ -92,6 +92,11 @@ def default_dtype(side, dtype):
         side.set_default_dtype(saved)
 
 
+def default_dtype_name(side):
+    """The dtype that floats are made in: float32."""
+    return str(side.lib.get_default_dtype()).rpartition(".")[2]
+
+
 def is_float(side, value):
     """True for tensors that gradients can flow through, complex ones among them."""
     return side.is_tensor(value) and (side.lib.is_floating_point(value) or value.is_complex())

@@ -39,14 +39,7 @@ class Upcast:
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     caches: weakref.WeakSet = field(default_factory=weakref.WeakSet)
     always: list[Intercept] = field(default_factory=list)
-    swapped: list[Intercept] = field(default_factory=list)
-
-    def count(self, what: str) -> None:
-        """Add a call to the innermost line of the model; the workbench's own are not counted."""
-        line = line_of_model()
-        if line:
-            calls = self.counts.setdefault(line, {})
-            calls[what] = calls.get(what, 0) + 1
+    swapped: list = field(default_factory=list)
 
 
 _upcast = Upcast()
@@ -82,8 +75,11 @@ def wanted() -> bool:
 
 
 def note(what: str) -> None:
-    """Count what has been upcast elsewhere, under the line of the model that led here."""
-    _upcast.count(what)
+    """Add a call to the innermost line of the model; the workbench's own are not counted."""
+    line = line_of_model()
+    if line:
+        calls = _upcast.counts.setdefault(line, {})
+        calls[what] = calls.get(what, 0) + 1
 
 
 @functools.cache
@@ -105,7 +101,7 @@ def patch(side, narrow) -> None:
     more, swapped = narrow.own_ways(spelling)
     _upcast.always.append(Intercept(side.lib, handles | more, on=False))
     _upcast.always[-1].put()
-    _upcast.swapped.append(Intercept(side.lib, swapped))
+    _upcast.swapped += swapped
 
 
 def _watch_caches() -> None:
@@ -144,7 +140,7 @@ class Spelling:
         """A narrow dtype that it is asked for becomes a wide one."""
         for value in (*arguments, *options.values()):
             if type(value) in self.kinds and value in self.wide:
-                _upcast.count(self._told(value, arguments))
+                note(self._told(value, arguments))
                 arguments = [self._wide(value) for value in arguments]
                 options = {name: self._wide(value) for name, value in options.items()}
                 break
@@ -155,7 +151,7 @@ class Spelling:
         made = self.asked_for(own, arguments, options)
         if not self._is_narrow(made):
             return made
-        _upcast.count(f"made in {_name(made.dtype)}")
+        note(f"made in {_name(made.dtype)}")
         leaf = self._widened(made.detach())
         self.side.want_gradient(leaf, self.side.wants_gradient(made))
         return leaf
@@ -165,7 +161,7 @@ class Spelling:
         made = own(*arguments, **options)
         if not self._is_narrow(made):
             return made
-        _upcast.count(self._told(made.dtype, arguments))
+        note(self._told(made.dtype, arguments))
         return self._widened(made)
 
     def of_integers(self, own: Callable, arguments, options):
@@ -173,13 +169,13 @@ class Spelling:
         made = own(*arguments, **options)
         if not self._is_narrow(made):
             return made
-        _upcast.count(self._told(made.dtype, arguments))
+        note(self._told(made.dtype, arguments))
         options = {name: self._widened(value) for name, value in options.items()}
         return own(*map(self._widened, arguments), **options)
 
     def by_name(self, narrow: object, own: Callable, arguments, options):
         """A method whose name says the narrow dtype that it casts to, like `float`."""
-        _upcast.count(self._told(narrow, arguments))
+        note(self._told(narrow, arguments))
         return self.side.cast(arguments[0], self.wide[narrow])
 
     def _is_narrow(self, value: object) -> bool:

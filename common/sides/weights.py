@@ -50,7 +50,7 @@ def _padding(side, module):
     """The row of an Embedding that is padding; None where there is none."""
     if not isinstance(module, side.lib.nn.Embedding):
         return None
-    row = side.padding_row(module)
+    row = getattr(module, side.PADDING_ROW)
     return None if row is None or row < 0 else int(row)
 
 
@@ -65,7 +65,9 @@ def load_state(side, model, arrays):
     A model that loads in a way of its own is given tensors like its own.
     """
     own = model.state_dict()
-    plain = _loads_plainly(side, model)
+    # Whether it loads as the framework does: by copying into what it has.
+    ways = (str(getattr(way, "__module__", "")) for way in side.ways_to_load(model))
+    plain = all(way.split(".")[0] == side.NAME for way in ways)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an array that may only be read is only read
         make = side.to_load if plain else side.like
@@ -75,13 +77,7 @@ def load_state(side, model, arrays):
                 own[key].set_value(value)
             return
         own.update(made)  # what else it holds, such as versions, stays
-        side.load_into(model, own)
-
-
-def _loads_plainly(side, model):
-    """True for a model that loads as the framework does: by copying into what it has."""
-    ways = side.ways_to_load(model)
-    return all(str(getattr(way, "__module__", "")).split(".")[0] == side.NAME for way in ways)
+        getattr(model, side.LOAD)(own)
 
 
 def unlearned(side, model):
@@ -129,7 +125,7 @@ def gradient(side, parameter):
 def clear_gradients(side, model):
     """Forget all gradients."""
     for value in model.parameters():
-        side.forget_gradient(value)
+        value.grad = None
 
 
 def assign(side, parameter, values):

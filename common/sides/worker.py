@@ -17,7 +17,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,42 +26,26 @@ from types import ModuleType
 
 import numpy as np
 
+from common.logs import result_folder as runs
 from common.logs.reference import reference_values, teacher_values, unlike
-from common.logs.result_folder import (
-    AGAIN,
-    EXACT,
-    FLOAT32,
-    FLOAT64,
-    FREE_EXACT,
-    HALF_STEP,
-    HALF_STEP64,
-    TEACHER_FORCED,
-    UNFORCED,
-    WHOLE,
-    ResultFolder,
-)
 from common.logs.sidecar import note_not_forced, read_sidecar, write_sidecar
 from common.pair import task as tasks
 from common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
 from common.sides import choices, dropouts, random_functions, upcast
-from common.sides.compat import forbid_compat
 from common.sides.draws import Restart
 from common.sides.job import Job
 from common.sides.library_round_trip import round_trip
+from common.sides.model_file import forbid_compat
 from common.sides.places import error_sentence, of_framework_file
 from common.sides.run import Run
-from common.sides.session import current
+from common.sides.session import Session, current
 from common.sides.shared_weights import describe, make_weights, map_weights, read_folders, save
 from common.sides.suited import Unsuited
 from common.sides.write_log import refuse_full_disk, write_log
 from common.system.errors import LostProcess, UserError
 from common.system.half import HALF
-from common.system.memory import (
-    do_not_keep_freed_memory,
-    give_back_freed_memory,
-    keep_freed_memory,
-)
+from common.system.memory import do_not_keep_freed_memory, give_back_freed_memory, keep_freed_memory
 from common.system.npz import read_npz
 from common.system.processes import leave, watch, watch_launcher
 from common.transplant import operators
@@ -69,8 +53,6 @@ from common.weights import states as weights
 from common.weights.layout import LayoutError
 
 DTYPES = ("float64", "float32")
-
-
 ASKS_FOR_GRADIENTS = (
     "--offload: the model or its loss asks for gradients by itself, which needs all weights at once"
 )
@@ -83,24 +65,18 @@ def asked_precision(request: RunRequest) -> tuple[str]:
 
 @dataclass
 class Worker:
-    """A side's script.
-
-    stem     names the logs: `loss_all` gives loss_all_torch.npy, loss_all_torch_fp64.npy, …
-    dtypes   the precisions that it runs in; it and `stem` may depend on the request
-    cases    what to run for a pair; by default the preset's cases
-    sums     whether its logs may hold large tensors as sums alone
-    per_weight  how many tensors it logs for each weight of the first case, about
-    group    the processes that share each request, of which this is one (group.py): the first
-             writes into the request's folder, each other into one of its own in there
-    """
+    """A side's script; `stem` and `dtypes` may depend on the request."""
 
     side: ModuleType
-    stem: str | Callable[[RunRequest], str]
+    stem: str | Callable[[RunRequest], str]  # of the logs' names (job.py)
     function: Callable[[Run], None]
     dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
+    # What to run for a pair; by default the preset's cases.
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
-    sums: bool = False
-    per_weight: int = 0
+    sums: bool = False  # whether its logs may hold large tensors as sums alone
+    per_weight: int = 0  # how many tensors it logs for each weight of the first case, about
+    # The processes that share each request, of which this is one (group.py): the first writes into
+    # the request's folder, each other into one of its own in there.
     group: object | None = None
     exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
@@ -126,31 +102,41 @@ class Worker:
             pair = load_pair(request.model).of_checkpoint(request.published)
             if self.side.NAME == "paddle":
                 quick = importlib.import_module("common.sides.quick_in_paddle")
-                quick.make_quick(pair.built_in and not _needs_views(request))
-            run_model(self._job(request, pair, folder, path.name), self._dtypes(request))
+                # Views, though the model writes through none: Paddle's copies have no kernels in
+                # half precision, what torch hands over in a transplant may be laid out otherwise,
+                # and a GPU has no need of them.
+                views = request.device != "cpu" or request.dtype in HALF or request.transplant
+                quick.make_quick(pair.built_in and not views)
+            dtypes = self.dtypes(request) if callable(self.dtypes) else self.dtypes
+            dtypes = [request.dtype if dtype == "float32" else dtype for dtype in dtypes]
+            run_model(self._job(request, pair, folder, path.name), dtypes)
         except Exception as error:
-            text = "".join(traceback.format_exception(error))
-            if isinstance(error, UserError) or _raised_by_pair(error, pair):
-                sentence = str(error)
-            else:
-                name = pair.name if pair else request.model
-                sentence = f"the {self.side.NAME} worker of {name} crashed: {error_sentence(error)}"
-            told = {"sentence": sentence, "traceback": text, "lost": isinstance(error, LostProcess)}
-            if isinstance(error, LayoutError):
-                told["certificate"] = error.certificate
-            error_file(folder, self.side.NAME).write_text(json.dumps(told))
+            sentence = self._write_error(error, pair, request, folder)
             print(f"error: {sentence}", file=sys.stderr)
             if request.debug:
-                print(text, file=sys.stderr)
+                traceback.print_exception(error)
             return 2
         return 0
+
+    def _write_error(self, error: Exception, pair: Pair | None, request, folder: Path) -> str:
+        """Leave for the check why a request was not answered; returns the sentence."""
+        sentence = str(error)
+        if not (isinstance(error, UserError) or _raised_by_pair(error, pair)):
+            name = pair.name if pair else request.model
+            sentence = f"the {self.side.NAME} worker of {name} crashed: {error_sentence(error)}"
+        text = "".join(traceback.format_exception(error))
+        told = {"sentence": sentence, "traceback": text, "lost": isinstance(error, LostProcess)}
+        if isinstance(error, LayoutError):
+            told["certificate"] = error.certificate
+        error_file(folder, self.side.NAME).write_text(json.dumps(told))
+        return sentence
 
     def _prepare(self, request: RunRequest) -> None:
         """Put before the framework's functions what stands there for all models."""
         wanted = request.transplant if self.side.NAME == "paddle" else None
         if self.transplanted == "":
             self.transplant, self.transplanted = _transplant(wanted), wanted
-            self.exact = _exact(self.side)
+            self.exact = _exact() if self.side.NAME == "paddle" else None
             narrow = importlib.import_module(f"common.sides.narrow_in_{self.side.NAME}")
             # From the inside out: the last is asked first, and leads to those before it.
             for put in (
@@ -185,10 +171,6 @@ class Worker:
             group=self.group,
             states=weights.States(None if request.keep == "all" else request.memory),
         )
-
-    def _dtypes(self, request: RunRequest) -> tuple[str, ...]:
-        dtypes = self.dtypes(request) if callable(self.dtypes) else self.dtypes
-        return tuple(request.dtype if dtype == "float32" else dtype for dtype in dtypes)
 
 
 def main(side: ModuleType, *arguments, **options) -> int:
@@ -237,19 +219,6 @@ def _answer_from_stdin(worker: Worker) -> int:
     return worst
 
 
-def _needs_views(request: RunRequest) -> bool:
-    """Whether Paddle cannot do without views, though the model writes through none.
-
-    Its copies have no kernels in half precision, what torch hands over in a transplant may be laid
-    out otherwise, and a GPU has no need of them.
-    """
-    return request.device != "cpu" or request.dtype in HALF or bool(request.transplant)
-
-
-# What extras ask a model for: the field of a request -> a function of the job.
-_REQUESTS = "alignment_workbench.requests"
-
-
 def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
     """What steps 1, 3 and 4 run of a pair."""
     return pair.cases(request.preset, request.start, request.modes)
@@ -260,122 +229,139 @@ def cases_with_decoding(pair: Pair, request: RunRequest) -> list[Case]:
     return pair.cases(request.preset, request.start, request.modes, decode=True)
 
 
-def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
-    """Every precision of one model, then the unforced float32 run where a choice fell otherwise.
+def run_model(job: Job, dtypes: Sequence[str]) -> None:
+    """Do with one model what its request asks for.
 
     Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
     """
-    request, side, files = job.request, job.side.NAME, ResultFolder(job.folder)
-    task = request.task
+    task = job.request.task
     if isinstance(task, tasks.Describe):
         describe(job)
-        return
-    if isinstance(task, tasks.Inspect):
-        importlib.import_module("common.system.extras").load(_REQUESTS, "structure")(job)
-        return
-    if isinstance(task, tasks.RoundTrip):
+    elif isinstance(task, tasks.Inspect):  # for an extra
+        extras = importlib.import_module("common.system.extras")
+        extras.load("alignment_workbench.requests", "structure")(job)
+    elif isinstance(task, tasks.RoundTrip):
         round_trip(job)
-        return
+    else:
+        _Logs(job, dtypes).write_all()
 
-    def write(run, *arguments, **options):
-        nonlocal job
-        path = files.log(job.stem, side, run)
+
+class _Logs:
+    """The logs of one model that its request asks for, in these precisions."""
+
+    def __init__(self, job: Job, dtypes: Sequence[str]):
+        self.job, self.dtypes, self.files = job, dtypes, job.files
+        self.request, self.side = job.request, job.side.NAME
+        self.aligned = "float64" in dtypes
+        self.choices = self.files.choices(job.stem)
+
+    def write(self, run: str, *arguments, **options) -> Session:
+        """One log (write_log's arguments); begun again where it has learnt what it had to know."""
         try:
-            return write_log(job, path, *arguments, **options)
+            path = self.files.log(self.job.stem, self.side, run)
+            return write_log(self.job, path, *arguments, **options)
         except Restart:  # it knows more now
-            return write(run, *arguments, **options)
+            pass
         except Exception as error:
-            if job.gradients or not _asks_for_gradients(error):
+            if self.job.gradients or not _asks_for_gradients(error):
                 raise
-            if request.offload:
+            if self.request.offload:
                 raise UserError(ASKS_FOR_GRADIENTS) from None
-        job = replace(job, gradients=True)
-        return write_log(job, path, *arguments, **options)
+            self.job = replace(self.job, gradients=True)
+        return self.write(run, *arguments, **options)
 
-    aligned = "float64" in dtypes
-    if request.offload:
-        map_weights(job)
-    if isinstance(task, tasks.Whole):
-        write(WHOLE, "float64", None)
-        return
-    if isinstance(task, tasks.ForcedAlike):
-        not_forced = unlike(files, job.stem)
-        with reference_values(files, job.stem, (FLOAT32,), not_forced) as reference:
-            write(HALF_STEP64, "float64", _load_choices(files.choices(job.stem)), reference)
-        note_not_forced(files.log(job.stem, side, HALF_STEP64), not_forced)
-        return
-    choices_path = files.choices(job.stem)
-    if isinstance(task, tasks.Noise):
-        moving = importlib.import_module("common.sides.noise_in_torch")
-        moving.measure(job, partial(write, forced=_load_choices(choices_path)))
-        return
-    if side == "torch" and aligned:
-        if not request.offload:
-            make_weights(job)
-        refuse_full_disk(job)
-    if side == "paddle":
-        read_folders(job)
-    forced = _load_choices(choices_path) if side == "paddle" and aligned else None
-    if isinstance(task, tasks.Again):
-        for number, run in enumerate(AGAIN, 1):
-            write(run, "float32", forced, again=number)
-        return
-    if isinstance(task, tasks.TeacherForced):
-        run = EXACT if task.exact else TEACHER_FORCED
-        if task.free:
-            write(FREE_EXACT, "float64", forced, {})
-        elif task.feed:
-            write(run, "float64", forced, read_npz(job.folder / task.feed))
+    def write_all(self) -> None:
+        """All logs of the request's task."""
+        job, task = self.job, self.request.task
+        if self.request.offload:
+            map_weights(job)
+        if isinstance(task, tasks.Whole):
+            self.write(runs.WHOLE, "float64", None)
+        elif isinstance(task, tasks.ForcedAlike):
+            not_forced = unlike(self.files, job.stem)
+            with reference_values(self.files, job.stem, (runs.FLOAT32,), not_forced) as reference:
+                self.write(runs.HALF_STEP64, "float64", _load_choices(self.choices), reference)
+            note_not_forced(self.files.log(job.stem, self.side, runs.HALF_STEP64), not_forced)
+        elif isinstance(task, tasks.Noise):
+            moving = importlib.import_module("common.sides.noise_in_torch")
+            moving.measure(job, partial(self.write, forced=_load_choices(self.choices)))
         else:
-            with teacher_values(files, job.stem) as fed:
-                write(run, "float64", forced, fed)
-            note_not_forced(files.log(job.stem, side, run), fed.left_out)
-        return
-    no_float64 = ""
-    waiting = list(dtypes[-1:] if request.only_float32 else dtypes)
-    while waiting:
-        dtype = waiting.pop(0)
-        try:
-            session = write(FLOAT64 if dtype == "float64" else FLOAT32, dtype, forced)
-        except Unsuited:
-            waiting, forced = list(dtypes), None
-            continue
-        except Exception as error:
-            # A model may be tied to float32.  If it is only wrong, float32 fails too, and says so.
-            # A full disk or memory says nothing of the model.
-            elsewhere = isinstance(error, UserError | OSError | MemoryError)
-            if dtype != "float64" or elsewhere or _raised_by_pair(error, job.pair):
-                raise
-            no_float64 = error_sentence(error)
-            continue
-        if no_float64:
-            log = files.log(job.stem, side)
-            write_sidecar(log, replace(read_sidecar(log), no_float64=no_float64))
-        if side == "torch" and aligned and forced is None:
-            forced = session.choices
-            weights.save_state(choices_path, forced)
-        if dtype != "float64" and session.flips:
-            write(UNFORCED, dtype, None, probing=False)
-    if request.dtype in HALF and aligned and not no_float64:
-        # What each module makes by itself of the reference's values in half precision.
-        with reference_values(files, job.stem, (FLOAT32,)) as reference:
-            write(HALF_STEP64, "float64", forced, reference)
-            if side == "paddle":
-                write(HALF_STEP, request.dtype, forced, reference)
+            self._write_from_weights(task)
+
+    def _write_from_weights(self, task: tasks.Task) -> None:
+        """The logs of a task before which the reference's side makes what both start from."""
+        forced = None
+        if self.side == "torch" and self.aligned:
+            if not self.request.offload:
+                make_weights(self.job)
+            refuse_full_disk(self.job)
+        if self.side == "paddle":
+            read_folders(self.job)
+            forced = _load_choices(self.choices) if self.aligned else None
+        if isinstance(task, tasks.Again):
+            for number, run in enumerate(runs.AGAIN, 1):
+                self.write(run, "float32", forced, again=number)
+        elif isinstance(task, tasks.TeacherForced):
+            self._single_step(task, forced)
+        else:
+            self._usual(forced)
+
+    def _single_step(self, task: tasks.TeacherForced, forced) -> None:
+        run = runs.EXACT if task.exact else runs.TEACHER_FORCED
+        if task.free:
+            self.write(runs.FREE_EXACT, "float64", forced, {})
+        elif task.feed:
+            self.write(run, "float64", forced, read_npz(self.job.folder / task.feed))
+        else:
+            with teacher_values(self.files, self.job.stem) as fed:
+                self.write(run, "float64", forced, fed)
+            note_not_forced(self.files.log(self.job.stem, self.side, run), fed.left_out)
+
+    def _usual(self, forced) -> None:
+        """Every precision, then the unforced float32 run where a choice fell otherwise."""
+        no_float64 = ""
+        waiting = list(self.dtypes[-1:] if self.request.only_float32 else self.dtypes)
+        while waiting:
+            dtype = waiting.pop(0)
+            run = runs.FLOAT64 if dtype == "float64" else runs.FLOAT32
+            try:
+                session = self.write(run, dtype, forced)
+            except Unsuited:
+                waiting, forced = list(self.dtypes), None
+                continue
+            except Exception as error:
+                # A model may be tied to float32.  If it is only wrong, float32 fails too, and says
+                # so.  A full disk or memory says nothing of the model.
+                elsewhere = isinstance(error, UserError | OSError | MemoryError)
+                if dtype != "float64" or elsewhere or _raised_by_pair(error, self.job.pair):
+                    raise
+                no_float64 = error_sentence(error)
+                continue
+            if no_float64:
+                log = self.files.log(self.job.stem, self.side)
+                write_sidecar(log, replace(read_sidecar(log), no_float64=no_float64))
+            if self.side == "torch" and self.aligned and forced is None:
+                forced = session.choices
+                weights.save_state(self.choices, forced)
+            if dtype != "float64" and session.flips:
+                self.write(runs.UNFORCED, dtype, None, probing=False)
+        if self.request.dtype in HALF and self.aligned and not no_float64:
+            # What each module makes by itself of the reference's values in half precision.
+            with reference_values(self.files, self.job.stem, (runs.FLOAT32,)) as reference:
+                self.write(runs.HALF_STEP64, "float64", forced, reference)
+                if self.side == "paddle":
+                    self.write(runs.HALF_STEP, self.request.dtype, forced, reference)
 
 
-def _site() -> str:
-    """The module that runs now, by torch's name, behind the prefix of its case."""
-    session = current()
-    return session.prefix + session.rename(session.site_of_draw())
+def _exact():
+    """Paddle's operators that are inexact in float64, told by torch's names of modules."""
 
+    def site() -> str:
+        session = current()
+        return session.prefix + session.rename(session.site_of_draw())
 
-def _exact(side):
-    """Paddle's operators that are inexact in float64; None on torch's side."""
-    if side.NAME != "paddle":
-        return None
     exact = importlib.import_module("common.transplant.exact")
-    return exact.Exact(_site, lambda: current().probing or current().watching)
+    return exact.Exact(site, lambda: current().probing or current().watching)
 
 
 def _transplant(text: str | None):

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,22 +17,15 @@ import numpy as np
 from common.logs.draws import Groups
 from common.logs.key import PLACES
 from common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
-from common.logs.sidecar import (
-    SCHEMA,
-    Sidecar,
-    places_of_scores,
-    read_sidecar,
-    seal,
-    write_sidecar,
-)
+from common.logs.sidecar import SCHEMA, Sidecar, places_of_scores, read_sidecar, seal, write_sidecar
 from common.logs.writer import LogWriter
-from common.pair.pairs import EVAL, TRAIN
+from common.pair.pairs import EVAL, TRAIN, Case
 from common.pair.provenance import imported_packages, model_sources, workbench_sha256
 from common.pair.tape import Tape
 from common.pair.task import ForcedAlike, TeacherForced, Whole
-from common.sides.compat import frameworks_loaded, torch_is_paddle
 from common.sides.draws import Draws, Dropouts
 from common.sides.job import Job
+from common.sides.model_file import frameworks_loaded, torch_is_paddle
 from common.sides.modes import why_not_run
 from common.sides.places import short_place
 from common.sides.run import Run, stored
@@ -44,12 +37,22 @@ from common.system.errors import UserError
 from common.system.frameworks import SETTINGS
 from common.system.half import HALF
 from common.system.hashes import arrays_sha256
-from common.weights.layers import count_values
-from common.weights.states import load_owners
 
 # Of the reference's float64 log, the first to be written: a step of a model has four, which come to
 # three times that, and at most two of teacher-forced runs.
 MOST_BYTES = 10**8
+
+
+@dataclass
+class _Ran:
+    """What the cases of one log have left for its sidecar, by their prefix or by their name."""
+
+    inputs: dict[str, np.ndarray] = field(default_factory=dict)
+    states: Mapping[str, np.ndarray] = field(default_factory=dict)
+    batches: dict[str, int | None] = field(default_factory=dict)
+    modes: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, dict] = field(default_factory=dict)
+    extra: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
 
 def write_log(
@@ -70,96 +73,122 @@ def write_log(
     again      the number of a repeated run, from a start beside this one's
     moved      float32's rounding is put into the operators (common/sides/noise_in_torch.py)
     """
-    side, pair, request = job.side, job.pair, job.request
+    request, start = job.request, time.perf_counter()
     fed = request.teacher_forced or TeacherForced()
-    start = time.perf_counter()
-    notes: dict[str, object] = {}
-    if job.transplant:
-        counted = dtype != "float64" and reference is None and not request.uncounted
-        job.transplant.compare = counted
-    inputs: dict[str, np.ndarray] = {}
-    states: Mapping[str, np.ndarray] = {}
-    batches: dict[str, int | None] = {}
-    extra: dict[str, dict[str, np.ndarray]] = {}
-    modes: dict[str, str] = {}
-    selection = Selection(request.probes, request.no_probe)
-    watching = nullcontext({})
-    if job.exact and reference is not None:
-        watching = job.exact.doing("upcast" if fed.exact else "watch")
-        notes["exact"] = fed.exact
-    elif job.exact and dtype == "float64" and job.may_sum and is_large(job):
-        watching = job.exact.doing("upcast")  # to show it by three more runs would be dear
-    half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
-    log = LogWriter(path, **_kept(job, path), places=forced)
+    half = importlib.import_module(f"common.sides.half_in_{job.side.NAME}")
+    log, ran = LogWriter(path, **_kept(job, path), places=forced), _Ran()
+    watching = _watching(job, dtype, reference is not None)
     widening = upcasting(dtype == "float64")
     computing = half.computing(dtype, request.device)
     with log as writer, widening as upcast, watching as inexact, computing as kernels:
-        session = Session(
-            request.seed,
-            record=writer.add,
-            forced=forced,
-            reference=reference,
-            partly=fed.free
-            or isinstance(request.task, ForcedAlike)
-            or fed.feed is not None
-            or selection.is_partial,
-        )
-        session.probing, session.selection = probing, selection
-        session.moved = moved
+        session = Session(request.seed, record=writer.add, forced=forced, reference=reference)
+        session.selection = selection = Selection(request.probes, request.no_probe)
+        alike = isinstance(request.task, ForcedAlike)
+        session.partly = fed.free or alike or fed.feed is not None or selection.is_partial
+        session.probing, session.moved = probing, moved
         for case in job.cases:
-            side.set_up(stored(dtype, request), request.device, request.seed + case.seed)
-            session.tape = Tape(request.seed + case.seed)
-            name = case.name or "main"
-            session.draws = Draws(partial(_listed_by_reference, job, name, "draws"))
-            session.dropouts = Dropouts(
-                partial(_listed_by_reference, job, name, "dropouts"), job.dropouts, name
-            )
-            session.begin(prefix=f"{case.name}/" if case.name else "")
-            run = Run(job, case, dtype, session, writer, again)
-            run.progress(name)
-            with using(session):
-                added = case.like is not None and not request.cases
-                modes[name] = why_not_run(run) if added else ""
-                if modes[name]:
-                    continue
-                with moved or nullcontext():
-                    job.function(run)
-            session.dropouts.begin()  # the last pass has ended
-            inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
-            batches[run.prefix] = run.batch
-            if request.offload:  # one case, whose arrays nobody holds
-                states = run.start()
-            else:
-                states |= {run.prefix + key: values for key, values in run.start().items()}
-            extra |= run.extra
-            for what in ("draws", "dropouts"):
-                drawn = getattr(session, what).listed(_shortened)
-                if drawn:
-                    run.notes[what] = drawn
-            for key, value in run.notes.items():
-                notes.setdefault(key, {})[name] = value
-    for case in job.cases:
-        modes[case.name or "main"] = modes[case.name or "main"] or (TRAIN if case.train else EVAL)
-    if request.cases:
-        notes["cases"] = list(request.cases)
-    if selection.is_partial:
-        notes |= {"probes": list(request.probes), "no_probe": request.no_probe}
-    if job.transplant:
-        notes["transplanted"] = job.transplant.names
-        notes["operators"] = job.transplant.take_counts()
-    if upcast:
-        notes["upcast"] = {_shortened(place): calls for place, calls in upcast.items()}
-    if dtype in HALF:
-        notes |= {"computed": session.computed, "kernels": kernels, "autocast": request.autocast}
-    notes["inexact"] = inexact
-    session.choices |= writer.places
-    for choice, parts in session.ledger.items():
-        places = f"{choice}{PLACES}"
-        if places in writer.places:
-            parts["places"] = places
+            _run_case(job, case, dtype, session, writer, again, ran)
     sidecar = Sidecar(
-        schema=SCHEMA,
+        **_of_job(job),
+        **_of_session(session, writer.places),
+        **ran.notes,
         step=LogName.parse(path.name).stem,
+        dtype=dtype,
+        modes=ran.modes,
+        inputs_sha256=arrays_sha256(ran.inputs),
+        weights_sha256=job.states.sha256(ran.states),
+        log_sha256=writer.sha256,
+        forced_choices=forced is not None,
+        teacher_forced=reference is not None and not fed.free,
+        batches=ran.batches,
+        upcast={_shortened(place): calls for place, calls in upcast.items()},
+        kernels=kernels,
+        autocast=request.autocast and dtype in HALF,
+        inexact=inexact,
+        exact=fed.exact,
+        sums=writer.sums,
+        booleans=writer.booleans,
+        elapsed_s=round(time.perf_counter() - start, 3),
+    )
+    write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
+    for stem, arrays in ran.extra.items():
+        _write_small(ResultFolder(path.parent).log(stem, job.side.NAME), stem, arrays, sidecar)
+    return session
+
+
+def _write_small(path: Path, stem: str, arrays: Mapping[str, np.ndarray], sidecar: Sidecar) -> None:
+    """Write a further log of what the same run has found."""
+    with LogWriter(path) as writer:
+        for key, values in arrays.items():
+            writer.add(key, values)
+    sidecar = replace(sidecar, step=stem, log_sha256=writer.sha256)
+    write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
+
+
+def _watching(job: Job, dtype: str, fed: bool) -> AbstractContextManager:
+    """What is done about Paddle's inexact operators in a run, which may be fed the reference's.
+
+    And whether those that torch computes are counted.
+    """
+    if job.transplant:
+        job.transplant.compare = dtype != "float64" and not fed and not job.request.uncounted
+    if job.exact and fed:
+        teacher_forced = job.request.teacher_forced or TeacherForced()
+        return job.exact.doing("upcast" if teacher_forced.exact else "watch")
+    if job.exact and dtype == "float64" and job.may_sum and any(map(job.is_large, job.cases)):
+        return job.exact.doing("upcast")  # to show it by three more runs would be dear
+    return nullcontext({})
+
+
+def _run_case(job: Job, case: Case, dtype: str, session: Session, writer, again, ran: _Ran):
+    """Run and log one case, unless it is one for train mode that need not run."""
+    request, seed, name = job.request, job.request.seed + case.seed, case.name or "main"
+    job.side.set_up(stored(dtype, request), request.device, seed)
+    session.tape = Tape(seed)
+    session.draws = Draws(partial(_listed_by_reference, job, name, "draws"))
+    listed = partial(_listed_by_reference, job, name, "dropouts")
+    session.dropouts = Dropouts(listed, job.dropouts, name)
+    session.begin(prefix=f"{case.name}/" if case.name else "")
+    run = Run(job, case, dtype, session, writer, again)
+    run.progress(name)
+    with using(session):
+        added = case.like is not None and not request.cases
+        why_not = why_not_run(run) if added else ""
+        ran.modes[name] = why_not or (TRAIN if case.train else EVAL)
+        if why_not:
+            return
+        with session.moved or nullcontext():
+            job.function(run)
+    session.dropouts.begin()  # the last pass has ended
+    ran.inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
+    ran.batches[run.prefix] = run.batch
+    if request.offload:  # one case, whose arrays nobody holds
+        ran.states = run.start()
+    else:
+        ran.states |= {run.prefix + key: values for key, values in run.start().items()}
+    ran.extra |= run.extra
+    for what in ("draws", "dropouts"):
+        drawn = getattr(session, what).listed(_shortened)
+        if drawn:
+            run.notes[what] = drawn
+    for key, value in run.notes.items():
+        ran.notes.setdefault(key, {})[name] = value
+
+
+def _of_job(job: Job) -> dict[str, object]:
+    """What a sidecar says of who made a log, and of what was asked for."""
+    side, pair, request = job.side, job.pair, job.request
+    scripts = _module_name().partition(f".{side.NAME}.")[0].replace(".", "/")  # step1_forward
+    environment = {
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        **_libraries(job),
+        **{name: os.environ[name] for name in SETTINGS if name in os.environ},
+    }
+    return dict(
+        schema=SCHEMA,
         model=pair.name,
         side=side.NAME,
         framework=side.NAME,
@@ -168,53 +197,44 @@ def write_log(
         frameworks_loaded=frameworks_loaded(),
         torch_is_paddle=torch_is_paddle(),
         device=request.device,
-        dtype=dtype,
         preset=request.preset,
         built_in=pair.built_in,
         seed=request.seed,
         mode=request.mode,
-        modes=modes,
         weights=request.weights or "initial",
         sources=model_sources(pair, side.NAME),
-        workbench_sha256=workbench_sha256(pair, side.NAME, _folder_of_scripts(side.NAME)),
-        inputs_sha256=arrays_sha256(inputs),
-        weights_sha256=job.states.sha256(states),
-        log_sha256=writer.sha256,
-        forced_choices=forced is not None,
+        workbench_sha256=workbench_sha256(pair, side.NAME, scripts),
+        environment=environment,
+        command=f"{sys.executable} -m {_module_name()} {job.request_file}",
+        time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        cases=list(request.cases),
+        probes=list(request.probes),
+        no_probe=request.no_probe,
+        transplanted=job.transplant.names if job.transplant else [],
+        operators=job.transplant.take_counts() if job.transplant else {},
+    )
+
+
+def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str, object]:
+    """What it says of what the run has seen.
+
+    places   of the log's writer: which scores it has kept of a choice
+    """
+    session.choices |= places
+    for choice, parts in session.ledger.items():
+        if f"{choice}{PLACES}" in places:
+            parts["places"] = f"{choice}{PLACES}"
+    return dict(
         flips=session.flips,
         choices=session.ledger,
-        teacher_forced=reference is not None and not fed.free,
-        batches=batches,
         modules=session.modules,
-        sums=writer.sums,
-        booleans=writer.booleans,
         converted=session.converted,
         places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
         settings=session.settings,
         made={layer: _shortened(place) for layer, place in session.made.items() if place},
-        environment={
-            "python": platform.python_version(),
-            "executable": sys.executable,
-            "numpy": np.__version__,
-            "platform": platform.platform(),
-            **_libraries(job),
-            **{name: os.environ[name] for name in SETTINGS if name in os.environ},
-        },
-        command=f"{sys.executable} -m {_module_name()} {job.request_file}",
-        time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        elapsed_s=round(time.perf_counter() - start, 3),
-        **notes,
+        computed=session.computed,
     )
-    write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
-    for stem, arrays in extra.items():
-        small = ResultFolder(path.parent).log(stem, side.NAME)
-        with LogWriter(small) as writer:
-            for key, values in arrays.items():
-                writer.add(key, values)
-        sidecar = replace(sidecar, step=stem, log_sha256=writer.sha256)
-        write_sidecar(small, replace(sidecar, seal=seal(sidecar)))
-    return session
 
 
 def _libraries(job: Job) -> dict[str, str]:
@@ -229,7 +249,7 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
 
     The first of the reference's logs decides for the logs of all other runs.
     """
-    keep, files = job.request.keep, ResultFolder(job.folder)
+    keep, files = job.request.keep, job.files
     if keep == "all" or isinstance(job.request.task, Whole) or not job.may_sum:
         return {}
     if keep == "rows":
@@ -239,22 +259,17 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
         if first != path and first.is_file():
             told = read_sidecar(first) or Sidecar()
             return {"summing": bool(told.sums) or bool(places_of_scores(told))}
-    return {"limit": MOST_BYTES, "summing": is_large(job)}
-
-
-def is_large(job: Job) -> bool:
-    """True for a model of so many weights that a log of its optimizer steps would be too large."""
-    return max(_weights(job), default=0) > job.request.given_gradients_above
+    return {"limit": MOST_BYTES, "summing": any(map(job.is_large, job.cases))}
 
 
 def refuse_full_disk(job: Job) -> None:
     """Raise UserError where the logs of a large model will not fit, before any is written."""
-    counts = _weights(job)
-    if not (job.may_sum and is_large(job)):
+    if not (job.may_sum and any(map(job.is_large, job.cases))):
         return
     needed = MOST_BYTES * 5
     if job.request.keep == "all":
         # Two float64 logs and two of half their size; each case logs its weights' gradients.
+        counts = [job.values(case) for case in job.cases]
         needed = 3 * 8 * (sum(counts) + job.per_weight * counts[0])
     free = shutil.disk_usage(job.folder).free
     if free < needed:
@@ -264,13 +279,6 @@ def refuse_full_disk(job: Job) -> None:
             f"{free / 1e9:.1f} GB are free where they are written: free some{less}, or write them "
             "elsewhere with --out DIR"
         )
-
-
-def _weights(job: Job) -> list[int]:
-    """How many values the weights of each case have, those that are stored."""
-    stored = [ResultFolder(job.folder).weights(case.start) for case in job.cases]
-    owners = [load_owners(path) for path in stored if path.with_suffix(".json").is_file()]
-    return [count_values(each) for each in owners]
 
 
 def _shortened(place: str) -> str:
@@ -284,7 +292,7 @@ def _listed_by_reference(job: Job, case: str, what: str) -> Groups:
     """
     if job.side.NAME == "torch":
         return ()
-    files = ResultFolder(job.folder)
+    files = job.files
     logs = [files.log(job.stem, "torch", run) for run in (FLOAT64, FLOAT32)]
     logs += [path for path, name in files.logs() if name.side == "torch"]
     for log in logs:
@@ -292,11 +300,6 @@ def _listed_by_reference(job: Job, case: str, what: str) -> Groups:
         if listed:
             return listed.get(case) or next(iter(listed.values()))
     return ()
-
-
-def _folder_of_scripts(side: str) -> str:
-    """The folder that the running script of a side is in, such as step1_forward."""
-    return _module_name().partition(f".{side}.")[0].replace(".", "/")
 
 
 def _module_name() -> str:

@@ -61,13 +61,10 @@ class Exact:
         self.way = Intercept(paddle, handles, ("paddle.nn.", "paddle.vision."))
         self.begin(OFF)
 
-    def begin(self, mode: str) -> None:
-        """What is done from now on; what was noted is forgotten."""
-        self._go_on(mode, {})
-
-    def _go_on(self, mode: str, found: dict[str, dict[str, float]]) -> None:
+    def begin(self, mode: str, found: dict[str, dict[str, float]] | None = None) -> None:
+        """What is done from now on; what was noted is forgotten, or is this."""
         self.mode, self.way.on = mode, mode != OFF
-        self.found = found  # site -> operator -> how far off it was
+        self.found = {} if found is None else found  # site -> operator -> how far off it was
 
     @contextmanager
     def doing(self, mode: str) -> Iterator[dict[str, dict[str, float]]]:
@@ -77,7 +74,7 @@ class Exact:
         try:
             yield self.found
         finally:
-            self._go_on(*saved)
+            self.begin(*saved)
 
     def note(self, name: str, off: float, clips: bool = False) -> None:
         """Remember how far off an operator was in the module that runs; one that clips, always."""
@@ -98,8 +95,9 @@ class Exact:
 
     def _answer(self, name: str, formula: Callable, own: Callable, arguments, options):
         """Paddle's own result or the exact one, as the mode says, once both are compared."""
-        wide = paddle.complex128 if name in _COMPLEX else paddle.float64
-        if not _is_of(wide, arguments, options):
+        values = (*arguments, *options.values())
+        first = next((value.dtype for value in values if isinstance(value, paddle.Tensor)), None)
+        if first != (paddle.complex128 if name in _COMPLEX else paddle.float64):
             return own(*arguments, **options)
         try:
             named = by_name(own, formula, arguments, options)
@@ -173,14 +171,6 @@ def apart(own, exact, least: float = 0.0) -> float:
     size = max(float(np.abs(b).max(initial=0.0)), least)
     off = float(np.abs(a - b).max(initial=0.0))
     return off / size if size else (np.inf if off else 0.0)
-
-
-def _is_of(wide, arguments, options) -> bool:
-    """True where the first tensor holds this."""
-    for value in (*arguments, *options.values()):
-        if isinstance(value, paddle.Tensor):
-            return value.dtype == wide
-    return False
 
 
 def _spread(named) -> float:

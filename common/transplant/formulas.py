@@ -167,8 +167,7 @@ def _hardsigmoid(x, slope, offset):
     y = slope * x + offset
     if slope == 0.1666667:  # Paddle's word for 1/6
         y = x / 6.0 + offset
-    y = paddle.where(y > 0.0, y, paddle.zeros_like(y))
-    return paddle.where(y < 1.0, y, paddle.ones_like(y))
+    return _hardtanh(y, 0.0, 1.0)
 
 
 @_formula("hardtanh", "nn.functional.hardtanh")
@@ -388,17 +387,14 @@ def _interpolate(
         raise Untaken("exact, or not among these")
     data_format = data_format or "NCHW"
     spatial = _spatial(x, data_format)
-    scales: list = [None] * len(spatial)
-    if size is not None:
-        counts = [int(n) for n in (size if isinstance(size, list | tuple) else _listed(size))]
-        counts = counts * len(spatial) if len(counts) == 1 else counts
-    else:
-        given = scale_factor if isinstance(scale_factor, list | tuple) else _listed(scale_factor)
-        scales = [float(s) for s in given]
-        scales = scales * len(spatial) if len(scales) == 1 else scales
-        counts = [int(n * s) for n, s in zip(spatial, scales, strict=True)]
-        if recompute_scale_factor:
-            scales = [None] * len(spatial)
+    given = scale_factor if size is None else size
+    if isinstance(given, paddle.Tensor):
+        given = given.numpy().reshape(-1).tolist()
+    scales = [float(s) for s in (given if isinstance(given, list | tuple) else [given])]
+    scales = scales * len(spatial) if len(scales) == 1 else scales
+    counts = [int(n * s if size is None else s) for n, s in zip(spatial, scales, strict=True)]
+    if size is not None or recompute_scale_factor:
+        scales = [None] * len(spatial)
     cubic = mode == "bicubic"
     half_pixel = cubic or align_mode == 0
     matrices = [
@@ -406,8 +402,3 @@ def _interpolate(
         for n, count, scale in zip(spatial, counts, scales, strict=True)
     ]
     return _along_axes(x, matrices, data_format)
-
-
-def _listed(value):
-    """A number or a tensor of them as a list."""
-    return value.numpy().reshape(-1).tolist() if isinstance(value, paddle.Tensor) else [value]

@@ -182,23 +182,23 @@ class Search:
     def __init__(self, workers, step, pair: Pair, green: bool, judge: Callable):
         self.workers, self.step, self.pair = workers, step, pair
         self.folder = workers.work / pair.name  # of the finished plain run
+        self.trials = workers.work / "smallest" / pair.name
         self.green, self.judge = green, judge
-        self.work = workers.work / "smallest"
         self.runs = 0
         self.first_reason = ""  # why a tensor differs although torch computes every operator
         self.wanted: set[str] = set()  # keys that must have the same bits, where that is the goal
 
     def notes(self) -> list[str]:
         """Run the search; its result in sentences."""
-        ResultFolder(self.folder).take_over(self._folder())
+        ResultFolder(self.folder).take_over(self.trials)
         plain = compare_bits(self.folder, self.folder, self.step.judged)
         if self.green and not plain.off:
             return ["every float32 tensor has the same bits already: nothing to transplant"]
         with_all = self.trial([ALL], count=True)
-        tally = _tally(self._folder(), self.step.judged)
+        tally = _tally(self.trials, self.step.judged)
         if self.green and with_all.off:
             # From Paddle's log of this trial and torch's, which are in one folder.
-            self.first_reason = _reason(next(iter(with_all.off)), self._folder(), self.step.judged)
+            self.first_reason = _reason(next(iter(with_all.off)), self.trials, self.step.judged)
         self._forget()
         if self.green:
             return self._for_bits(plain, with_all, tally)
@@ -216,17 +216,21 @@ class Search:
                 f"first {first}: {self.first_reason}; the search is for the others"
             )
         chosen = _differing(tally)
-        if not self._alike(self.trial(chosen)):
+        if not self.wanted <= self.trial(chosen).same:
             chosen = [name for name, counts in tally.items() if counts["calls"]]
         without: dict[str, Bits] = {}  # of the trial without one operator
         for name in list(chosen):
             rest = [other for other in chosen if other != name]
             bits = self.trial(rest) if rest else plain
-            if self._alike(bits):
+            if self.wanted <= bits.same:
                 chosen = rest
             else:
                 without[name] = bits
-        left = {name: self._left(without[name]) for name in chosen}
+        # What differs although it should not: key -> mean |difference|, in log order.
+        left = {
+            name: {key: off for key, off in without[name].off.items() if key in self.wanted}
+            for name in chosen
+        }
         ordered = sorted(chosen, key=lambda name: -list(left[name].values())[-1])
         return [
             *notes,
@@ -264,7 +268,7 @@ class Search:
         self.workers.on_progress(f"step {self.step.number}: {trial}")
         failed = self.workers.trial(
             self.pair,
-            self._folder(),
+            self.trials,
             transplant=",".join(names),
             uncounted=not count,
             only_float32=self.green,
@@ -272,26 +276,16 @@ class Search:
         if failed:
             raise UserError(f"with {','.join(names)} transplanted: {failed}")
         if self.green:
-            outcome = compare_bits(self._folder(), self.folder, self.step.judged)
+            outcome = compare_bits(self.trials, self.folder, self.step.judged)
         else:
-            outcome = self.judge(self._folder()) == 0
+            outcome = self.judge(self.trials) == 0
         if not count:
             self._forget()
         return outcome
 
-    def _alike(self, bits: Bits) -> bool:
-        return self.wanted <= bits.same
-
-    def _left(self, bits: Bits) -> dict[str, float]:
-        """What differs although it should not: key -> mean |difference|, in log order."""
-        return {key: value for key, value in bits.off.items() if key in self.wanted}
-
-    def _folder(self) -> Path:
-        return self.work / self.pair.name
-
     def _forget(self) -> None:
         """Remove the Paddle side's logs of a trial: they may be large."""
-        for path in self._folder().glob("*_paddle*"):
+        for path in self.trials.glob("*_paddle*"):
             path.unlink()
 
 

@@ -159,7 +159,7 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     apart_steps = np.diff(found.steps, prepend=found.start)
     places = max(1, envelope.per_epoch // int(np.median(apart_steps)))
     parts = parts_of(count, places)
-    moved = envelopes.Envelope(envelopes.spreads_of(*aligned, parts))
+    moved = envelopes.spreads_of(*aligned, parts)
     rows = envelopes.drift(torch[:count], paddle[:count], moved, envelope.folder, parts)
     digits = precision.digits
     judged.rows += [claim(r.key, r.gap, r.allowed + digits, r.note) for r in rows]
