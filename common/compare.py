@@ -33,11 +33,6 @@ from common.verdict.row import first_bad_row
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    return guarded(options.debug, lambda: _compare(options))
-
-
-def _parser() -> Parser:
     parser = Parser(__doc__, "python -m common.compare")
     parser.add_argument("ref", type=Path, metavar="REF.npy", help="the reference's float32 log")
     parser.add_argument("cand", type=Path, metavar="CAND.npy", help="the candidate's float32 log")
@@ -52,7 +47,8 @@ def _parser() -> Parser:
         choices=("same",),
         help="judge two logs of one framework, or one log twice: --allow same",
     )
-    return parser.take("strict", "json", "debug")
+    options = parser.take("strict", "json", "debug").parse_args(arguments)
+    return guarded(options.debug, lambda: _compare(options))
 
 
 def _compare(options) -> int:
@@ -62,8 +58,13 @@ def _compare(options) -> int:
     if options.ref64 is not None:
         pairs.append((options.ref64, options.cand64))
     if "same" not in options.allow:
-        for pair in pairs:
-            _refuse_one_side(*pair)
+        for ref, cand in pairs:
+            found = from_one_side(ref, cand, read_sidecar(ref), read_sidecar(cand))
+            if found:  # that they agree shows nothing
+                raise UserError(
+                    f"{found}, which shows nothing of a port: give one log of each framework, or "
+                    "add --allow same if this is meant"
+                )
     judgement = judge_logs(
         *(options.ref, options.cand, options.ref64, options.cand64), step=0, strict=options.strict
     )
@@ -73,16 +74,6 @@ def _compare(options) -> int:
         write_json(options.json, judgement.as_json())
     _show(judgement, options)
     return judgement.exit_code
-
-
-def _refuse_one_side(ref: Path, cand: Path) -> None:
-    """Raise UserError for two logs of one side: that they agree shows nothing."""
-    found = from_one_side(ref, cand, read_sidecar(ref), read_sidecar(cand))
-    if found:
-        raise UserError(
-            f"{found}, which shows nothing of a port: give one log of each framework, or add "
-            "--allow same if this is meant"
-        )
 
 
 def _who_made_them(ref: Path, cand: Path) -> list[str]:

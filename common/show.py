@@ -33,16 +33,12 @@ from common.logs.sidecar import Sidecar, read_sidecar
 from common.logs.sums import sample_of
 from common.report.terminal import describe, place_of
 from common.system.errors import UserError
+from common.system.frameworks import SIDES
 from common.verdict.judge import judge_folder
 from common.verdict.row import Row
 
 # Column -> side and run of its log, reference first.
-LOGS = {
-    "torch32": ("torch", FLOAT32),
-    "paddle32": ("paddle", FLOAT32),
-    "torch64": ("torch", FLOAT64),
-    "paddle64": ("paddle", FLOAT64),
-}
+LOGS = {f"{s}{bits}": (s, run) for bits, run in (("32", FLOAT32), ("64", FLOAT64)) for s in SIDES}
 AROUND = 4  # elements on each side of the worst
 CANDIDATES = 12  # keys that a sentence lists
 BEFORE = 2  # rows above, in the order in which they were computed
@@ -92,14 +88,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.take("debug")
     options = parser.parse_args(arguments)
-    if hasattr(sys.stdout, "reconfigure"):  # keys are anybody's text; a terminal may know less
-        sys.stdout.reconfigure(errors="backslashreplace")
     return guarded(options.debug, lambda: _show(options))
 
 
 def _show(options) -> int:
-    steps = [step for step in all_steps() if options.step in (None, step.number)]
-    sources = list(_step_logs(steps, options.model, options.out))
+    wanted = Path(options.model).resolve().name if options.model else None
+    sources = []
+    for step in (one for one in all_steps() if options.step in (None, one.number)):
+        base = options.out / step.name if options.out else step.folder / "log"
+        for folder in sorted(base.glob("[!.]*")):
+            for stem in step.judged if wanted in (None, folder.name) else ():
+                sources.append(StepLogs(step, folder.name, folder, stem))
+    sources = [source for source in sources if source.paths()]
     if not sources:
         where = f" of {options.model}" if options.model else ""
         raise UserError(
@@ -110,17 +110,6 @@ def _show(options) -> int:
     return 0
 
 
-def _step_logs(steps: Sequence[Step], model: str | None, out: Path | None) -> Iterator[StepLogs]:
-    wanted = Path(model).resolve().name if model else None
-    for step in steps:
-        base = out / step.name if out else step.folder / "log"
-        for folder in sorted(base.glob("[!.]*")):
-            for stem in step.judged if wanted in (None, folder.name) else ():
-                source = StepLogs(step, folder.name, folder, stem)
-                if source.paths():
-                    yield source
-
-
 def find(wanted: str, sources: Sequence[StepLogs]) -> tuple[StepLogs, str]:
     """The source and the key that `wanted` means, of the first step that has it.
 
@@ -128,7 +117,12 @@ def find(wanted: str, sources: Sequence[StepLogs]) -> tuple[StepLogs, str]:
     """
     keys = {source: source.keys() for source in sources}
     name = printable(wanted)
-    for fits in (str.__eq__, _ends_with, str.endswith, str.__contains__):
+    for fits in (
+        str.__eq__,
+        lambda key, end: key.endswith((f"/{end}", f".{end}")),  # whole names of its path
+        str.endswith,
+        str.__contains__,
+    ):
         fitting = [(source, key) for source in sources for key in keys[source] if fits(key, wanted)]
         if not fitting:
             continue
@@ -154,29 +148,18 @@ def find(wanted: str, sources: Sequence[StepLogs]) -> tuple[StepLogs, str]:
     raise UserError(f"{name}: no tensor of the logs is called so; {hint}")
 
 
-def _ends_with(key: str, wanted: str) -> bool:
-    """True where `wanted` is the end of a key's path, whole names only."""
-    return key.endswith((f"/{wanted}", f".{wanted}"))
-
-
-# ---- what is printed ----------------------------------------------------------------------------
-
-
 def shown(source: StepLogs, key: str, around: int) -> list[str]:
     """The lines on one tensor: its verdict, where it was computed, its values, the rows above."""
     with ExitStack() as stack:
         logs = {c: stack.enter_context(read_log(path)) for c, path in source.paths().items()}
         arrays = {column: log[key] for column, log in logs.items() if key in log}
-    rows = []
-    if _both(source):
-        judged = judge_folder(
-            source.folder, [source.stem], step=source.step.number, model=source.model
-        )
+    rows, step = [], source.step.number
+    if {"torch32", "paddle32"} <= set(logs):
+        judged = judge_folder(source.folder, [source.stem], step=step, model=source.model)
         rows = judged[source.stem].rows
-    at = next((i for i, row in enumerate(rows) if row.key == key), None)
-    row = rows[at] if at is not None else None
+    at, row = next(((i, row) for i, row in enumerate(rows) if row.key == key), (None, None))
     verdict = row.verdict if row is not None else "passed over" if rows else "not judged"
-    title = f"step {source.step.number}, {source.model}: {printable(key)}: {verdict}"
+    title = f"step {step}, {source.model}: {printable(key)}: {verdict}"
     lines = [title, *(f"  {line}" for line in _shapes(arrays, logs))]
     if row is not None and arrays and row.shape not in {array.shape for array in arrays.values()}:
         lines.append(
@@ -185,7 +168,7 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
         )
     if row is not None:
         lines += [f"  {line}" for line in describe(row)]
-    for side in ("torch", "paddle"):
+    for side in SIDES:
         sidecar = read_sidecar(ResultFolder(source.folder).log(source.stem, side)) or Sidecar()
         lines.append(f"  {side:<7} {place_of(sidecar.places, key)}")
     lines += ["", *_values(arrays, row, around)]
@@ -194,10 +177,6 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
         for above in rows[max(0, at - BEFORE) : at]:
             lines.append(f"  {above.verdict:<10}{printable(above.key)}")
     return lines
-
-
-def _both(source: StepLogs) -> bool:
-    return {"torch32", "paddle32"} <= set(source.paths())
 
 
 def _shapes(arrays: Mapping[str, np.ndarray], logs: Mapping) -> list[str]:
@@ -218,10 +197,7 @@ def _values(arrays: Mapping[str, np.ndarray], row: Row | None, around: int) -> l
     index = worst_index(arrays, row)
     shape = next(iter(arrays.values())).shape
     columns = {column: array.astype(np.float64) for column, array in arrays.items()}
-    for bits in ("64", "32"):
-        pair = [arrays.get(f"{side}{bits}") for side in ("torch", "paddle")]
-        if all(values is not None for values in pair):
-            columns[f"diff{bits}"] = _difference(*pair)
+    columns |= {f"diff{bits}": _difference(*pair) for bits, pair in _pairs(arrays)}
     start = max(0, index[-1] - around) if shape else 0
     stop = min(shape[-1], index[-1] + around + 1) if shape else 1
     lines = [" " * 18 + "".join(f"{name:>14}" for name in columns)]
@@ -235,8 +211,8 @@ def _values(arrays: Mapping[str, np.ndarray], row: Row | None, around: int) -> l
         lines += ["", "difference (torch - paddle) in the rows above and below:"]
         for r in range(max(0, index[-2] - 1), min(shape[-2], index[-2] + 2)):
             numbers = "".join(f"{_number(v):>14}" for v in difference[(*index[:-2], r)][start:stop])
-            mark = ">" if r == index[-2] else " "
-            lines.append(f"{mark} {_slice((*index[:-2], r), start, stop):<16}{numbers}")
+            mark, at = ">" if r == index[-2] else " ", [*index[:-2], r]
+            lines.append(f"{mark} {f'{str(at)[:-1]}, {start}:{stop}]':<16}{numbers}")
     return lines
 
 
@@ -246,10 +222,7 @@ def worst_index(arrays: Mapping[str, np.ndarray], row: Row | None = None) -> tup
     shape = next(iter(arrays.values())).shape
     if row is not None and row.worst_index is not None and row.shape == shape:
         return tuple(int(i) for i in row.worst_index)
-    for bits in ("64", "32"):
-        pair = [arrays.get(f"{side}{bits}") for side in ("torch", "paddle")]
-        if any(values is None for values in pair):
-            continue
+    for _, pair in _pairs(arrays):
         broken = ~(np.isfinite(pair[0]) & np.isfinite(pair[1]))
         off = np.abs(_difference(*pair))
         if broken.any() or np.any(off > 0):
@@ -258,13 +231,17 @@ def worst_index(arrays: Mapping[str, np.ndarray], row: Row | None = None) -> tup
     return (0,) * len(shape)
 
 
+def _pairs(arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """(bits, both sides' arrays) of each precision that both have, float64 first."""
+    for bits in ("64", "32"):
+        pair = [arrays.get(f"{side}{bits}") for side in SIDES]
+        if all(values is not None for values in pair):
+            yield bits, pair
+
+
 def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):  # infinity minus infinity
         return a.astype(np.float64) - b.astype(np.float64)
-
-
-def _slice(index: tuple[int, ...], start: int, stop: int) -> str:
-    return f"[{', '.join(map(str, index))}, {start}:{stop}]"
 
 
 def _start(array: np.ndarray) -> str:

@@ -252,12 +252,12 @@ _REQUESTS = "alignment_workbench.requests"
 
 def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
     """What steps 1, 3 and 4 run of a pair."""
-    return pair.cases(request.preset, request.start, request.modes)
+    return pair.cases(request.preset, request.weights, request.modes)
 
 
 def cases_with_decoding(pair: Pair, request: RunRequest) -> list[Case]:
     """The same, and the cases that decode with a cache."""
-    return pair.cases(request.preset, request.start, request.modes, decode=True)
+    return pair.cases(request.preset, request.weights, request.modes, decode=True)
 
 
 def run_model(job: Job, dtypes: tuple[str, ...]) -> None:
