@@ -17,6 +17,7 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
     begin("numpy", "rich")
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from common.check.bundle import NAME, bundle_results, judge_again, say_written
 from common.check.flags import Parser
@@ -28,11 +29,6 @@ from common.system.checkout import ROOT
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    return guarded(options.debug, lambda: _write(options))
-
-
-def _parser() -> Parser:
     parser = Parser(__doc__, "python -m common.bundle")
     parser.add_argument(
         "--from",
@@ -46,16 +42,12 @@ def _parser() -> Parser:
         metavar="FILE",
         help="the file to write; log/bundle.zip, or DIR/bundle.zip: --out /tmp/bundle.zip",
     )
-    return parser.take("model", "allow", "strict", "debug")
+    options = parser.take("model", "allow", "strict", "debug").parse_args(arguments)
+    return guarded(options.debug, lambda: _write(options))
 
 
 def _write(options) -> int:
-    given = CheckOptions(
-        models=tuple(options.model or ["all"]),
-        out=options.source,
-        allow=tuple(options.allow),
-        strict=options.strict,
-    )
+    given = replace(CheckOptions.of(options), out=options.source, typed=())
     base = options.source or ROOT / "log"
     results = judge_again(all_steps(), given)
     say_written(bundle_results(results, given, options.out or base / NAME, base / "report.html"))

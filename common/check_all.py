@@ -29,7 +29,7 @@ from common.check.command_line import write_page
 from common.check.flags import OF_EVERY_CHECK, Parser, of
 from common.check.guard import guarded
 from common.check.options import CheckOptions
-from common.check.report_json import write_report
+from common.check.report_json import report_text
 from common.check.result import Result, overall_exit
 from common.check.runner import run_step
 from common.check.steps import Step
@@ -66,7 +66,7 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     table = report.show_all(steps, results)
     folder = options.out or ROOT / "log"
     written = json_path or folder / "report.json"
-    write_report(written, results, short=json_path is None)
+    write_text(written, report_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
     if not options.no_report:
         write_page(folder, results, command, "steps 1 to 5")

@@ -33,11 +33,6 @@ from common.verdict.row import first_bad_row
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    return guarded(options.debug, lambda: _compare(options))
-
-
-def _parser() -> Parser:
     parser = Parser(__doc__, "python -m common.compare")
     parser.add_argument("ref", type=Path, metavar="REF.npy", help="the reference's float32 log")
     parser.add_argument("cand", type=Path, metavar="CAND.npy", help="the candidate's float32 log")
@@ -52,7 +47,8 @@ def _parser() -> Parser:
         choices=("same",),
         help="judge two logs of one framework, or one log twice: --allow same",
     )
-    return parser.take("strict", "json", "debug")
+    options = parser.take("strict", "json", "debug").parse_args(arguments)
+    return guarded(options.debug, lambda: _compare(options))
 
 
 def _compare(options) -> int:

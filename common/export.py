@@ -1,21 +1,15 @@
-"""Write the Paddle side alone, as a repository that can be published.
-
-The command of an extra, extras/publish: --help says what it takes.
-"""
+"""Write the Paddle side alone, as a repository that can be published."""
 
 import sys
 from functools import partial
 from pathlib import Path
 
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
+if __name__ == "__main__":  # by its path too
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
 
-    begin("numpy", "rich")
+from common.system.start import forward
 
-from common.system.extras import run
-
-main = partial(run, "export")
+main = partial(forward, "export")  # extras/publish
 
 if __name__ == "__main__":
     sys.exit(main())

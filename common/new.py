@@ -1,21 +1,15 @@
-"""Set up a pair: of two models that are named, down to step 1's verdict; or an empty one.
-
-The command of an extra, extras/new_pair: --help says what it takes.
-"""
+"""Set up a pair: of two models that are named, down to step 1's verdict; or an empty one."""
 
 import sys
 from functools import partial
 from pathlib import Path
 
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
+if __name__ == "__main__":  # by its path too
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
 
-    begin("numpy", "rich")
+from common.system.start import forward
 
-from common.system.extras import run
-
-main = partial(run, "new")
+main = partial(forward, "new")  # extras/new_pair
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,15 +7,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
+if __name__ == "__main__":  # by its path too
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
 
-    begin("numpy", "rich")
+from common.system.start import forward
 
-from common.system.extras import run
-
-main = partial(run, "pr_report")
+main = partial(forward, "pr_report")  # extras/pr_report
 
 if __name__ == "__main__":
     sys.exit(main())

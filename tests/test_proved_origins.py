@@ -15,12 +15,13 @@ def prove(monkeypatch, left, keys=(*LAYERS, "a.1.norm:in/0")):
     rows = [Row(key, "DIVERGED", origin=True, inside=True) for key in keys]
     tried = []
 
-    def effect(self, keys):
+    def effect(*told):
+        keys = told[-1]
         tried.append(tuple(keys))
         part = left.get(tuple(keys), 1.0)
         return Effect(4, 0 if part == 0.0 else 4, part)
 
-    monkeypatch.setattr(origins._Trial, "effect", effect)
+    monkeypatch.setattr(origins, "_effect", effect)
     origins.prove_origins(None, None, None, "forward", Judgement(rows=rows))
     return {row.key: row for row in rows}, tried
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from common.check.report_json import PROMISED, write_report
+from common.check.report_json import PROMISED, report_text
 from common.check.result import Result
 from common.check_all import all_steps
 from common.verdict.row import Row
@@ -31,22 +31,20 @@ def result() -> Result:
 
 
 @pytest.mark.parametrize("short, most", [(True, 170), (False, 600)])
-def test_a_row_is_a_line_of_few_bytes(tmp_path, short, most):
+def test_a_row_is_a_line_of_few_bytes(short, most):
     """The fault: 685 bytes a row, a line for each of its fields and for each axis of its shape."""
-    path = tmp_path / "report.json"
-    write_report(path, [result()], short=short)
-    text = path.read_text()
+    text = report_text([result()], short=short)
     rows = json.loads(text)["rows"]
     assert len(text.splitlines()) < COUNT + 20
     keys = sum(len(row["key"]) for row in rows)
     assert (len(text) - keys) / COUNT < most
 
 
-def test_a_short_report_has_what_is_promised_and_all_of_what_is_wrong(tmp_path):
+def test_a_short_report_has_what_is_promised_and_all_of_what_is_wrong():
     documents = []
     for short in (True, False):
-        write_report(tmp_path / "report.json", [result()], short=short, texts={"torch": "a"})
-        documents.append(json.loads((tmp_path / "report.json").read_text()))
+        text = report_text([result()], short=short, texts={"torch": "a"})
+        documents.append(json.loads(text))
     brief, full = documents
     assert brief["verdict"] == full["verdict"] == "DIVERGED" and brief["exit_code"] == 1
     assert brief["first_diverged"] == full["rows"][7]["key"] and brief["texts"] == {"torch": "a"}

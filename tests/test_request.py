@@ -18,7 +18,6 @@ from common.check.flags import Parser, of
 from common.check.options import OPTIONS
 from common.check_all import all_steps
 from common.pair.option import options_of
-from common.pair.pairs import Noisy, start_of
 from common.pair.request import RunRequest
 from common.pair.task import TeacherForced
 from common.pair.worker_process import WorkerProcess
@@ -49,7 +48,7 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
     assert RunRequest.read(tmp_path / "request.json") == request
     (tmp_path / "request.json").write_text(json.dumps(entries | {"task": {"name": "SingleStep"}}))
     assert RunRequest.read(tmp_path / "request.json").task == TeacherForced()
-    assert start_of("stirred") == start_of("perturbed") == Noisy("perturbed")
+    assert RunRequest("reformer", weights="stirred") == RunRequest("reformer", weights="perturbed")
     source = (ROOT / "common" / "pair" / "request.py").read_text()
     for name in {field.name for field in fields(RunRequest)} - set(options_of(RunRequest)):
         assert re.search(rf"\n    # [A-Z][^\n]*\.\n    {name}: ", source), name

@@ -119,9 +119,7 @@ def run(side_name: str, request: dict) -> dict:
     seconds, counts = Seconds(), {}
     with seconds.of("import"):
         side, module, pair = _imported(side_name, request["model"])
-    from common.pair.pairs import start_of
-
-    cases = pair.cases(request["preset"], start_of(request["weights"]), request["mode"])
+    cases = pair.cases(request["preset"], request["weights"], request["mode"])
     parameters = 0
     for dtype in DTYPES:
         for case in cases:

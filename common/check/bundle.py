@@ -75,7 +75,9 @@ def bundle_results(
             part.reports[page.name] = page
         parts.append(part)
     parts.sort(key=lambda part: (part.result.step.number, part.step, part.result.model))
-    return write_bundle(path, parts, _about(), options.strict, options.allow, errors)
+    written_by = {"python": platform.python_version(), "numpy": np.__version__}
+    about = {"commit": commit(), "written_by": written_by}
+    return write_bundle(path, parts, about, options.strict, options.allow, errors)
 
 
 def say_written(written: Written) -> None:
@@ -87,17 +89,6 @@ def say_written(written: Written) -> None:
     report.say(f"root: {written.root}")
     command = [*program("common/verify.py"), shown(written.path)]
     report.say(f"verify it: {shlex.join(command)}")
-
-
-# ---- the checkout -------------------------------------------------------------------------------
-
-
-def _about() -> dict[str, object]:
-    """What the manifest says of all: which checkout, and what wrote it."""
-    return {
-        "commit": commit(),
-        "written_by": {"python": platform.python_version(), "numpy": np.__version__},
-    }
 
 
 def commit() -> dict[str, object]:

@@ -12,13 +12,14 @@ from common.check.added import added_to
 from common.check.flags import Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
-from common.check.report_json import write_report
+from common.check.report_json import report_text
 from common.check.result import Result, overall_exit, shown
 from common.check.runner import base_folder, run_step
 from common.check.steps import Step
 from common.report import html_page
 from common.report import terminal as report
 from common.system.errors import UserError
+from common.system.files import write_text
 
 
 def check_main(
@@ -58,7 +59,7 @@ def check(
     beside(results)
     report.show_step(step, results)
     if options.json:
-        write_report(options.json, results)
+        write_text(options.json, report_text(results))
     write_step_page(step, options, results, arguments)
     report.show_modes(results)
     return overall_exit(results)

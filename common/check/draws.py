@@ -51,13 +51,10 @@ def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[s
         for case in dict.fromkeys([*reference.dropouts, *candidate.dropouts]):
             both = (runs_of(sidecar.dropouts.get(case, ())) for sidecar in (reference, candidate))
             for _, ours, theirs in side_by_side(*both):
-                found = partners(ours, theirs)
-                pairs = ((ours[k], theirs[i]) for i, k in sorted(found.items()))
+                pairs, lost, more = _matched(ours, theirs)
                 renamed |= {b.site: a.site for a, b in pairs if a.site != b.site}
-                lost = [draw for i, draw in enumerate(ours) if i not in found.values()]
-                more = [draw for i, draw in enumerate(theirs) if i not in found]
-                unlike += [f"torch has {_dropout(draw)}, which paddle has not" for draw in lost[:1]]
-                unlike += [f"paddle has {_dropout(draw)}, which torch has not" for draw in more[:1]]
+                unlike += [f"torch has {_described(one)}, which paddle has not" for one in lost[:1]]
+                unlike += [f"paddle has {_described(one)}, which torch has not" for one in more[:1]]
     notes = []
     if renamed:
         theirs, ours = next(iter(renamed.items()))
@@ -71,9 +68,12 @@ def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[s
     return notes
 
 
-def _dropout(draw: Draw) -> str:
-    where = f" at {draw.place}" if draw.place else ""
-    return escaped(f"{draw.kind} of shape {list(draw.shape)}{where}")
+def _matched(ours: Pass, theirs: Pass) -> tuple[list[tuple[Draw, Draw]], list[Draw], list[Draw]]:
+    """The partners of a pass, and what torch and what Paddle alone have."""
+    found = partners(ours, theirs)
+    pairs = [(ours[k], theirs[i]) for i, k in sorted(found.items())]
+    lost = [draw for k, draw in enumerate(ours) if k not in found.values()]
+    return pairs, lost, [draw for i, draw in enumerate(theirs) if i not in found]
 
 
 def _amounts(draws: Pass) -> Counter:
@@ -85,11 +85,8 @@ def _unlike(ours: Pass, theirs: Pass, passed: bool) -> str:
 
     That is of partners which are of another kind or shape, else what has none on the other side.
     """
-    found = partners(ours, theirs)
-    pairs = ((ours[k], theirs[i]) for i, k in sorted(found.items()))
-    lost = (draw for k, draw in enumerate(ours) if k not in found.values())
-    more = (draw for i, draw in enumerate(theirs) if i not in found)
-    alone = next(lost, None), next(more, None)
+    pairs, lost, more = _matched(ours, theirs)
+    alone = next(iter(lost), None), next(iter(more), None)
     torch, paddle = next((pair for pair in pairs if pair[0].key != pair[1].key), alone)
     if torch and paddle:
         what = f"torch drew {_described(torch)} where paddle drew {_described(paddle)}"

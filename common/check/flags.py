@@ -53,7 +53,6 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # --mode is no short --model where a check has no modes
         )
-        self._usual: dict[str, object] = {}  # dest -> default
 
     def take(self, *names: str) -> "Parser":
         """Take options of the table."""
@@ -68,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(f"--{name}", **{**number, **one.told, **other})
         return self
 
-    def parse_args(self, args=None, namespace=None) -> argparse.Namespace:
+    def parse_args(self, args=None) -> argparse.Namespace:
         """What a command line gives; `--preset help` and its like list values, and end there."""
         words = list(sys.argv[1:] if args is None else args)
         if "--mode" in self._option_string_actions:  # as it was called before
@@ -80,18 +79,19 @@ class Parser(argparse.ArgumentParser):
             for action in self._actions:
                 action.required = False
             self.exit(show_values(asked, super().parse_args(others)))
-        self._leave_out_defaults()
-        told = super().parse_args(words, namespace)
+        usual = {action.dest: _Usual() for action in self._actions if action.dest != HELP}
+        told = super().parse_args(words, argparse.Namespace(**usual))
         given = vars(told)
-        typed = [
+        typed = tuple(
             (option.removeprefix("--"), tuple(_words(option, action, given[action.dest])))
             for action in self._actions
             for option in action.option_strings[-1:]
-            if action.dest in given
-        ]
-        for dest, value in self._usual.items():
-            given.setdefault(dest, list(value) if isinstance(value, list) else value)
-        told.typed = tuple(typed)
+            if action.dest in given and given[action.dest] is not usual[action.dest]
+        )
+        for dest, value in given.items():
+            default = self.get_default(dest) if value is usual[dest] else value
+            given[dest] = list(default) if isinstance(default, list) else default
+        told.typed = typed
         return told
 
     def error(self, message: str) -> NoReturn:
@@ -122,16 +122,9 @@ class Parser(argparse.ArgumentParser):
                 others.append(word)
         return asked, others
 
-    def _leave_out_defaults(self) -> None:
-        """Put every default aside: what is then there was typed."""
-        for action in self._actions:
-            if action.default is not argparse.SUPPRESS:
-                none = [] if action.nargs == "*" else None  # as argparse has it
-                usual = self._defaults.get(action.dest, action.default)
-                usual = none if usual is None else usual
-                self._usual.setdefault(action.dest, usual)
-                action.default = argparse.SUPPRESS
-        self._defaults = {}
+
+class _Usual(list):
+    """In the place of an option's default till it is typed: what several are added to."""
 
 
 def _words(option: str, action: argparse.Action, value: object) -> list[str]:

@@ -2,6 +2,9 @@
 
 import shutil
 import traceback
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.check.options import CheckOptions
@@ -20,7 +23,7 @@ from common.pair.case_hooks import (
     reads_file,
 )
 from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
-from common.pair.pairs import TRAIN, Checkpoint, Pair, chosen_cases
+from common.pair.pairs import TRAIN, Pair, chosen_cases, is_checkpoint
 from common.pair.sentencepieces import MODEL, find_model, load_processor
 from common.pair.worker_process import Failure
 from common.system.errors import UserError
@@ -29,29 +32,26 @@ from common.system.json_file import write_json
 from common.weights import checkpoint
 
 
+@dataclass
 class Inputs:
     """What one step's workers are given, for every model; what cannot be brought is an error."""
 
-    def __init__(
-        self,
-        step: Step,
-        options: CheckOptions,
-        pythons: dict[str, str],
-        work: Path,
-        on_progress,
-        unfinished: Unfinished,
-    ):
-        self.step = step
-        self.options = options
-        self.pythons = pythons
-        self.work = work
-        self.on_progress = on_progress
-        self.unfinished = unfinished  # where checkpoints of trainings go
-        self.brought: set[str] = set()  # models whose torch logs were taken over
-        self.notes: dict[str, list[str]] = {}  # model -> what to say of its weights, data and logs
-        self.errors: dict[str, Failure] = {}  # model -> why it cannot be run
-        self.data = work / "data"
-        self.published: Path | None = None  # what the workers read of a checkpoint
+    step: Step
+    options: CheckOptions
+    pythons: dict[str, str]  # side -> the Python that runs it
+    work: Path
+    on_progress: Callable[[str], None]
+    unfinished: Unfinished  # where checkpoints of trainings go
+    brought: set[str] = field(default_factory=set)  # models whose torch logs were taken over
+    # Model -> what to say of its weights, data and logs.
+    notes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    errors: dict[str, Failure] = field(default_factory=dict)  # model -> why it cannot be run
+    published: Path | None = None  # what the workers read of a checkpoint
+
+    @property
+    def data(self) -> Path:
+        """The folder in which each model's data have a folder."""
+        return self.work / "data"
 
     def bring(self, pairs: list[Pair], base: Path) -> list[Pair]:
         """Bring everything for every pair; returns the pairs with their checkpoint's configuration.
@@ -61,7 +61,7 @@ class Inputs:
         pairs = self.bring_weights(pairs)
         run = self.options.run
         for pair in pairs if run.cases else ():
-            cases = pair.cases(run.preset, run.start, run.modes, self.step.decodes)
+            cases = pair.cases(run.preset, run.weights, run.modes, self.step.decodes)
             chosen_cases(cases, run.cases)
         for pair in pairs:
             if pair.name not in self.errors and self.make_data(pair):
@@ -71,7 +71,7 @@ class Inputs:
     def bring_weights(self, pairs: list[Pair]) -> list[Pair]:
         """Read the checkpoint that --weights names, if it names one, for every pair."""
         run = self.options.run
-        if not isinstance(run.start, Checkpoint):
+        if not is_checkpoint(run.weights):
             return pairs
         self.published = self.work / checkpoint.FOLDER
         configured = []
@@ -107,12 +107,11 @@ class Inputs:
         except UserError as error:
             self.errors[pair.name] = _failure(error)
             return False
-        files: dict[str, dict] = {}
-        for part, arrays in parts.items():
-            stem, prefix = (TEXT, "") if part == TEXT else (SAMPLES, f"{part}/")
-            files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
-        for stem, arrays in files.items():
-            save_arrays(folder / f"{stem}.npz", arrays)
+        documents = parts.pop(TEXT, None)
+        if documents:
+            save_arrays(folder / f"{TEXT}.npz", documents)
+        samples = {f"{part}/{k}": v for part, arrays in parts.items() for k, v in arrays.items()}
+        save_arrays(folder / f"{SAMPLES}.npz", samples)
         return True
 
     def read_data(self, pair: Pair, preset: str, folder: Path) -> None:
@@ -130,7 +129,7 @@ class Inputs:
             write_json(folder / SOURCE_FILE, {"path": str(origin.absolute())})
         if made.entries:
             write_json(folder / ENTRIES_FILE, made.entries)
-        self.notes.setdefault(pair.name, []).extend(made.notes)
+        self.notes[pair.name] += made.notes
 
     def tokenizer(self, pair: Pair, preset: str, folder: Path) -> None:
         """Put the SentencePiece model of --tokenizer where both sides find it."""
@@ -153,7 +152,7 @@ class Inputs:
         """
         folder = self.work / pair.name
         folder.mkdir()
-        notes = self.notes.setdefault(pair.name, [])
+        notes = self.notes[pair.name]
         notes += self.unfinished.claim(pair) if self.step.trains else []
         if self.options.reference:
             found = find_reference(self.options.reference.absolute(), self.step, pair)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from common.check.guard import guarded
 from common.check.options import OPTIONS
 from common.pair.case_hooks import reads_file
-from common.pair.pairs import BOTH, Pair, built_in_models, load_pairs, start_of
+from common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
 from common.report import terminal as report
 from common.transplant.operators import ALL, SMALLEST
 from common.transplant.table import TABLE
@@ -53,7 +53,7 @@ def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> s
             for known in pair.case.CONFIGS
         ]
         return f"--preset of {pair.name}: {', '.join(values)}"
-    start, mode = start_of(getattr(told, "weights", None)), getattr(told, "mode", BOTH)
-    cases = pair.cases(preset, start, mode, decode=True)
+    weights, mode = getattr(told, "weights", None), getattr(told, "mode", BOTH)
+    cases = pair.cases(preset, weights, mode, decode=True)
     names = ", ".join(case.name or "main" for case in cases)
     return f"--case of {pair.name}, preset {preset}: {names}"

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from common.pair.option import Option, option, options_of
-from common.pair.pairs import Checkpoint
+from common.pair.pairs import is_checkpoint
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -88,12 +88,10 @@ class CheckOptions:
         """Options from a parsed command line; what its parser does not take is as by default."""
 
         def given(declared: type) -> dict[str, object]:
-            found: dict[str, object] = {}
-            for dest, one in options_of(declared).items():
-                value = getattr(arguments, one.name.replace("-", "_"), None)
-                if value not in (None, []):
-                    found[dest] = tuple(value) if isinstance(value, list) else value
-            return found
+            options = options_of(declared).items()
+            values = {n: getattr(arguments, o.name.replace("-", "_"), None) for n, o in options}
+            told = {name: value for name, value in values.items() if value not in (None, [])}
+            return {n: tuple(v) if isinstance(v, list) else v for n, v in told.items()}
 
         typed = getattr(arguments, "typed", ())
         return cls(run=RunRequest(**given(RunRequest)), typed=typed, **given(cls))
@@ -105,11 +103,9 @@ class CheckOptions:
 
     def taken_by(self, names: Sequence[str]) -> "CheckOptions":
         """The same for a step that takes these options: what it does not take is as by default."""
-        usual, options = RunRequest(), options_of(RunRequest)
-        left = [
-            dest for dest, one in options.items() if one.of in _OF_STEPS and one.name not in names
-        ]
-        run = replace(self.run, **{dest: getattr(usual, dest) for dest in left})
+        options = options_of(RunRequest).items()
+        left = [dest for dest, one in options if one.of in _OF_STEPS and one.name not in names]
+        run = replace(self.run, **{dest: getattr(RunRequest, dest) for dest in left})
         typed = tuple((n, words) for n, words in self.typed if n in names and n != "json")
         return replace(self, run=run, typed=typed, shared=True)
 
@@ -138,7 +134,7 @@ class CheckOptions:
         """Raise UserError for what --offload cannot be given with, or needs and has not."""
         if not self.run.offload:
             return
-        if not isinstance(self.run.start, Checkpoint):
+        if not is_checkpoint(self.run.weights):
             raise UserError(
                 "--offload maps a file of weights: give it as --weights model.safetensors, or its "
                 "folder, which may hold shards"

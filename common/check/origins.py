@@ -9,9 +9,10 @@ where that is what is wrong.
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ def prove_origins(
     case = next((c for c, rows in origins.items() if len(rows) > 1 and rows[0][0].inside), None)
     if case is None:
         return
-    trial = _Trial(workers, pair, folder, stem, case, judgement)
+    effect_of = partial(_effect, workers, pair, folder, stem, case, judgement.rows)
     innocent: set[str] = set()  # places without their case
     best, found = Effect(1, 1, 1.0), []  # of what makes it better, and which places that is
     places: dict[str, list[Row]] = {}  # a module's calls belong together
@@ -77,10 +78,10 @@ def prove_origins(
         turned, former = former == rows[0].excuse == ORDER, rows[0].excuse
         if turned:
             continue  # the order is that of the place before
-        effect, alike = trial.effect([row.key for row in rows]), [place]
+        effect, alike = effect_of([row.key for row in rows]), [place]
         layers = [other for other in places if _in_any_layer(other) == _in_any_layer(place)]
         if effect.left > BETTER and len(layers) > 1 and place == layers[0]:
-            together = trial.effect([row.key for other in layers for row in places[other]])
+            together = effect_of([row.key for other in layers for row in places[other]])
             if together.left <= BETTER:
                 effect, alike = together, layers
         if effect.left > WORSE and effect.after >= effect.before:
@@ -99,7 +100,7 @@ def prove_origins(
         break
     hidden = [place for place in places if place in innocent]
     if hidden and best.after:
-        together = trial.effect([row.key for place in found + hidden for row in places[place]])
+        together = effect_of([row.key for place in found + hidden for row in places[place]])
         if together.left <= BETTER * best.left:
             innocent.clear()
             first = places[(found + hidden)[0]][0]
@@ -127,44 +128,31 @@ def _in_any_layer(place: str) -> str:
     return re.sub(r"(?<=\.)\d+(?=[.:/]|$)", "N", place)
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """The Paddle side run again, fed with the reference's values at one place."""
-
-    workers: Workers
-    pair: Pair
-    folder: Path
-    stem: str
-    case: str
-    judgement: Judgement
-
-    def effect(self, keys: Sequence[str]) -> Effect:
-        """What feeding these keys does; nothing where they cannot be fed."""
-        files = ResultFolder(self.folder)
-        with teacher_values(files, self.stem) as values:
-            tried = {key: values.tried(key) for key in keys}
-        fed = {key: value for key, value in tried.items() if value is not None}
-        if not fed:
-            return Effect(0, 0, 1.0)
-        cases = [self.case.rstrip("/")] if self.case else []
-        with _folder_for_a_run(self.folder) as proof:
-            if self.workers.feed(self.pair, proof, fed, cases):
-                return Effect(0, 0, 1.0)
-            log = ResultFolder(proof).log(self.stem, "paddle", TEACHER_FORCED)
-            logs = files.judged_logs(self.stem)
-            return _effect_of(logs, log, self.case, self.judgement.rows)
-
-
-def _effect_of(
-    logs: Mapping[str, os.PathLike], fed: os.PathLike, case: str, rows: Sequence[Row]
+def _effect(
+    workers: Workers,
+    pair: Pair,
+    folder: Path,
+    stem: str,
+    case: str,
+    rows: Sequence[Row],
+    keys: Sequence[str],
 ) -> Effect:
-    """What another float64 run of the candidate, in which something was fed, shows in a case.
+    """What it does in a case to feed the Paddle side these keys of the reference, and no others.
 
-    logs  what judge_logs takes
-    fed   the log of that run
+    Nothing where they cannot be fed.
     """
+    files = ResultFolder(folder)
+    with teacher_values(files, stem) as values:
+        tried = {key: values.tried(key) for key in keys}
+    fed = {key: value for key, value in tried.items() if value is not None}
     with ExitStack() as stack:
-        opened = Logs(stack, {name: logs[name] for name in ("ref32", "ref64")} | {"free64": fed})
+        proof = stack.enter_context(_folder_for_a_run(folder))
+        cases = [case.rstrip("/")] if case else []
+        if not fed or workers.feed(pair, proof, fed, cases):
+            return Effect(0, 0, 1.0)
+        logs = {name: files.judged_logs(stem)[name] for name in ("ref32", "ref64")}
+        logs["free64"] = ResultFolder(proof).log(stem, "paddle", TEACHER_FORCED)
+        opened = Logs(stack, logs)
         keys = [Key.parse(row.key, opened.cases) for row in rows]
         again = Comparisons(opened, keys)
         gaps: dict[bool, list[tuple[float, bool, float]]] = {False: [], True: []}

@@ -72,19 +72,13 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
     write_sealed(files.record(), report_text([result], short=True, **told))
 
 
-# ---- what was run -------------------------------------------------------------------------------
-
-
 def asked_of(stem: str, folder: Path) -> dict[str, object]:
     """What the torch side was asked for, where it is not the default."""
-    files = ResultFolder(folder)
-    for path in (files.path / "request_torch_full.json", files.path / "request_torch.json"):
+    request = request_of(read_sidecar(ResultFolder(folder).log(stem, "torch")) or Sidecar())
+    for path in (folder / "request_torch.json", folder / "request_torch_full.json"):
         if path.is_file():
             with suppress(UserError):  # of a later version
                 request = RunRequest.read(path)
-                break
-    else:
-        request = request_of(read_sidecar(files.log(stem, "torch")) or Sidecar())
     found = {name: getattr(request, name) for name in ASKED}
     found = {name: v for name, v in found.items() if v != getattr(RunRequest, name)}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
@@ -112,7 +106,7 @@ def repeated(
     words = ["python", step.check, "--model", model]
     for name, value in asked.items():
         for one in value if isinstance(value, list) else [value]:
-            words += [f"--{ASKED[name]}"] if one is True else [f"--{ASKED[name]}", str(one)]
+            words += [f"--{ASKED[name]}", *([] if one is True else [str(one)])]
     words += ["--strict"] if options.strict else []
     words += [word for name in options.allow for word in ("--allow", name)]
     for side, python in (pythons or {}).items():
@@ -126,9 +120,6 @@ def _from_root(path: str) -> str:
     return str(Path(path).relative_to(ROOT)) if below else path
 
 
-# ---- figures that people report -----------------------------------------------------------------
-
-
 def facts(folder: Path, result: Result, sidecars: Mapping[str, Sidecar]) -> dict[str, object]:
     """Outputs of step 1, both sides' single values and scores.
 
@@ -140,23 +131,20 @@ def facts(folder: Path, result: Result, sidecars: Mapping[str, Sidecar]) -> dict
     for stem in result.step.judged:
         paths = [files.log(stem, side) for side in SIDES]
         told = [sidecars[path.name] for path in paths]
+        outputs = told[0].outputs.items() if stem == "forward_all" else ()
         with read_log(paths[0]) as torch, read_log(paths[1]) as paddle:
-            logs = torch, paddle
-            for key in torch:
-                single = torch.shape(key) == () and torch.dtype(key).kind == "f" and ":" not in key
-                if single and key in paddle and key in rows and paddle.shape(key) == ():
-                    values = [float(log[key]) for log in logs]
-                    if np.isfinite(values).all():
-                        found["values"][key] = values
-            for case, keys in told[0].outputs.items() if stem == "forward_all" else ():
-                for key in keys:
-                    whole = not any(key in one.sums for one in told)
-                    if not (whole and key in rows and all(key in log for log in logs)):
-                        continue
-                    said = output_facts(torch[key], paddle[key])
-                    if said:
-                        more = {"case": case, "key": key, "row": rows[key].as_json()}
-                        found["outputs"].append(more | said)
+            both = [key for key in torch if key in paddle and key in rows]
+            single = [k for k in both if torch.shape(k) == paddle.shape(k) == () and ":" not in k]
+            for key in (key for key in single if torch.dtype(key).kind == "f"):
+                values = [float(log[key]) for log in (torch, paddle)]
+                if np.isfinite(values).all():
+                    found["values"][key] = values
+            for case, key in ((case, key) for case, keys in outputs for key in keys):
+                whole = not any(key in one.sums for one in told)
+                said = output_facts(torch[key], paddle[key]) if whole and key in both else {}
+                if said:
+                    more = {"case": case, "key": key, "row": rows[key].as_json()}
+                    found["outputs"].append(more | said)
     scores = scores_of(folder, result.step.guide_stem, result.step.guide_threshold)
     found["scores"] = [[one.name, one.torch, one.paddle, one.limit] for one in scores]
     return found

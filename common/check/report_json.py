@@ -6,10 +6,8 @@ that agree have there only what tables are made of.
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from common.check.result import Result, overall_exit
-from common.system.files import write_text
 from common.verdict.row import AGREEING, Row, worst
 
 # What every row has, in this order; users rely on it.
@@ -17,13 +15,6 @@ PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")
 # What an agreeing row has beside that in a short report, where it says something.
 _OF_TABLES = ("gap", "allowed", "guide_passed", "noise_only", "capped", "excuse", "note")
 _DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}
-
-
-def write_report(
-    path: Path, results: Sequence[Result], short: bool = False, **more: object
-) -> None:
-    """Write every row, what they come to and what else is given as JSON; all or nothing."""
-    write_text(path, report_text(results, short, **more))
 
 
 def report_text(results: Sequence[Result], short: bool = False, **more: object) -> str:
@@ -47,27 +38,28 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
         **more,
     }
     head = json.dumps(document, indent=1, allow_nan=False).removesuffix("\n}")
-    guide = [_guide(result) for result in results if not result.error]
+    guide = [
+        json.dumps(
+            {
+                "step": result.step.number,
+                "model": result.model,
+                "guide_passed": result.guide_passed,
+                "guide_all_passed": result.guide_all_passed,
+                "reprod_log": result.reprod_log,
+                "report": result.guide_report,
+                "modes": result.modes,
+            },
+            separators=(",", ":"),
+        )
+        for result in results
+        if not result.error
+    ]
     rows = [_line(row, short) for result in results for row in result.rows]
     lists = [
         f' "{name}": [\n' + ",\n".join(lines) + "\n ]"
         for name, lines in (("guide", guide), ("rows", rows))
     ]
     return ",\n".join([head, *lists]) + "\n}\n"
-
-
-def _guide(result: Result) -> str:
-    """What the guide's rule, and reprod_log itself, say of one model's step."""
-    values = {
-        "step": result.step.number,
-        "model": result.model,
-        "guide_passed": result.guide_passed,
-        "guide_all_passed": result.guide_all_passed,
-        "reprod_log": result.reprod_log,
-        "report": result.guide_report,
-        "modes": result.modes,
-    }
-    return json.dumps(values, separators=(",", ":"))
 
 
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode

@@ -8,13 +8,12 @@ from the folder that is named here.
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-import numpy as np
-
 from common.bundles.archive import Archive
+from common.bundles.check import Verification
 from common.bundles.plan import ROWS
 from common.check.options import CheckOptions
 from common.check.record import ASKED
@@ -23,9 +22,9 @@ from common.check.runner import run_step
 from common.check.steps import Step
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, ResultFolder
+from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.pairs import Checkpoint, built_in_models, load_pair, start_of
+from common.pair.pairs import built_in_models, is_checkpoint, load_pair
 from common.pair.request import RunRequest
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -36,21 +35,17 @@ from common.verdict.context import Context
 from common.verdict.row import AGREEING
 from common.verdict.tensor import judge_tensor
 
-
-@dataclass
-class Rerun:
-    """What running again found."""
-
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+# What one side's tensor of then and of now is where rounding explains what differs.
+_BY_ROUNDING = (*AGREEING, "CLOSE", "PRECISION")
 
 
-def rerun(bundle: Path, all_steps: Sequence[Step], pairs: Sequence[Path] = ()) -> Rerun:
-    """Run every part of a verified bundle again.
+def rerun(
+    bundle: Path, all_steps: Sequence[Step], pairs: Sequence[Path], found: Verification
+) -> None:
+    """Run every part of a verified bundle again, and add to what verifying it found.
 
     pairs   the folders of users' own pairs; those of others are not run
     """
-    found = Rerun()
     steps = {step.name: step for step in all_steps}
     own = {pair.name: pair for pair in (load_pair(str(path)) for path in pairs)}
     with tempfile.TemporaryDirectory(prefix="rerun-") as name, Archive(bundle) as archive:
@@ -76,7 +71,6 @@ def rerun(bundle: Path, all_steps: Sequence[Step], pairs: Sequence[Path] = ()) -
                 found.notes.append(f"{title}: not run again: {error}")
                 continue
             _compare(part, folder / "bundle", result, title, found)
-    return found
 
 
 def _model(part: Mapping, own: Mapping) -> str:
@@ -92,7 +86,7 @@ def _model(part: Mapping, own: Mapping) -> str:
 def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckOptions:
     """The options of the same check; raises UserError for a request that none could make."""
     told = {name: asked[name] for name in ASKED if name in asked}
-    if isinstance(start_of(told.get("weights")), Checkpoint):  # who knows where it is here
+    if is_checkpoint(told.get("weights")):  # who knows where it is here
         raise UserError("it was run with --weights, a file that is not in the bundle")
     request = RunRequest.of({"model": model, **told}, "this bundle")
     return CheckOptions(
@@ -105,7 +99,7 @@ def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckO
     )
 
 
-def _compare(part: Mapping, bundle: Path, result: Result, title: str, found: Rerun) -> None:
+def _compare(part: Mapping, bundle: Path, result: Result, title: str, found: Verification) -> None:
     """Rows' verdicts and the tensors that are inside, against those of now."""
     folder = bundle / part["folder"]
     lines = (folder / ROWS).read_bytes().splitlines()
@@ -131,25 +125,33 @@ def _compare(part: Mapping, bundle: Path, result: Result, title: str, found: Rer
     found.notes.append(f"{title}: run again, {same:,} of {len(rows):,} rows have the same verdict")
 
 
-def _compare_tensors(part, folder: Path, result: Result, title: str, found: Rerun) -> None:
+def _compare_tensors(part, folder: Path, result: Result, title: str, found: Verification) -> None:
     """Tensors must be the same bits, or the same function's but for rounding on another machine."""
     bits = rounding = 0
-    scales = _scales(result)
+    scales: dict[str, float] = {}  # key -> S of its group, of the rows of now
+    for memo in result.memos.values():
+        groups = memo.scales or {}
+        scales |= {str(key): groups[key.group] for _, key in memo.made if key.group in groups}
     for stem, side in product(part["stems"], SIDES):
         _note_sources(folder, result.folder, stem, side, title, found)
         with ExitStack() as stack:
-            logs = [
-                _opened(stack, ResultFolder(base).log(stem, side, run))
-                for run in ("", FLOAT64)
+            paths = [
+                ResultFolder(base).log(stem, side, run)
+                for run in (FLOAT32, FLOAT64)
                 for base in (folder, result.folder)
             ]
+            logs = [stack.enter_context(read_log(p)) if p.is_file() else {} for p in paths]
             for key in logs[0]:
                 arrays = [log.get(key) for log in logs]
                 if arrays[1] is None:
                     continue  # a row that is there once only
-                if _same(arrays[0], arrays[1]) and _same(arrays[2], arrays[3]):
+                context = Context(kind_scale=scales.get(key), allow_nan=True)
+                if all(
+                    a is b if a is None or b is None else same_bits(a, b)
+                    for a, b in (arrays[:2], arrays[2:])
+                ):
                     bits += 1
-                elif _rounding(key, arrays, scales):
+                elif judge_tensor(key, *arrays, context).verdict in _BY_ROUNDING:
                     rounding += 1
                 else:
                     found.problems.append(
@@ -161,32 +163,9 @@ def _compare_tensors(part, folder: Path, result: Result, title: str, found: Reru
     )
 
 
-def _opened(stack: ExitStack, path: Path) -> Mapping[str, np.ndarray]:
-    return stack.enter_context(read_log(path)) if path.is_file() else {}
-
-
-def _scales(result: Result) -> dict[str, float]:
-    """Key -> S of its group, of the rows of now."""
-    found = {}
-    for memo in result.memos.values():
-        scales = memo.scales or {}
-        found |= {str(key): scales[key.group] for _, key in memo.made if key.group in scales}
-    return found
-
-
-def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return same_bits(a, b)
-
-
-def _rounding(key: str, arrays: list, scales: Mapping[str, float]) -> bool:
-    """True for one side's tensor of then and of now where rounding explains what differs."""
-    context = Context(kind_scale=scales.get(key), allow_nan=True)
-    return judge_tensor(key, *arrays, context).verdict in (*AGREEING, "CLOSE", "PRECISION")
-
-
-def _note_sources(old: Path, new: Path, stem: str, side: str, title: str, found: Rerun) -> None:
+def _note_sources(
+    old: Path, new: Path, stem: str, side: str, title: str, found: Verification
+) -> None:
     """Say where the model's files, or the versions, are not those of the bundle."""
     told = [read_sidecar(ResultFolder(f).log(stem, side)) or Sidecar() for f in (old, new)]
     if told[0].sources != told[1].sources:

@@ -124,11 +124,10 @@ class Result:
             escaped(told) for sidecar in sidecars["paddle"] for told in sidecar.loader.values()
         )
         for side in SIDES:
-            self.places[side], self.settings[side], self.made[side] = {}, {}, {}
-            for sidecar in sidecars[side]:
-                self.places[side] |= sidecar.places
-                self.settings[side] |= sidecar.settings
-                self.made[side] |= sidecar.made
+            for name in ("places", "settings", "made"):
+                found = getattr(self, name)[side] = {}
+                for sidecar in sidecars[side]:
+                    found |= getattr(sidecar, name)
             if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
                 self.notes.append(
                     f"the {side} model drew random numbers by itself, which the other side cannot "
@@ -140,10 +139,10 @@ class Result:
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))
         self.notes += lowered_notes(sidecars["torch"])
         self.notes += nan_notes(self.rows, sidecars["torch"][0])
-        cases = sidecars["torch"][0].cases
-        if cases:
-            self.notes.append(f"of its preset this ran {_named_cases(cases)}")
-        self.probes = probe_options(sidecars["torch"][0])
+        first = sidecars["torch"][0]
+        if first.cases:
+            self.notes.append(f"of its preset this ran {_named_cases(first.cases)}")
+        self.probes = probe_options(first)
         if self.probes:
             self.notes.append(_few_probes(self.probes, self.exit_code != 0))
         for sidecar in sidecars["torch"]:
@@ -360,9 +359,8 @@ def _upcasts(folder: Path, step: Step) -> list[str]:
         calls = sum(sum(whats.values()) for places in upcast for whats in places.values())
         if lines:
             found.append(f"{side} {calls} in {len(lines)} line{'s' if len(lines) > 1 else ''}")
-    if not found:
-        return []
-    return [
+    note = (
         "casts to float32 (or less) inside the model are casts to float64 in the float64 run: "
         f"{', '.join(found)}, which the sidecars name under `upcast`"
-    ]
+    )
+    return [note] if found else []

@@ -8,8 +8,6 @@ Either way every log must still be the file that its sidecar describes.
 
 import json
 import platform
-import sys
-from importlib.metadata import version
 from pathlib import Path
 
 from common.check.record import ASKED
@@ -17,7 +15,7 @@ from common.check.steps import Step
 from common.logs.guide_pair import is_of_former_version
 from common.logs.result_folder import LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
-from common.pair.pairs import Checkpoint, Pair, start_of
+from common.pair.pairs import Pair, is_checkpoint
 from common.pair.provenance import changed_sources, model_sources, workbench_sha256
 from common.pair.request import RunRequest
 from common.system.errors import UserError
@@ -38,37 +36,25 @@ def reference_key(
     configuration = {name: getattr(run, name) for name in sorted(_FIELDS)}
     values = environment()
     threads = {name: values.get(name) for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE")}
+    # Files that a pair's case.py may read, by size and time: they may be large.
+    paths = [path for path in sorted(pair.folder.rglob("*")) if path.is_file()]
+    others = {
+        path.relative_to(pair.folder).as_posix(): [path.stat().st_size, path.stat().st_mtime_ns]
+        for path in paths
+        if path.suffix not in (".py", ".pyc")
+    }
+    weights = str(run.weights)
+    if is_checkpoint(run.weights):
+        weights += f" {[file_sha256(path) for path in parts(run.weights)]}"
     return {
         "sources": json.dumps(model_sources(pair, "torch")),
-        "other files of the pair": json.dumps(_other_files(pair)),
+        "other files of the pair": json.dumps(others),
         "workbench": workbench_sha256(pair, "torch", step.name),
         "configuration": json.dumps([configuration, repr(step.launches)]),
-        "weights": _weights(run.weights),
+        "weights": weights,
         "data": json.dumps({path.name: file_sha256(path) for path in sorted(data.glob("*"))}),
-        "environment": json.dumps([python, _versions(python), platform.platform(), threads]),
+        "environment": json.dumps([python, versions(python), platform.platform(), threads]),
     }
-
-
-def _versions(python: str) -> str:
-    """The versions of Python, torch and NumPy."""
-    if python == sys.executable:
-        return f"{platform.python_version()} {version('torch')} {version('numpy')}"
-    return versions(python, ("torch", "numpy"))
-
-
-def _other_files(pair: Pair) -> dict[str, list[int]]:
-    """Files that a pair's case.py may read, by size and time: they may be large."""
-    return {
-        path.relative_to(pair.folder).as_posix(): [path.stat().st_size, path.stat().st_mtime_ns]
-        for path in sorted(pair.folder.rglob("*"))
-        if path.is_file() and path.suffix not in (".py", ".pyc")
-    }
-
-
-def _weights(given: str | None) -> str:
-    if not isinstance(start_of(given), Checkpoint):
-        return str(given)
-    return f"{given} {[file_sha256(path) for path in parts(given)]}"
 
 
 def why_not_reused(folder: Path, key: dict[str, str]) -> str:
@@ -106,13 +92,8 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
     Raises UserError where there are none, or where one is not what its sidecar says.
     """
     wanted = str(LogName(step.judged[0], "torch"))
-    places = [
-        given / step.name / pair.name,
-        given / step.name / "log" / pair.name,
-        given / "log" / pair.name,
-        given / pair.name,
-        given,
-    ]
+    bases = given / step.name, given / step.name / "log", given / "log", given
+    places = [*(base / pair.name for base in bases), given]
     folder = next((place for place in places if (place / wanted).is_file()), None)
     if folder is None:
         former = str(LogName(step.guide_stem, "torch"))

@@ -8,10 +8,10 @@ What one needs of the other is decided here, such as whether a teacher-forced ru
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from common.check.inputs import Inputs
-from common.check.machines import refuse_machines
 from common.check.options import CheckOptions
 from common.check.origins import prove_origins, run_with_exact_operators
 from common.check.record import write_record
@@ -22,8 +22,9 @@ from common.check.workers import Workers
 from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.key import Key
 from common.logs.result_folder import BESIDE, ResultFolder
-from common.pair.case_hooks import data_preset
-from common.pair.pairs import Checkpoint, Pair, chosen_cases, load_pairs
+from common.pair.case_hooks import data_preset, training
+from common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs
+from common.pair.request import RunRequest
 from common.pair.task import Again, Noise
 from common.report.guide_report import GuideReport, GuideReports
 from common.system.checkout import ROOT
@@ -69,30 +70,29 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
             "--offload: say with --probe of which block the gradients are wanted, such as --probe "
             "model.layers.3: those of all weights take as much memory as the weights"
         )
-    refuse_machines(step, options, pairs)
+    _refuse_machines(step, options, pairs)
     step = step.shared_by(options.run)
     if options.compare_only:
         remove_abandoned(base)
         with GuideReports(0 if options.no_report else len(pairs)) as reports:
             return [_judge_in_place(step, p, base / p.name, options, reports) for p in pairs]
+    run = options.run
     for pair in pairs:
-        pair.config(data_preset(pair, options.run.preset) if step.data else options.run.preset)
-        run = options.run
-        if run.cases and not isinstance(run.start, Checkpoint):  # its case is known later
-            cases = pair.cases(run.preset, run.start, run.modes, step.decodes)
-            chosen_cases(cases, run.cases)
+        pair.config(data_preset(pair, run.preset) if step.data else run.preset)
+        if run.cases and not is_checkpoint(run.weights):  # its case is known later
+            chosen_cases(pair.cases(run.preset, run.weights, run.modes, step.decodes), run.cases)
     _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
     needed = [side for side in SIDES if side == "paddle" or not options.reference]
     pythons = {side: interpreter(side, options.pythons.get(side)) for side in needed}
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
-    with working_folder(base) as work, Unfinished(base, work, options.run.resume) as unfinished:
+    with working_folder(base) as work, Unfinished(base, work, run.resume) as unfinished:
         inputs = Inputs(step, options, pythons, work, on_progress, unfinished)
         wanted = 0 if options.no_report else len(pairs)
         with Workers(inputs) as workers, GuideReports(wanted) as reports:
             workers.start()
             pairs = inputs.bring(pairs, base)
-            if options.run.node_rank:
+            if run.node_rank:
                 for pair in workers.finished(pairs):
                     unfinished.forget(pair)  # the first machine keeps the checkpoints
                 return [Result(step, name, error=f.sentence) for name, f in inputs.errors.items()]
@@ -134,9 +134,8 @@ def _conclude(
         return result
     if options.run.transplant == SMALLEST:
         green = result.exit_code == 0
-        search = Search(
-            workers, step, pair, green, lambda f: judge_model(step, pair, f, options).exit_code
-        )
+        judge = partial(judge_model, step, pair, options=options)
+        search = Search(workers, step, pair, green, lambda folder: judge(folder).exit_code)
         result.notes += search.notes()
     for name in BESIDE:  # what other commands have left of this model stays
         if (result.folder / name).is_file():
@@ -192,7 +191,8 @@ def judge_model(
     )
     files = ResultFolder(folder)
     try:
-        fresh = workers.fresh_sides(pair) if workers else []
+        brought = ("torch",) if workers and pair.name in workers.inputs.brought else ()
+        fresh = [side for side in SIDES if workers and side not in brought]
         refuse_unfit(step, pair, folder, options.run, fresh, not options.compare_only)
         compared = step.guide_stem
         if has_pair(compared) and not bring_pair(folder, compared, not options.compare_only):
@@ -285,6 +285,51 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
     if wanted == SMALLEST and (options.run.probes or options.run.no_probe):
         given = "--no-probe" if options.run.no_probe else "--probe"
         raise UserError(f"--transplant smallest looks at every tensor: leave {given} out")
+
+
+def _refuse_machines(step: Step, options: CheckOptions, pairs: Sequence[Pair]) -> None:
+    """Raise UserError for options of several processes that do not go together, or with a pair."""
+    run = options.run
+    if step.several is None:
+        return
+    if run.processes == 1 or run.nnodes == 1:
+        idle = ("nnodes", "node_rank", "master") if run.processes == 1 else ("node_rank", "master")
+        given = [name for name in idle if getattr(run, name) != getattr(RunRequest, name)]
+        if given:
+            told = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            more = "--processes N" if run.processes == 1 else "--nnodes N"
+            raise UserError(f"{told} has no use without {more}: give that too")
+    if run.processes == 1:
+        return
+    if options.reuse or options.reference:
+        given = "--reuse" if options.reuse else "--reference"
+        raise UserError(f"--processes trains both sides anew: leave {given} out")
+    for pair in pairs:
+        preset = data_preset(pair, run.preset)
+        samples = training(pair, pair.config(preset), preset)["batch_size"]
+        if samples < run.processes:
+            raise UserError(
+                f"--processes {run.processes}: a batch of {pair.name} has {samples} samples, and "
+                f"not every process would have one: give {samples} at most"
+            )
+    if run.nnodes == 1:
+        return
+    if run.processes % run.nnodes:
+        raise UserError(
+            f"--processes {run.processes} on --nnodes {run.nnodes}: every machine has as many "
+            "processes: give a multiple"
+        )
+    if run.node_rank >= run.nnodes:
+        raise UserError(
+            f"--node-rank {run.node_rank}: {run.nnodes} machines have the numbers 0 to "
+            f"{run.nnodes - 1}"
+        )
+    host, _, port = (run.master or "").rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise UserError(
+            f"--nnodes {run.nnodes}: say where all find the first machine: --master HOST:PORT, the "
+            "same on each" + (f", not {run.master}" if run.master else "")
+        )
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:

@@ -4,16 +4,16 @@ A check of a step asks for all its models at once (common/check/workers.py).
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common.check.options import CheckOptions
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar
 from common.pair.case_hooks import data_case, data_preset
-from common.pair.pairs import TRAIN, Case, Checkpoint, Pair
+from common.pair.pairs import TRAIN, Case, Pair, is_checkpoint
 from common.pair.request import RunRequest
 from common.pair.worker_process import WorkerProcess
 from common.system.errors import UserError
@@ -35,9 +35,26 @@ class Asked:
     pythons: dict[str, str]
     notes: list[str]
 
-    def sides(self, module: str, stem: str) -> "Sides":
-        """Both sides' processes of a script (Sides says how it is named)."""
-        return Sides(module, stem, self.pair, self.run, self.work / self.pair.name, self.pythons)
+    @contextmanager
+    def sides(self, module: str, stem: str) -> Iterator["Sides"]:
+        """Both sides' processes of a script while it lasts.
+
+        module  of each side's script, `{}` in place of the side: step2_metric.{}.agree
+        stem    of its logs
+        """
+        with ExitStack() as stack:
+            sides = Sides(self.pair, self.run, self.work / self.pair.name, stem)
+            threads = max(1, len(os.sched_getaffinity(0)) // 2)
+            for side in SIDES:
+                process = WorkerProcess(
+                    self.pythons[side],
+                    module.format(side),
+                    lambda text, side=side: sides.on_batch(side) if " batch " in text else None,
+                    self.run.device,
+                    None if self.run.device == "gpu" else threads,
+                )
+                sides.processes[side] = stack.enter_context(process)
+            yield sides
 
 
 @contextmanager
@@ -52,7 +69,7 @@ def asked(pair: Pair, options: CheckOptions, base: Path, **more: object) -> Iter
         pythons = {side: interpreter(side, options.pythons.get(side)) for side in SIDES}
         run = replace(options.run, model=pair.model, progress=True, memory=memory.address, **more)
         preset, notes = data_preset(pair, run.preset), []
-        if isinstance(run.start, Checkpoint):
+        if is_checkpoint(run.weights):
             told = run.weights, preset, run.mode == TRAIN, pythons, work
             pair, contents = checkpoint.prepare(pair, *told)
             notes += contents.notes
@@ -60,49 +77,17 @@ def asked(pair: Pair, options: CheckOptions, base: Path, **more: object) -> Iter
         yield Asked(pair, run, data_case(pair, run), work, pythons, notes)
 
 
+@dataclass
 class Sides:
-    """Both sides' processes of a script, and what they are asked; a context manager.
+    """Both sides' processes of a script, and what they are asked."""
 
-    module  of each side's script, `{}` in place of the side: step2_metric.{}.agree
-    stem    of its logs
-    folder  where they go, and what the script reads is
-    """
-
-    def __init__(
-        self,
-        module: str,
-        stem: str,
-        pair: Pair,
-        run: RunRequest,
-        folder: Path,
-        pythons: dict[str, str],
-    ):
-        self.stem, self.pair, self.run, self.folder = stem, pair, run, folder
-        self.on_batch: Callable[[str], None] = lambda side: None
-        gpu, cores = run.device == "gpu", len(os.sched_getaffinity(0))
-        threads = None if gpu or "OMP_NUM_THREADS" in os.environ else max(1, cores // 2)
-        self._processes = {
-            side: WorkerProcess(
-                pythons[side],
-                module.format(side),
-                lambda text, side=side: self._show(side, text),
-                run.device,
-                threads,
-            )
-            for side in SIDES
-        }
-        self.exact = True  # both sides have a float64 run
-
-    def __enter__(self) -> "Sides":
-        return self
-
-    def __exit__(self, error_type, *error: object) -> None:
-        for process in self._processes.values():
-            process.__exit__(error_type, *error)
-
-    def _show(self, side: str, text: str) -> None:
-        if " batch " in text:
-            self.on_batch(side)
+    pair: Pair
+    run: RunRequest
+    folder: Path  # where their logs go, and what the script reads is
+    stem: str  # of the logs
+    processes: dict[str, WorkerProcess] = field(default_factory=dict)  # by their sides
+    on_batch: Callable[[str], None] = lambda side: None
+    exact: bool = True  # both sides have a float64 run
 
     def answer(self, dtype: str, meanwhile: Callable[[], object] = lambda: None) -> object:
         """Have both sides run in a precision; raises UserError where one fails.
@@ -112,22 +97,25 @@ class Sides:
         """
         run = replace(self.run, only_float32=dtype == "float32")
         at_once = dtype == "float32" and run.device == "cpu"
-        failures = []
         for side in SIDES:
             if side == "paddle" and dtype == "float64" and not self.has_log("torch", FLOAT64):
                 break
             own = run if side == "paddle" else replace(run, transplant=None)
             name = f"request_{side}{'' if dtype == 'float32' else '_fp64'}.json"
-            self._processes[side].ask(own, self.folder / name)
+            self.processes[side].ask(own, self.folder / name)
             if not at_once:
-                failures.append(self._processes[side].failure())
-                self._raise(failures)
+                self._wait([side])
         made = meanwhile()
-        failures += [self._processes[side].failure() for side in SIDES if at_once]
-        self._raise(failures)
+        if at_once:
+            self._wait(SIDES)
         if dtype == "float64":
             self.exact = all(self.has_log(side, FLOAT64) for side in SIDES)
         return made
+
+    def _wait(self, sides: Sequence[str]) -> None:
+        for failure in [self.processes[side].failure() for side in sides]:
+            if failure is not None:
+                raise UserError(failure.sentence)
 
     def has_log(self, side: str, run: str) -> bool:
         """Whether a side has run in a precision at all."""
@@ -136,8 +124,3 @@ class Sides:
     def sidecar(self, side: str) -> Sidecar:
         """What a side's last float32 log says of itself."""
         return read_sidecar(ResultFolder(self.folder).log(self.stem, side, FLOAT32)) or Sidecar()
-
-    @staticmethod
-    def _raise(failures) -> None:
-        for failure in filter(None, failures):
-            raise UserError(failure.sentence)

@@ -2,9 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,28 +14,24 @@ from common.check.inputs import Inputs
 from common.check.options import CheckOptions
 from common.check.steps import Launch, Step
 from common.logs.reference import unlike
-from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, ResultFolder
+from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, LogName, ResultFolder
 from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest, error_file, rank_folder
 from common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
 from common.pair.worker_process import WorkerProcess, run_group
-from common.system.frameworks import SIDES
 from common.system.half import HALF
 from common.system.shared_arrays import SharedFile
 from common.transplant.operators import SMALLEST
 from common.weights import states
 
 
-@dataclass(eq=False)
-class Owed:
+class Owed(NamedTuple):
     """An answer that a side's process owes: its request for a model was written to `path`."""
 
-    side: str
     pair: Pair
     process: WorkerProcess
     path: Path
-    answered: bool = False
 
 
 class Workers:
@@ -55,34 +53,16 @@ class Workers:
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
         self._processes: dict[tuple[str, int | None], WorkerProcess] = {}  # (side, threads) -> it
+        self._stack = ExitStack()  # of all processes and memory
         self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
 
     def __enter__(self) -> "Workers":
         return self
 
     def __exit__(self, error_type, *error: object) -> None:
-        try:
-            if error_type is None:
-                self._end(SIDES)
-                for process in self._processes.values():
-                    process.wait()
-        finally:
-            for process in self._processes.values():
-                process.stop()
-            for shared in self._memory.values():
-                shared.close()
-
-    def _end(self, sides: Iterable[str]) -> None:
-        for (side, _), process in self._processes.items():
-            if side in sides:
-                process.end()
-
-    @property
-    def _at_once(self) -> bool:
-        """Whether the sides may work at different models at once; not where memory is scarce."""
-        return self.options.run.device == "cpu" and not self.options.run.offload
-
-    # ---- what runs ------------------------------------------------------------------------------
+        for process in self._processes.values() if error_type is None else ():
+            process.end()  # all at once: the stack waits for one after another
+        self._stack.__exit__(error_type, *error)
 
     def start(self) -> None:
         """Start what the first launch needs: the frameworks are imported while inputs are read."""
@@ -103,8 +83,9 @@ class Workers:
         for launch in self.step.launches:
             self._collect(owed)
             owed = self._hand_out(launch, [pair for pair in pairs if pair.name not in errors])
-        if not half:
-            self._end(["torch"])
+        for (side, _), process in self._processes.items():
+            if side == "torch" and not half:
+                process.end()
         for pair in pairs:
             self._collect(one for one in owed if one.pair.name == pair.name)
             if half and pair.name not in errors:
@@ -135,8 +116,8 @@ class Workers:
         torch = asked("torch", reference)
         if launch.side_by_side:
             return torch + asked("paddle", pairs)
-        if not self._at_once:
-            self._collect(torch)
+        if self.options.run.device != "cpu" or self.options.run.offload:
+            self._collect(torch)  # memory is too scarce for both sides at once
         paddle = []
         for pair in pairs:
             self._collect(one for one in torch if one.pair.name == pair.name)
@@ -161,11 +142,8 @@ class Workers:
         if "torch" not in self.pythons:
             return "the torch side's logs are somebody else's"
         self._seeds[pair.name] = seeds
-        for path, name in list(ResultFolder(self.work / pair.name).logs()):
-            # Of fewer seeds; made again where they are needed.
-            if name.teacher_forced or name.exact:
-                path.unlink()
-                sidecar_path(path).unlink()
+        # Of fewer seeds; made again where they are needed.
+        self._forget(pair, lambda name: name.teacher_forced or name.exact)
         self.inputs.brought.discard(pair.name)
         for launch in self.step.launches:
             self._collect(self._hand_out(launch, [pair]))
@@ -176,13 +154,10 @@ class Workers:
 
     def _collect(self, owed: Iterable[Owed]) -> None:
         """Wait for answers; note which models failed, and why."""
-        for one in owed:
-            if one.answered:
-                continue
-            one.answered = True
-            failure = one.process.failure(one.path)
+        for pair, process, path in owed:
+            failure = process.failure(path)
             if failure is not None:
-                self.inputs.errors.setdefault(one.pair.name, failure)
+                self.inputs.errors.setdefault(pair.name, failure)
 
     def _feed_alike(self, pair: Pair) -> None:
         """Have torch's modules fed what Paddle's can be fed, where that is less than was fed."""
@@ -240,11 +215,14 @@ class Workers:
 
     def forget_whole(self, pair: Pair) -> None:
         """Remove what was logged whole for teacher-forced runs."""
-        for path, name in ResultFolder(self.work / pair.name).logs():
-            if name.run == WHOLE:
+        self._forget(pair, lambda name: name.run == WHOLE)
+        (self.work / pair.name / "request_torch_whole.json").unlink(missing_ok=True)
+
+    def _forget(self, pair: Pair, which: Callable[[LogName], bool]) -> None:
+        for path, name in list(ResultFolder(self.work / pair.name).logs()):
+            if which(name):
                 path.unlink()
                 sidecar_path(path).unlink()
-                (path.parent / "request_torch_whole.json").unlink(missing_ok=True)
 
     def feed(
         self,
@@ -296,16 +274,13 @@ class Workers:
     def trial(self, pair: Pair, folder: Path, **more: object) -> str:
         """Run the Paddle side in a process of its own with more in its request, into `folder`."""
         for launch in self.step.launches:
+            request = self._request("paddle", pair, launch, **more)
             with self._started("paddle") as process:
-                process.ask(
-                    self._request("paddle", pair, launch, **more), folder / "request_paddle.json"
-                )
+                process.ask(request, folder / "request_paddle.json")
                 failure = process.failure()
             if failure is not None:
                 return failure.sentence
         return ""
-
-    # ---- requests and processes -----------------------------------------------------------------
 
     def _request(self, side: str, pair: Pair, launch: Launch, **more: object) -> RunRequest:
         inputs, run = self.inputs, self.options.run
@@ -319,16 +294,12 @@ class Workers:
         if self.step.data:
             told["data"] = str(inputs.data)
         if launch.processes == 1:  # several would write at once
-            told["memory"] = self._memory_of(pair)
+            if pair.name not in self._memory:
+                self._memory[pair.name] = self._stack.enter_context(SharedFile(self.work))
+            told["memory"] = self._memory[pair.name].address
         if self.step.trains:
             told["checkpoints"] = str(inputs.unfinished.folder)
         return replace(run, **told | launch.request | more)
-
-    def _memory_of(self, pair: Pair) -> str:
-        """Where a model's large states are handed over: in memory, which ends with the check."""
-        if pair.name not in self._memory:
-            self._memory[pair.name] = SharedFile(self.work)
-        return self._memory[pair.name].address
 
     def _path(self, side: str, pair: Pair, launch: Launch) -> Path:
         phase = launch.request.get("phase", "first")
@@ -339,7 +310,7 @@ class Workers:
         """Hand a side its request for a model."""
         process, path = self._process(side, threads), self._path(side, pair, launch)
         process.ask(self._request(side, pair, launch), path)
-        return Owed(side, pair, process, path)
+        return Owed(pair, process, path)
 
     def _run_group(self, side: str, launch: Launch, pairs: list[Pair]) -> None:
         """Run several processes of a side that share each model's runs.
@@ -366,27 +337,18 @@ class Workers:
             threads = None  # the user has said how many
         process = self._processes.get((side, threads))
         if process is None or process.was_told_to_end:
-            process = self._processes[side, threads] = self._started(side, threads)
+            process = self._stack.enter_context(self._started(side, threads))
+            self._processes[side, threads] = process
         return process
 
     def _started(self, side: str, threads: int | None = None) -> WorkerProcess:
         python, module = self.pythons[side], self.step.module(side)
         return WorkerProcess(python, module, self._show(side), self.options.run.device, threads)
 
-    # ---- how far it is --------------------------------------------------------------------------
-
     def _show(self, side: str):
         return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")
 
-    # ---- what is asked afterwards ---------------------------------------------------------------
-
-    def fresh_sides(self, pair: Pair) -> list[str]:
-        """Sides whose logs of a pair were made here, not brought."""
-        return [side for side in SIDES if side == "paddle" or pair.name not in self.inputs.brought]
-
     def elapsed_s(self, model: str) -> float:
         """What the workers of a model took, from their logs' sidecars."""
-        total = 0.0
-        for path in (self.work / model).glob("*.npy"):
-            total += (read_sidecar(path) or Sidecar()).elapsed_s
-        return total
+        logs = (self.work / model).glob("*.npy")
+        return sum((read_sidecar(path) or Sidecar()).elapsed_s for path in logs)

@@ -92,9 +92,6 @@ def demand_data(pair: Pair) -> None:
         )
 
 
-# ---- make_data ----------------------------------------------------------------------------------
-
-
 def make_data(
     pair: Pair, preset: str, seed: int, path: Path | None = None
 ) -> dict[str, dict[str, np.ndarray]]:
@@ -108,15 +105,14 @@ def make_data(
     where = hook_place(pair, "make_data")
     function = pair.case.make_data
     if "path" in inspect.signature(function).parameters:
-        arrays = call_hook(pair, "make_data", partial(function, path=path), config, seed)
+        function = partial(function, path=path)
     elif path is not None:
         known = ", ".join(getattr(pair.case, "DATA", None) or {}) or "none"
         raise UserError(
             f"--data {path}: preset {preset} of {pair.name} reads no file (presets that do: "
             f"{known}), nor does its make_data take `path`"
         )
-    else:
-        arrays = call_hook(pair, "make_data", function, config, seed)
+    arrays = call_hook(pair, "make_data", function, config, seed)
     if not isinstance(arrays, dict) or not {"train", "test"} <= set(arrays):
         raise UserError(f'{where} must return a dict with "train" and "test"')
     unknown = sorted(map(str, set(arrays) - {"train", "test", VALIDATION, TEXT}))
@@ -148,14 +144,10 @@ def _part(where: str, part: str, values: object) -> dict[str, np.ndarray]:
             raise UserError(f"{where}: {part}/{name} is {array.dtype}, not numbers")
         if array.ndim == 0 or array.shape[0] == 0:
             raise UserError(f"{where}: {part}/{name} holds no sample: its shape is {array.shape}")
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if part != TEXT and len(set(lengths.values())) > 1:
-        counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+    if part != TEXT and len(set(map(len, arrays.values()))) > 1:
+        counts = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
         raise UserError(f"{where}: {part}: not as many samples everywhere: {counts}")
     return arrays
-
-
-# ---- optimizer ----------------------------------------------------------------------------------
 
 
 def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
@@ -205,9 +197,6 @@ def best_score(settings: Mapping, scores: Mapping[str, float]) -> tuple[str, str
     if name in scores:
         return kind, name
     return ("smallest", "mse") if "mse" in scores else (kind, next(iter(scores)))
-
-
-# ---- sentences ----------------------------------------------------------------------------------
 
 
 def call_hook(pair: Pair, name: str, function, *arguments):

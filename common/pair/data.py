@@ -33,9 +33,6 @@ TEXT_VOCABULARY = 256 + BYTE_OFFSET
 _SHA256 = "sha256"
 
 
-# ---- files --------------------------------------------------------------------------------------
-
-
 def digits() -> dict[str, dict[str, np.ndarray]]:
     """Which quarter of a handwritten digit is blackened, 0 to 3?  64-token sequences: train, test.
 
@@ -119,9 +116,6 @@ def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
     if digest != arrays_sha256(arrays):
         raise UserError(f"{path}: the arrays are not those that were written (SHA-256 differs)")
     return arrays
-
-
-# ---- batches ------------------------------------------------------------------------------------
 
 
 def count(samples: Mapping[str, np.ndarray]) -> int:

@@ -81,42 +81,16 @@ from common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, PERTURBED = WORDS = ("trained-like", "perturbed")
-_FORMER = {"stirred": PERTURBED}  # as earlier versions call it, here and in case.py
+FORMER_WORDS = {"stirred": PERTURBED}  # as earlier versions call it, here and in case.py
 # What --mode takes: steps 1, 3 and 4 run a model in these.
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
 
 
-@dataclass(frozen=True)
-class Initial:
-    """Weights start as the model's own under the seed; where a case says so, perturbed."""
-
-
-@dataclass(frozen=True)
-class Noisy:
-    """Weights start as the initial ones with noise of a kind."""
-
-    word: str  # one of WORDS
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Weights start as a file's or folder's."""
-
-    path: str
-
-
-Start = Initial | Noisy | Checkpoint
-INITIAL = Initial()
-
-
-def start_of(weights: str | None) -> Start:
-    """What --weights means."""
-    if weights is None:
-        return INITIAL
-    weights = _FORMER.get(weights, weights)
-    return Noisy(weights) if weights in WORDS else Checkpoint(weights)
+def is_checkpoint(weights: str | None) -> bool:
+    """Whether --weights names a file or a folder: neither left out nor one of WORDS."""
+    return weights is not None and weights not in WORDS
 
 
 @dataclass(frozen=True)
@@ -179,10 +153,11 @@ class Pair:
         return dict((self.published or {}).get("config", self.case.CONFIGS[preset]))
 
     def cases(
-        self, preset: str, start: Start = INITIAL, mode: str = BOTH, decode: bool = False
+        self, preset: str, weights: str | None = None, mode: str = BOTH, decode: bool = False
     ) -> list[Case]:
         """What a step runs: the preset's CASES, or the preset alone where its weights are a file's.
 
+        weights  what --weights says
         mode     one of MODES: in train mode with what a row's `when_training` changes of config and
                  inputs; for both modes a user's pair has one case more, TRAIN
         decode   also the rows that decode with a cache, as step 1 alone does; none in train mode
@@ -191,7 +166,7 @@ class Pair:
         """
         config, train = self.config(preset), mode == TRAIN
         table = getattr(self.case, "CASES", {}).get(preset) or {}
-        cases = self._in_one_mode(config, table, start, train, decode)
+        cases = self._in_one_mode(config, table, weights, train, decode)
         if mode == EVAL and table:
             cases = [case for case in cases if not case.train] or cases
         if mode == BOTH and not self.built_in and not any(case.train for case in cases):
@@ -204,16 +179,16 @@ class Pair:
         return cases
 
     def _in_one_mode(
-        self, config: dict, table: dict, start: Start, train: bool, decode: bool
+        self, config: dict, table: dict, weights: str | None, train: bool, decode: bool
     ) -> list[Case]:
         if self.published:
             return [Case("", config, self.published["inputs"], train=train, stored=False)]
-        if table and not isinstance(start, Checkpoint):
+        if table and not is_checkpoint(weights):
             left_out = {n for n, row in table.items() if "decode" in row and (train or not decode)}
             kept = {name: row for name, row in table.items() if name not in left_out}
             return [self._case(name, config, row, train) for name, row in kept.items()]
         cases = [Case("", config, train=train)]
-        if isinstance(start, Initial) and not self.built_in:
+        if weights is None and not self.built_in:
             cases.append(Case(PERTURBED, config, weights=PERTURBED, train=train))
         return cases
 
@@ -224,7 +199,7 @@ class Pair:
             name,
             config | row.get("config", {}) | other.get("config", {}),
             row.get("inputs", {}) | other.get("inputs", {}),
-            _FORMER.get(row.get("weights"), row.get("weights", "initial")),
+            FORMER_WORDS.get(row.get("weights"), row.get("weights", "initial")),
             row.get("gain", 1.0),
             train or row.get("train", False),
             decode=row.get("decode", 0),
@@ -245,18 +220,17 @@ class Pair:
 
     def make_inputs(self, case: Case, seed: int) -> dict[str, np.ndarray]:
         """The inputs that case.py makes, flat; UserError where they are no arrays by name."""
+        where = self.folder / "case.py"
         inputs = self.case.make_inputs(case.config, seed, **case.inputs)
         if not isinstance(inputs, dict) or not inputs:
-            raise UserError(f"{self.folder / 'case.py'}: make_inputs must return a dict of arrays")
+            raise UserError(f"{where}: make_inputs must return a dict of arrays")
         try:
             inputs = flat(inputs)
         except ValueError as error:
-            raise UserError(f"{self.folder / 'case.py'}: make_inputs: {error}") from None
+            raise UserError(f"{where}: make_inputs: {error}") from None
         for key, values in inputs.items():
             if values.dtype.kind not in "biufc":
-                raise UserError(
-                    f"{self.folder / 'case.py'}: input {key} is {values.dtype}, not numbers"
-                )
+                raise UserError(f"{where}: input {key} is {values.dtype}, not numbers")
         return inputs
 
     def side(self, side: str) -> ModuleType:
@@ -264,7 +238,7 @@ class Pair:
         path = self.folder / f"{side}_model.py"
         if not path.is_file():
             raise UserError(f"--model {self.folder}: there is no {side}_model.py in this folder")
-        return _load(self, path)
+        return _load(path)
 
 
 def chosen_cases(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
@@ -302,8 +276,7 @@ def load_pair(model: str) -> Pair:
             f"{did_you_mean(model, names)}"
         )
     folder = folder.resolve()
-    pair = Pair(folder.name, folder, ModuleType("case"))
-    pair = Pair(folder.name, folder, _load(pair, folder / "case.py"))
+    pair = Pair(folder.name, folder, _load(folder / "case.py"))
     for wanted in ("CONFIGS", "make_inputs"):
         if not hasattr(pair.case, wanted):
             raise UserError(f"{folder / 'case.py'}: it must define {wanted}")
@@ -312,9 +285,7 @@ def load_pair(model: str) -> Pair:
 
 def load_pairs(models: list[str]) -> list[Pair]:
     """The pairs of `--model` options; `all` stands for every built-in one."""
-    names = [
-        name for model in models for name in (built_in_models() if model == "all" else [model])
-    ]
+    names = [n for model in models for n in (built_in_models() if model == "all" else [model])]
     pairs = [load_pair(name) for name in dict.fromkeys(names)]
     folders: dict[str, Path] = {}
     for pair in pairs:
@@ -325,14 +296,16 @@ def load_pairs(models: list[str]) -> list[Pair]:
     return pairs
 
 
-def _load(pair: Pair, path: Path) -> ModuleType:
-    if pair.built_in:
-        return importlib.import_module(f"common.models.{pair.folder.name}.{path.stem}")
-    name = f"pair_{pair.folder.name}_{path.stem}"
-    if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
+def _load(path: Path) -> ModuleType:
+    """A file of a pair as a module."""
+    folder = path.parent
+    if folder.parent == MODELS:
+        return importlib.import_module(f"common.models.{folder.name}.{path.stem}")
+    name = f"pair_{folder.name}_{path.stem}"
+    if getattr(sys.modules.get(name), "__file__", "") == str(path):
         return sys.modules[name]
-    if str(pair.folder) not in sys.path:
-        sys.path.append(str(pair.folder))
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -6,7 +6,8 @@ The workers write these into their sidecars, the check's process compares them.
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from common.pair.pairs import Pair
@@ -36,21 +37,20 @@ def imported_packages(pair: Pair, side: str) -> list[str]:
     """Packages beside Python's own, NumPy and the workbench that a side's files import."""
     found: set[str] = set()
     for name in model_sources(pair, side):
-        try:
-            tree = _tree(pair.folder / name)
-        except (ValueError, SyntaxError):  # of another Python: nothing that runs imports it
-            continue
-        for node in ast.walk(tree):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module]
-            found.update(name.partition(".")[0] for name in names)
+        with suppress(ValueError, SyntaxError):  # of another Python: nothing that runs imports it
+            found.update(module.partition(".")[0] for module, _ in _imports(pair.folder / name))
     return sorted(found - {*sys.stdlib_module_names, *SIDES, "common", "numpy"})
 
 
-def _tree(path: Path) -> ast.Module:
+def _imports(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """(module, what is taken from it by name) of what a file imports, but from its own package."""
     with ONE_SYNTAX_TREE:
-        return ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, []) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module, [alias.name for alias in node.names]
 
 
 def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
@@ -85,13 +85,10 @@ def _imported_of_steps(scripts: Iterable[Path]) -> set[Path]:
         if path in imported:
             continue
         imported.add(path)
-        for node in ast.walk(_tree(path)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-                ("step", "extras.")
-            ):
-                package = ROOT.joinpath(*node.module.split("."))
-                names = [package / alias.name for alias in node.names]
-                files = [name.with_suffix(".py") for name in (package, *names)]
+        for module, names in _imports(path):
+            if module.startswith(("step", "extras.")):
+                package = ROOT.joinpath(*module.split("."))
+                files = [(package / name).with_suffix(".py") for name in ("", *names)]
                 waiting += [file for file in files if file.is_file()]
     return imported
 

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from common.pair.option import option
-from common.pair.pairs import BOTH, EVAL, MODES, Start, start_of
+from common.pair.pairs import BOTH, EVAL, FORMER_WORDS, MODES
 from common.pair.task import TASKS, Save, Task, TeacherForced, Usual
 from common.system.errors import UserError
 from common.system.half import HALF
@@ -59,7 +59,7 @@ class RunRequest:
     autocast: bool = _half(
         False, "with --dtype, each framework's own mixed precision, O1: --autocast"
     )
-    # As it was given: a word or a checkpoint's path; `start` is what it means.
+    # A word or a checkpoint's path: pairs.is_checkpoint tells which.
     weights: str | None = _run(
         None,
         "a checkpoint, or trained-like or perturbed: --weights checkpoints/reformer",
@@ -189,16 +189,15 @@ class RunRequest:
 
     @property
     def teacher_forced(self) -> TeacherForced | None:
-        """The task where it is a single step."""
+        """The task where modules are fed."""
         return self.task if isinstance(self.task, TeacherForced) else None
 
-    @property
-    def start(self) -> Start:
-        """What `weights` means."""
-        return start_of(self.weights)
+    def __post_init__(self):
+        object.__setattr__(self, "weights", FORMER_WORDS.get(self.weights, self.weights))
 
     def write(self, path: Path) -> None:
-        """Write the request as JSON, every field of it."""
+        """Write the request as JSON, every field of it, into a folder that is made."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         entries = dataclasses.asdict(self)
         write_json(path, entries | {"task": {"name": type(self.task).__name__, **entries["task"]}})
 

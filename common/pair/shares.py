@@ -7,8 +7,6 @@ would draw for the whole batch, so that several train as one does.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from common.pair.tape import Tape
 
 Shape = tuple[int, ...]
@@ -78,15 +76,10 @@ class ListingTape(Tape):
         super().__init__(seed)
         self.shapes: list[Shape] = []
 
-    def keep_mask(self, site: str, step: int, shape: Shape, p: float) -> np.ndarray:
-        """A Tape's mask."""
+    def drawn(self, shape: Shape, kind: str = "") -> tuple[Shape, object]:
+        """All of it, which is listed."""
         self.shapes.append(tuple(shape))
-        return super().keep_mask(site, step, shape, p)
-
-    def numbers(self, kind: str, shape: Shape, site: str, step: int) -> np.ndarray:
-        """A Tape's numbers."""
-        self.shapes.append(tuple(shape))
-        return super().numbers(kind, shape, site, step)
+        return shape, ...
 
 
 class PartOfTape(Tape):
@@ -101,21 +94,11 @@ class PartOfTape(Tape):
         self.share = share
         self._axes = axes or Axes()
 
-    def keep_mask(self, site: str, step: int, shape: Shape, p: float) -> np.ndarray:
-        """A Tape's mask; where it has rows for samples, this process's of the whole batch's."""
-        whole, part = self._whole(shape)
-        return super().keep_mask(site, step, whole, p)[part]
-
-    def numbers(self, kind: str, shape: Shape, site: str, step: int) -> np.ndarray:
-        """Likewise of a Tape's numbers; a permutation is of the process's own samples."""
-        whole, part = (shape, ...) if kind == "permutation" else self._whole(shape)
-        return super().numbers(kind, whole, site, step)[part]
-
-    def _whole(self, shape: Shape):
-        """The shape of the whole batch's draw, and the index of this process's part."""
+    def drawn(self, shape: Shape, kind: str = "") -> tuple[Shape, object]:
+        """The whole batch's shape, and this process's part; a permutation is of its own samples."""
         share = self.share
         found = self._axes.find(tuple(shape), share.sizes[share.rank])
-        if found is None or share.count == 1:
+        if found is None or share.count == 1 or kind == "permutation":
             return shape, ...
         axis, each = found
         whole = (*shape[:axis], share.rows * each, *shape[axis + 1 :])

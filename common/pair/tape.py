@@ -53,10 +53,15 @@ class Tape:
         As `generator.random(shape, dtype=np.float32) >= np.float32(p)`, in two thirds of the time:
         such a float32 is the upper 24 of 32 random bits, so the bits are compared themselves.
         """
-        count, least = math.prod(shape), math.ceil(max(float(np.float32(p)), 0.0) * 2**24)
+        whole, part = self.drawn(shape)
+        count, least = math.prod(whole), math.ceil(max(float(np.float32(p)), 0.0) * 2**24)
         pairs = self.generator(site, step).bit_generator.random_raw((count + 1) // 2)
-        bits = pairs.astype("<u8", copy=False).view("<u4")[:count].reshape(shape)
+        bits = pairs.astype("<u8", copy=False).view("<u4")[:count].reshape(whole)[part]
         return bits >= np.uint32(least << 8) if least < 2**24 else np.zeros(shape, bool)
+
+    def drawn(self, shape: tuple[int, ...], kind: str = "") -> tuple[tuple[int, ...], object]:
+        """What shape is drawn where a model asks for one, and the index of what it gets of that."""
+        return shape, ...
 
     def normal(self, site: str, step: int, shape: tuple[int, ...]) -> np.ndarray:
         """N(0, 1), float64; of many values each is one of float32's."""
@@ -84,9 +89,10 @@ class Tape:
 
         Lengths of 1 do not count: (8, 1, 1) and (8,) are given the same numbers.
         """
-        lengths = ",".join(str(length) for length in shape if length != 1)
+        whole, part = self.drawn(shape, kind)
+        lengths = ",".join(str(length) for length in whole if length != 1)
         generator = self.generator(f"own/{kind}/{lengths}/{site}", step)
-        return KINDS[kind](generator, math.prod(shape)).reshape(shape)
+        return KINDS[kind](generator, math.prod(whole)).reshape(whole)[part]
 
     def integers(self, site: str, step: int, shape: tuple[int, ...], end: int) -> np.ndarray:
         """Integers from 0 to below `end`, each as likely as any other, int64."""

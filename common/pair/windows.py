@@ -49,14 +49,9 @@ class Windows:
         return values if dtype is None else values.astype(dtype)
 
 
-def is_of_windows(arrays: Mapping[str, np.ndarray]) -> bool:
-    """True for the arrays of a data file that holds a series."""
-    return any(name.startswith(_WINDOWS) for name in arrays)
-
-
 def part_of(arrays: Mapping[str, np.ndarray], part: str) -> dict[str, np.ndarray | Windows]:
     """Input -> its array (N, ...) of a part of a data file, whichever way the file holds them."""
-    if not is_of_windows(arrays):
+    if not any(name.startswith(_WINDOWS) for name in arrays):  # it holds no series
         prefix = f"{part}/"
         return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
     starts = arrays.get(f"{part}/{STARTS}")

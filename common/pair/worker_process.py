@@ -54,7 +54,7 @@ class WorkerProcess:
     ):
         self.python = python
         self.module = module
-        self._asked: list[Path] = []  # the requests whose answers nobody has taken
+        self._asked: list[Path] = []  # the requests whose answers nobody has asked for
         self._answered: dict[Path, Failure | None] = {}  # what became of those that have one
         self.was_told_to_end = False
         self._told = on_progress or (lambda text: None), threads, device
@@ -66,14 +66,11 @@ class WorkerProcess:
 
     def ask(self, request: RunRequest, path: Path) -> None:
         """Write a request to `path` and hand it over; what it makes goes into the same folder."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         request.write(path)
         if self._process.has_ended and not self._owed:
             self._process = self._started()
+        self._answered.pop(path, None)
         self._asked.append(path)
-        self._hand_over(path)
-
-    def _hand_over(self, path: Path) -> None:
         self._process.ask(json.dumps(str(path)))
 
     @property
@@ -84,13 +81,14 @@ class WorkerProcess:
     def failure(self, path: Path | None = None) -> Failure | None:
         """Wait for a request's answer; why it failed, None where it did not.
 
-        path  where the request was written; by default the oldest that owes an answer
+        path  where the request was written; by default the oldest that nobody has asked for
         """
         path = path or self._asked[0]
         while path not in self._answered:
             self._next(self._owed[0])
-        self._asked.remove(path)
-        return self._answered.pop(path)
+        if path in self._asked:
+            self._asked.remove(path)
+        return self._answered[path]
 
     def _next(self, path: Path) -> None:
         """Wait for the process's next answer, which is that to the request at `path`."""
@@ -100,28 +98,23 @@ class WorkerProcess:
         if unexplained:
             self._process.end()
             if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
-                self._answered[path] = _run(
-                    self.python, self.module, [self.module], [path], *self._told
-                )[0]
+                run = self.python, self.module, [self.module], [path], *self._told
+                self._answered[path] = _run(*run)[0]
                 return
             failure = _how_it_ended(self._process, self.module, self.python)
         self._answered[path] = failure
-        if unexplained or status is None:
-            self._go_on_behind(path.parent, failure)
-
-    def _go_on_behind(self, folder: Path, failure: Failure) -> None:
-        """The process is gone at a request of `folder`: a new one has those of other folders.
-
-        What else was asked for in that folder has failed too: it would end as this one did.
-        """
+        if not unexplained and status is not None:
+            return
+        # The process is gone.  What else was asked for in that folder has failed too: it would end
+        # as this one did.  A new one has the requests of other folders.
         self._process.stop()
-        same = (path for path in self._owed if path.parent == folder)
+        same = (other for other in self._owed if other.parent == path.parent)
         self._answered |= dict.fromkeys(same, failure)
         if not self._owed:
             return
         self._process = self._started()
-        for path in self._owed:
-            self._hand_over(path)
+        for other in self._owed:
+            self._process.ask(json.dumps(str(other)))
         if self.was_told_to_end:
             self._process.end()
 
@@ -165,7 +158,6 @@ def run_group(
     Returns why each failed, None where it did not.
     """
     for path, request in requests.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
         request.write(path)
     launcher = _launcher(module, next(iter(requests.values())), logs)
     return _run(python, module, launcher, list(requests), on_progress, 1, device)
@@ -212,23 +204,20 @@ def _how_one_ended(stderr: Sequence[str]) -> str:
 
 def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
     """What starts several processes of a side behind `python -m`, the script included."""
-    nodes, rank = request.nnodes, request.node_rank
-    number = str(request.processes // nodes)
-    launched = "common.system.launched"
+    nodes, rank = str(request.nnodes), str(request.node_rank)
+    number = str(request.processes // request.nnodes)
+    host, _, port = (request.master or "").rpartition(":")
     if ".torch." in module:
-        where = ["--standalone"]
-        if nodes > 1:
-            host, _, port = request.master.rpartition(":")
-            where = ["--nnodes", str(nodes), "--node-rank", str(rank), "--rdzv-conf", _PATIENCE]
-            where += ["--master-addr", host, "--master-port", port]
+        where = ["--nnodes", nodes, "--node-rank", rank, "--rdzv-conf", _PATIENCE]
+        where += ["--master-addr", host, "--master-port", port]
+        where = where if request.nnodes > 1 else ["--standalone"]
         run = ["torch.distributed.run", *where, "--nproc-per-node", number, "-m", module]
-        return [launched, *run]
-    script = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    where = ["--log_dir", str(logs)]
-    if nodes > 1:
-        where += ["--nnodes", str(nodes), "--rank", str(rank), "--master", request.master]
-    run = ["paddle.distributed.launch", "--nproc_per_node", number, *where, str(script)]
-    return [launched, *run]
+    else:
+        where = ["--nnodes", nodes, "--rank", rank, "--master", request.master]
+        where = ["--log_dir", str(logs), *(where if request.nnodes > 1 else [])]
+        script = str(ROOT.joinpath(*module.split(".")).with_suffix(".py"))
+        run = ["paddle.distributed.launch", "--nproc_per_node", number, *where, script]
+    return ["common.system.launched", *run]
 
 
 def _side(module: str) -> str:
@@ -253,7 +242,7 @@ def _written_by_any(folder: Path, side: str) -> Failure | None:
     Those that have lost another process come last.
     """
     folders = [folder, *sorted(folder.glob(rank_folder("*")))]
-    failures = list(filter(None, (_written(each, side) for each in folders)))
+    failures = filter(None, (_written(each, side) for each in folders))
     return min(failures, key=lambda failure: failure.lost, default=None)
 
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from common.system.checkout import ROOT
-from common.system.interpreters import installed
 from common.system.processes import Child, environment
+from common.system.start import installed
 
 # reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
 # here, tensor by tensor, and compared and reported on by reprod_log.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.pairs import PERTURBED, Case, Checkpoint, Noisy
+from common.pair.pairs import PERTURBED, Case, is_checkpoint
 from common.sides.job import Job
 from common.sides.library_loader import Carrier, has_loader
 from common.sides.model_file import load_model_file
@@ -36,20 +36,20 @@ def make_weights(job: Job) -> None:
             model = module.build(dict(case.config))
         built = state = side.state(model)
         owners = side.owners(model)
-        start = request.start
-        is_file = isinstance(start, Checkpoint)
-        if not is_file and (case.weights == PERTURBED or start == Noisy(PERTURBED)):
+        given = request.weights
+        is_file = is_checkpoint(given)
+        if not is_file and PERTURBED in (case.weights, given):
             weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)
             measure = measuring(job, case)
             state, level, because = suited(state, owners, request.seed, measure)
             choices.choose("noise", case.start, {"level": level, "because": because})
         if is_file:  # the check has written it, or it is one that the workbench wrote
             folder = request.published
-            path = Path(folder) / f"{job.pair.name}.npz" if folder else Path(start.path)
+            path = Path(folder) / f"{job.pair.name}.npz" if folder else Path(given)
             state = weights.load_state(path)
-            weights.check_state(start.path, state, owners)
-        elif isinstance(start, Noisy) and start.word != PERTURBED:
-            state = with_noise(start.word, state, owners, request.seed, case.gain)
+            weights.check_state(given, state, owners)
+        elif given not in (None, PERTURBED):
+            state = with_noise(given, state, owners, request.seed, case.gain)
         state = {key: rounded(values, request.stored_dtype) for key, values in state.items()}
         job.states.save(files.weights(case.start), state, owners)
         buffers = [key for key, owner in owners.items() if not owner.parameter]

@@ -221,12 +221,12 @@ def _answer_from_stdin(worker: Worker) -> int:
 
 def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
     """What steps 1, 3 and 4 run of a pair."""
-    return pair.cases(request.preset, request.start, request.modes)
+    return pair.cases(request.preset, request.weights, request.modes)
 
 
 def cases_with_decoding(pair: Pair, request: RunRequest) -> list[Case]:
     """The same, and the cases that decode with a cache."""
-    return pair.cases(request.preset, request.start, request.modes, decode=True)
+    return pair.cases(request.preset, request.weights, request.modes, decode=True)
 
 
 def run_model(job: Job, dtypes: Sequence[str]) -> None:

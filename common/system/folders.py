@@ -3,6 +3,7 @@
 Killed at any moment, a check leaves the former result, or one that the next check brings back.
 """
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -13,11 +14,6 @@ from pathlib import Path
 
 from common.system.errors import UserError
 from common.system.signals import put_off
-
-try:
-    import fcntl
-except ImportError:  # no Unix
-    fcntl = None
 
 _TRIES = 40
 _PAUSE_S = 0.05
@@ -53,16 +49,12 @@ def remove_abandoned(base: Path) -> None:
         lock = lock_folder(path)
         if lock is None:
             continue
-        try:
-            if path.name.startswith(".old-"):
-                for kept in path.iterdir():
-                    if not os.path.lexists(base / kept.name):
-                        os.replace(kept, base / kept.name)
+        with suppress(OSError):
+            for kept in path.iterdir() if path.name.startswith(".old-") else ():
+                if not os.path.lexists(base / kept.name):
+                    os.replace(kept, base / kept.name)
             shutil.rmtree(path, ignore_errors=True)
-        except OSError:
-            pass
-        finally:
-            os.close(lock)
+        os.close(lock)
 
 
 def lock_folder(folder: Path) -> int | None:
@@ -75,8 +67,7 @@ def lock_folder(folder: Path) -> int | None:
     except OSError:
         return None
     try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None

@@ -5,18 +5,18 @@ asked, so the answer takes a twentieth of a second.
 """
 
 import importlib.metadata
-import importlib.util
 import json
+import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.processes import environment, set_variables
-from common.system.start import OLDEST_PYTHON
+from common.system.start import OLDEST_PYTHON, installed
 
 PATIENCE_S = 60.0  # a cold disk, a wrapper that starts a container
 
@@ -64,19 +64,6 @@ class Interpreter:
     variables: Mapping[str, str] | None = None  # to be set in the environment of a worker
 
 
-def installed(framework: str) -> bool:
-    """True if the framework can be imported here; a step's folder of that name does not count."""
-    spec = importlib.util.find_spec(framework)
-    return spec is not None and spec.origin is not None
-
-
-def _own_version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
 def interpreter(side: str, python: str | None) -> str:
     """The path of the Python that runs a side; what its workers need in their environment is set.
 
@@ -102,7 +89,8 @@ def find_interpreter(
                 f"{side} is not installed for {sys.executable}: run `make install`, name another "
                 f"Python with --{side}-python, or judge logs that are there with --compare-only"
             )
-        if side != "paddle" or not _own_version("paddlepaddle").startswith("2."):
+        found = importlib.metadata.distributions(name="paddlepaddle") if side == "paddle" else ()
+        if not any(one.version.startswith("2.") for one in found):
             return Interpreter(sys.executable)  # nothing to ask
         python = sys.executable
     option = f"--{side}-python {python}"
@@ -128,10 +116,14 @@ def find_interpreter(
     )
 
 
-def versions(python: str, packages: Sequence[str]) -> str:
-    """The versions of a Python that was asked what it has, and of packages there."""
-    said = _said.get(python, {})
-    return " ".join(said.get(name, "unknown") for name in ("python", *packages))
+def versions(python: str) -> str:
+    """The versions of Python, torch and NumPy: of this one, or one that was asked what it has."""
+    names = ("torch", "numpy")
+    if python == sys.executable:
+        found = [platform.python_version(), *map(importlib.metadata.version, names)]
+    else:
+        found = [_said.get(python, {}).get(name, "unknown") for name in ("python", *names)]
+    return " ".join(found)
 
 
 def _ask(option: str, path: Path, variables: Mapping[str, str], folder: Path) -> dict:

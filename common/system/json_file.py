@@ -58,9 +58,6 @@ def write_json(path: str | os.PathLike, value: object) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-# ---- JSON whose first entry is the hash of all others --------------------------------------------
-
-
 def write_sealed(path: str | os.PathLike, text: str) -> None:
     """Write JSON, `{` on a line of its own, with the SHA-256 of this text as its first entry."""
     seal = hashlib.sha256(text.encode()).hexdigest()

@@ -31,7 +31,6 @@ _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 5.0
 _LOOK_EVERY_S = 0.5  # whether a process that owes an answer still runs
 _PROGRESS, _ANSWER = "@progress ", "@done "  # how lines of a worker's standard output begin
-_NONE_YET = object()
 
 _VARIABLES: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables that its workers need
 
@@ -104,15 +103,11 @@ class Child(subprocess.Popen):
         """End the process and those that it started, if it still runs."""
         if self.poll() is None:
             for number in (signal.SIGTERM, signal.SIGKILL):
-                try:
+                with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, number)
-                except (ProcessLookupError, PermissionError):
-                    pass
-                try:
+                with suppress(subprocess.TimeoutExpired):
                     self.wait(timeout=patience_s)
                     break
-                except subprocess.TimeoutExpired:
-                    continue
         self.let_go()
 
 
@@ -179,11 +174,12 @@ class Process:
                 answer = self._answers.get(timeout=_LOOK_EVERY_S)
             except queue.Empty:  # what it started may hold its output open
                 raise_if_stopped()
-                answer = None if self._process.poll() is not None else _NONE_YET
+                if self._process.poll() is None:
+                    continue
+                answer = None
             if answer is None:
                 self._answers.put(None)  # nor will there be another
-            if answer is not _NONE_YET:
-                return answer
+            return answer
 
     @property
     def has_ended(self) -> bool:

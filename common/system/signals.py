@@ -64,7 +64,7 @@ def _restore(before: dict[int, object]) -> None:
         signal.signal(number, handler)
 
 
-class Beside(Generic[T]):
+class Beside(threading.Thread, Generic[T]):
     """An action in a thread of its own; a context manager that ends it.
 
     Where the block ends with an error, such as Ctrl-C, whatever the action waits for next raises
@@ -72,11 +72,13 @@ class Beside(Generic[T]):
     """
 
     def __init__(self, action: Callable[[], T]):
+        super().__init__()
+        self.stopped = False
         self._action = action
         self._made: Future[T] = Future()
-        self._thread = _Thread(target=self._run)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """The thread's own: what the action gives is kept, or what it raises."""
         try:
             self._made.set_result(self._action())
         except BaseException as error:
@@ -87,28 +89,20 @@ class Beside(Generic[T]):
         return self._made.result()
 
     def __enter__(self) -> "Beside[T]":
-        self._thread.start()
+        self.start()
         return self
 
     def __exit__(self, error_type, *error: object) -> None:
-        if error_type is not None:
-            self._thread.stopped.set()
-        self._thread.join()
-
-
-class _Thread(threading.Thread):
-    def __init__(self, target: Callable[[], None]):
-        super().__init__(target=target)
-        self.stopped = threading.Event()
+        self.stopped = error_type is not None
+        self.join()
 
 
 def is_beside() -> bool:
     """True in the thread of a Beside."""
-    return isinstance(threading.current_thread(), _Thread)
+    return isinstance(threading.current_thread(), Beside)
 
 
 def raise_if_stopped() -> None:
     """Raise Stopped in the thread of a Beside that is to end; for those who wait in a loop."""
-    thread = threading.current_thread()
-    if isinstance(thread, _Thread) and thread.stopped.is_set():
+    if getattr(threading.current_thread(), "stopped", False):
         raise Stopped("the rest of the check")

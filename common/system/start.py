@@ -36,19 +36,27 @@ def begin_side(framework, doc):
     gc.disable()  # an import makes much and drops little; common/sides/worker.py enables it
 
 
+def forward(name, arguments=None):
+    """Run the command of an extra, whose --help says what it takes; returns the exit status."""
+    begin("numpy", "rich")
+    from common.system.extras import run
+
+    return run(name, arguments)
+
+
 def what_is_missing(packages):
     """What is wrong with this Python, in words; empty where nothing is."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         return f"{sys.executable} is Python {version}, and this needs {oldest} or newer"
-    missing = [name for name in packages if not _is_installed(name)]
+    missing = [name for name in packages if not installed(name)]
     if missing:
         return "{} (Python {}) has no {}".format(sys.executable, version, " and no ".join(missing))
     return ""
 
 
-def _is_installed(package):
+def installed(package):
     """True if a package can be imported; a step's folder named torch or paddle is none."""
     spec = importlib.util.find_spec(package)
     return spec is not None and spec.origin is not None

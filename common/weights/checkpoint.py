@@ -86,9 +86,6 @@ def _some(keys: Sequence[str]) -> str:
     return ", ".join(keys[:_SHOWN]) + more
 
 
-# ---- configuration ------------------------------------------------------------------------------
-
-
 def configured(pair: Pair, weights: str, preset: str, train: bool) -> tuple[Pair, Checkpoint]:
     """The pair with the checkpoint's own configuration, where a config.json is there.
 
@@ -101,8 +98,12 @@ def configured(pair: Pair, weights: str, preset: str, train: bool) -> tuple[Pair
     path = checkpoint.files.config
     if path is None:
         return pair, checkpoint
-    checkpoint.published = load_json(path)
-    checkpoint.config = _config(pair, checkpoint.published, preset_config, path)
+    published = checkpoint.published = load_json(path)
+    hook = getattr(pair.case, "published", None)
+    if "head" in published or hook is None:  # a configuration of our own is taken as it is
+        checkpoint.config = preset_config | published
+    else:
+        checkpoint.config = _from_hook(pair, path, hook, published)
     table = getattr(pair.case, "CASES", {}).get(preset, {}) if preset != "default" else {}
     hook = getattr(pair.case, "published_inputs", None)
     if len(table) == 1:
@@ -111,14 +112,6 @@ def configured(pair: Pair, weights: str, preset: str, train: bool) -> tuple[Pair
         checkpoint.inputs = _from_hook(pair, path, hook, checkpoint.config, train)
     published = {"config": checkpoint.config, "inputs": checkpoint.inputs}
     return dataclasses.replace(pair, published=published), checkpoint
-
-
-def _config(pair: Pair, published: dict, preset: dict, path: Path) -> dict:
-    """The model's configuration: our own as it is (it has `head`), or case.py's reading of it."""
-    hook = getattr(pair.case, "published", None)
-    if "head" in published or hook is None:
-        return preset | published
-    return _from_hook(pair, path, hook, published)
 
 
 def _from_hook(pair: Pair, path: Path, hook: Callable, *arguments) -> dict:
@@ -130,9 +123,6 @@ def _from_hook(pair: Pair, path: Path, hook: Callable, *arguments) -> dict:
     if not isinstance(entries, dict):
         raise UserError(f"{pair.folder / 'case.py'}: {hook.__name__} must return a dict")
     return entries
-
-
-# ---- weights ------------------------------------------------------------------------------------
 
 
 def fit(
@@ -203,9 +193,6 @@ def tied_names(names: Collection[str], owners: Mapping[str, Owner]) -> dict[str,
     }
 
 
-# ---- the sides ----------------------------------------------------------------------------------
-
-
 def describe(
     side: str,
     pair: Pair,
@@ -225,16 +212,9 @@ def describe(
     """
     folder = work / FOLDER / side / pair.name
     published = str(work / FOLDER) if (work / FOLDER / f"{pair.name}.json").is_file() else None
-    request = RunRequest(
-        pair.model, preset, published=published, cases=cases, offload=offload, task=Describe()
-    )
-    run_side(
-        side,
-        python,
-        request,
-        folder / "request.json",
-        on_progress,
-    )
+    told = {"published": published, "cases": cases, "offload": offload, "task": Describe()}
+    request = RunRequest(pair.model, preset, **told)
+    run_side(side, python, request, folder / "request.json", on_progress)
     return load_owners(ResultFolder(folder).owners())
 
 

@@ -98,12 +98,6 @@ def why_no_partner(owner: Owner) -> str:
     return NO_PARTNER.get(owner.local, "")
 
 
-def why_alone(owner: Owner) -> str:
-    """Why one side alone may have an entry; empty where that is a fault."""
-    constant = "" if owner.parameter else CONSTANTS.get(owner.local, "")
-    return why_no_partner(owner) or constant
-
-
 def is_reshaped(owner: Owner) -> bool:
     """Whether a Paddle entry may have other axes of length 1 than torch's."""
     return not RESHAPED.isdisjoint({(owner.kind, owner.local), ("", owner.local)})
@@ -176,8 +170,9 @@ class Entry:
         """Two entries with equal `reads()` have the same values."""
         return self.torch_key, self.rows
 
-    def misfit(self, shape: tuple[int, ...]) -> str:
-        """What is wrong where the torch entry has this shape; empty where it fits."""
+    def misfit(self, torch_owners: Mapping[str, Owner]) -> str:
+        """What is wrong with the torch entry's shape; empty where it fits."""
+        shape = torch_owners[self.torch_key].shape
         taken = shape if self.rows is None else (self.rows[1] - self.rows[0], *shape[1:])
         taken = taken[::-1] if self.transposed else taken
         fits = taken == self.shape

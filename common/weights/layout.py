@@ -13,6 +13,7 @@ import numpy as np
 from common.system.errors import UserError
 from common.system.matrices import contiguous
 from common.weights.layers import (
+    CONSTANTS,
     TRANSPOSED,
     Entry,
     Owner,
@@ -21,7 +22,7 @@ from common.weights.layers import (
     projection,
     torch_locals,
     torch_path,
-    why_alone,
+    why_no_partner,
 )
 from common.weights.traced_convert import Converted, Parts, State, trace
 
@@ -97,9 +98,8 @@ class Layout:
                 self.problems.append(
                     f"{paddle_keys} are tied in Paddle, {torch_keys} are not tied in torch"
                 )
-            if isinstance(entry, Entry):
-                misfit = entry.misfit(self.torch_owners[entry.torch_key].shape)
-                self.problems += [misfit] if misfit else []
+            misfit = entry.misfit(self.torch_owners)
+            self.problems += [misfit] if misfit else []
         self._turn_squares()
 
     def _turn_squares(self) -> None:
@@ -139,9 +139,9 @@ class Layout:
         owner = self.paddle_owners[key]
         path = key[: len(key) - len(owner.local)].rstrip(".")
         for site in dict.fromkeys((path, torch_path(path, owner.within))):
-            names = [f"{site}.{local}" if site else local for local in torch_locals(owner)]
-            sources = [(torch_key, None) for torch_key in map(self._users_own, names)]
-            sources = [source for source in sources if source[0] in self.torch_owners]
+            names = (f"{site}.{local}" if site else local for local in torch_locals(owner))
+            keys = map(self._users_own, names)
+            sources = [(torch_key, None) for torch_key in keys if torch_key in self.torch_owners]
             fused = projection(self.torch_owners, self._users_own(site), owner.local)
             sources += [fused] if fused else []
             if sources:
@@ -165,9 +165,9 @@ class Layout:
             is_reshaped(owner) and theirs.shape != owner.shape,
         )
 
-    def _converted(self, key: str, parts: Parts) -> Converted:
+    def _converted(self, key: str, parts: Parts, change: str = "convert") -> Converted:
         owner = self.paddle_owners[key]
-        return Converted(key, owner.kind or "parameter", owner.shape, parts)
+        return Converted(key, owner.kind or "parameter", owner.shape, parts, change)
 
     def _rename_children(self, path: str, site: str) -> None:
         """Give probes and dropout sites inside a layer the names that its weights have in torch."""
@@ -178,7 +178,8 @@ class Layout:
                 self._table.setdefault(name, self._users_own(".".join(torch_parts[: i + 1])))
 
     def _left_over(self, key: str, owner: Owner, unexplained: list[str]) -> None:
-        reason = why_alone(owner)
+        constant = "" if owner.parameter else CONSTANTS.get(owner.local, "")
+        reason = why_no_partner(owner) or constant
         if reason:
             self.without_partner[key] = reason
         else:
@@ -227,9 +228,7 @@ class Layout:
         copied   False: for who copies them anyway, views of what is only turned or cut
         """
         values = {
-            key: entry.from_torch(torch_state)
-            if copied or isinstance(entry, Converted)
-            else entry.seen_in(torch_state)
+            key: entry.from_torch(torch_state) if copied else entry.seen_in(torch_state)
             for key, entry in self.entries.items()
         }
         return {key: values[first] for key, first in self.paddle_first.items() if first in values}
@@ -312,6 +311,7 @@ class Layout:
             owner = self.paddle_owners[first]
             torch_owners = [self.torch_owners[key] for key in entry.torch_keys]
             also = [key for torch_key in entry.torch_keys for key in torch_names[torch_key][1:]]
+            kept = UNBIASED if owner.unbiased else BIASED  # a BatchNorm's running variance
             rows.append(
                 {
                     "torch_key": entry.torch_key,
@@ -327,7 +327,7 @@ class Layout:
                     "also_in_paddle": paddle_names[first][1:],
                     "probe": rename(owner.probe),
                     "padding": [torch_owners[0].padding, owner.padding],
-                    "variance": _variance(torch_owners[0], owner),
+                    "variance": kept if torch_owners[0].unbiased else "",
                 }
             )
         return {
@@ -337,13 +337,6 @@ class Layout:
             "without_partner": self.without_partner,
             "problems": self.problems,
         }
-
-
-def _variance(torch_owner: Owner, paddle_owner: Owner) -> str:
-    """How a BatchNorm's running variance is kept in Paddle; empty for any other entry."""
-    if not torch_owner.unbiased:
-        return ""
-    return UNBIASED if paddle_owner.unbiased else BIASED
 
 
 class SameLayout:

@@ -6,6 +6,7 @@ of each of its elements where it came from.  This is done twice, with other mark
 which the model had before, and none that was computed or rounded, can pass for a mark.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -47,19 +48,14 @@ class Marks:
             raise UserError(
                 f"the loader cannot be tried: {total:,} elements, and there are {_MOST:,} marks"
             )
-        self.owners = {key: o.same_as for key, o in owners.items() if o.same_as in self.starts}
+        self._owners = owners
         span = max(_LEAST, -(-self._count >> 23) << 23)
         self._step = (span // max(1, self._count) - 1) | 1
         self._base = (127 - (span >> 24)) << 23
 
     def numbers(self) -> dict[str, np.ndarray]:
         """Torch key -> the number of each of its elements, of all that are marked."""
-        return {
-            key: np.arange(self.starts[first], self.starts[first] + self._state[first].size)
-            .astype(np.int64)
-            .reshape(self._state[first].shape)
-            for key, first in self.owners.items()
-        }
+        return _numbers(self._owners, self.starts)
 
     def state(self, which: int) -> dict[str, np.ndarray]:
         """The torch state with marks in place of its floats; `which` of the passes."""
@@ -83,6 +79,15 @@ class Marks:
             read.append(np.where((rest == 0) & (turned >= 0) & (turned < self.total), turned, -1))
         same = np.all([numbers == read[0] for numbers in read], axis=0)
         return np.where(same, read[0], NOWHERE)
+
+
+def _numbers(owners: Mapping[str, Owner], starts: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Torch key -> the numbers of its elements; `starts` has the first of each that is marked."""
+    return {
+        key: (starts[owner.same_as] + np.arange(math.prod(owner.shape))).reshape(owner.shape)
+        for key, owner in owners.items()
+        if owner.same_as in starts
+    }
 
 
 def _float32(values: np.ndarray) -> np.ndarray:
@@ -226,14 +231,7 @@ class LoadedLayout(Layout):
 
     def __init__(self, torch_owners, paddle_owners, rename, convert, loaded: Loaded):
         self._loaded = loaded
-        self._numbers = {
-            key: np.arange(
-                loaded.starts[owner.same_as],
-                loaded.starts[owner.same_as] + int(np.prod(owner.shape)),
-            ).reshape(owner.shape)
-            for key, owner in torch_owners.items()
-            if owner.same_as in loaded.starts
-        }
+        self._numbers = _numbers(torch_owners, loaded.starts)
         self._departures: list[str] = []
         self._by_loader: set[str] = set()  # what neither a name nor `convert` knows
         super().__init__(torch_owners, paddle_owners, rename, convert)
@@ -247,7 +245,8 @@ class LoadedLayout(Layout):
         """The loader says it of each."""
 
     def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list:
-        sources = [entry for entry in super()._sources(keys, traced) if not self._misfit(entry)]
+        sources = super()._sources(keys, traced)
+        sources = [entry for entry in sources if not entry.misfit(self.torch_owners)]
         first = keys[0]
         if first not in self._loaded.sources:
             return sources
@@ -265,7 +264,7 @@ class LoadedLayout(Layout):
         departure = self._loaded.departure(key, wanted, self._numbers)
         if departure and isinstance(source, Entry) and self._either_way(source):
             other = replace(source, transposed=not source.transposed)
-            fits = not other.misfit(self.torch_owners[source.torch_key].shape)
+            fits = not other.misfit(self.torch_owners)
             if fits and np.array_equal(other.from_torch(self._numbers), self._loaded.sources[key]):
                 return other
         self._departures += [departure] if departure else []
@@ -275,11 +274,6 @@ class LoadedLayout(Layout):
         """Whether one side alone has a layer of the framework's there: nobody knows its layout."""
         kinds = self.torch_owners[entry.torch_key].kind, self.paddle_owners[entry.paddle_key].kind
         return entry.whole and len(entry.shape) == 2 and bool(kinds[0]) != bool(kinds[1])
-
-    def _misfit(self, entry) -> str:
-        if not isinstance(entry, Entry):
-            return ""
-        return entry.misfit(self.torch_owners[entry.torch_key].shape)
 
     def _from_loader(self, key: str) -> list:
         """What the loader alone knows; nothing where some elements come from nowhere."""
@@ -293,17 +287,14 @@ class LoadedLayout(Layout):
         (torch_key, *more) = parts
         if not more and parts[torch_key][0].size == self._numbers[torch_key].size:
             entry = self._paired(key, owner, torch_key, None)
-            if not entry.misfit(self.torch_owners[torch_key].shape):
-                self._learn_names(key, owner, torch_key)
+            if not entry.misfit(self.torch_owners):
+                # A layer, or a bare parameter, has the name of that whose weights it has.
+                path, torch_path = key.rpartition(".")[0], torch_key.rpartition(".")[0]
+                if path and torch_path and owner.kind:
+                    self._table.setdefault(path, torch_path)
+                self._table.setdefault(key, torch_key)
                 return [entry]
-        return [Converted(key, owner.kind or "parameter", owner.shape, parts, LOADED)]
-
-    def _learn_names(self, key: str, owner: Owner, torch_key: str) -> None:
-        """Call a layer, or a bare parameter, what torch calls that whose weights it has."""
-        path, torch_path = key.rpartition(".")[0], torch_key.rpartition(".")[0]
-        if path and torch_path and owner.kind:
-            self._table.setdefault(path, torch_path)
-        self._table.setdefault(key, torch_key)
+        return [self._converted(key, parts, LOADED)]
 
     def _sentence(self) -> str:
         nowhere = f"it puts these nowhere: {', '.join(sorted(self.only_torch))}"

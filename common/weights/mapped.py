@@ -125,4 +125,6 @@ def safetensors_places(path: Path) -> tuple[dict[str, Place], Mapping[str, str]]
         if end - start != place.bytes or 8 + length + end > size:
             raise ValueError(f"{printable(name)} does not lie within it")
         places[name] = place
+    if sum(place.bytes for place in places.values()) != size - 8 - length:
+        raise ValueError("its tensors are not as long as it")
     return places, metadata

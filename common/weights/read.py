@@ -7,15 +7,14 @@
     …index.json      Hugging Face's index of shards, each a safetensors or .bin file
     a folder         that holds one of these, most likely with the published config.json
 
-A file's first bytes say what it is, not its name.  Nothing is ever executed.  NumPy and safetensors
-only; the check's process imports neither framework.
+A file's first bytes say what it is, not its name.  Nothing is ever executed.  NumPy only;
+the check's process imports neither framework.
 """
 
 import io
-import json
 import os
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +24,8 @@ from common.system.errors import UserError
 from common.system.files import open_plain
 from common.system.json_file import load_json
 from common.system.npz import read_npz
-from common.weights.mapped import LONGEST_HEADER, SAFE_DTYPES, Mapped, safetensors_places
-from common.weights.saved_by_torch import is_legacy, read_torch_legacy, read_torch_zip, widened
+from common.weights.mapped import LONGEST_HEADER, Mapped, safetensors_places
+from common.weights.saved_by_torch import LEGACY_MAGIC, read_torch_legacy, read_torch_zip, widened
 from common.weights.state_pickle import PaddleMachine, paddle_arrays, read_stored
 
 CONFIG = "config.json"
@@ -121,7 +120,7 @@ def read(files: CheckpointFiles, mapped: bool = False) -> Stored:
     if not _is_index(files):
         return _read_file(files.path, f"--weights {files.option}", mapped)
     names, wanted = _shards(files)
-    whole = Stored(Mapped({}) if mapped else {}, "")
+    whole = Stored({}, "", shards=len(names))
     for name in names:
         path = files.path.parent / name
         if not path.is_file():
@@ -133,20 +132,16 @@ def read(files: CheckpointFiles, mapped: bool = False) -> Stored:
         twice = sorted(set(whole.state) & set(part.state))
         if twice:
             raise UserError(f"--weights {files.option}: two shards hold {', '.join(twice)}")
-        if mapped:
-            whole.state.places.update(part.state.places)
-        else:
-            whole.state |= part.state
+        whole.state |= part.state.places if mapped else part.state
         whole.kind, whole.paddle = part.kind, part.paddle
         whole.widened += part.widened
-        whole.shards += 1
     absent = sorted(set(wanted) - set(whole.state))
     if absent:
         raise UserError(
             f"--weights {files.option}: {files.path.name} names {', '.join(absent)}, which no "
             "shard holds: take the folder as it was published"
         )
-    return whole
+    return replace(whole, state=Mapped(whole.state)) if mapped else whole
 
 
 def _is_index(files: CheckpointFiles) -> bool:
@@ -177,7 +172,10 @@ def _read_file(path: Path, source: str, mapped: bool = False) -> Stored:
                     f"{source}: --offload maps safetensors alone, and {path.name} is none: write "
                     "it as such, with python -m common.converter --out model.safetensors --to torch"
                 )
-            return _places(path) if mapped else _by_content(file, start, path)
+            stored = _by_content(file, start, path, mapped)
+            if stored.state:
+                return stored
+            problem = "refused: a file that holds no weights"
         except Refused as error:
             problem = f"refused: {error}"
         except TypeError:
@@ -211,71 +209,40 @@ def _refuse_other(start: bytes, source: str) -> None:
         )
 
 
-def _by_content(file: io.BufferedReader, start: bytes, path: Path) -> Stored:
+def _by_content(file: io.BufferedReader, start: bytes, path: Path, mapped: bool) -> Stored:
     if start.startswith(b"PK"):
         with zipfile.ZipFile(file) as archive:
             if any(name.split("/", 1)[-1] == "data.pkl" for name in archive.namelist()):
-                return _of_torch("torch.save's zip", *read_torch_zip(file, archive))
-        return _non_empty(Stored(read_npz(path), "NumPy's .npz"))
-    if is_legacy(start):
-        return _of_torch("torch.save's legacy format", *read_torch_legacy(file))
+                state, wide = read_torch_zip(file, archive)
+                return Stored(state, "torch.save's zip", widened=wide)
+        return Stored(read_npz(path), "NumPy's .npz")
+    if start.startswith(LEGACY_MAGIC):
+        state, wide = read_torch_legacy(file)
+        return Stored(state, "torch.save's legacy format", widened=wide)
     if _is_safetensors(start):
-        return _safetensors(file)
+        return _safetensors(path, mapped)
     if start[:1] == b"\x80":
         return _pdparams(file)
     raise Refused("no safetensors, torch.save, paddle.save or .npz file")
-
-
-def _of_torch(kind: str, state: dict[str, np.ndarray], widened_names: list[str]) -> Stored:
-    return _non_empty(Stored(state, kind, widened=widened_names))
-
-
-def _non_empty(stored: Stored) -> Stored:
-    if not stored.state:
-        raise Refused("a file that holds no weights")
-    return stored
 
 
 def _is_safetensors(start: bytes) -> bool:
     return start[8:9] == b"{" and int.from_bytes(start[:8], "little") < LONGEST_HEADER
 
 
-def _places(path: Path) -> Stored:
-    """A safetensors file of which the header alone is read."""
+def _safetensors(path: Path, mapped: bool) -> Stored:
     places, metadata = safetensors_places(path)
-    if metadata.get("format") in _OF_PADDLE:
+    paddle = metadata.get("format") in _OF_PADDLE
+    wide = [name for name, place in places.items() if place.dtype == "BF16"]
+    if not mapped:
+        state = {name: place.read() for name, place in places.items()}
+        return Stored(state, "safetensors", paddle, wide)
+    if paddle:
         raise Refused(
             "it has Paddle's layout, and --offload maps torch's: write it once with python -m "
             "common.converter --to torch"
         )
-    wide = [name for name, place in places.items() if place.dtype == "BF16"]
-    return _non_empty(Stored(Mapped(places), "safetensors, mapped", widened=wide))
-
-
-def _safetensors(file: io.BufferedReader) -> Stored:
-    import safetensors
-
-    content = file.read()
-    try:
-        tensors = safetensors.deserialize(content)
-    except safetensors.SafetensorError as error:
-        raise ValueError(str(error)) from None
-    length = int.from_bytes(content[:8], "little")
-    metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
-    del content
-    stored = Stored({}, "safetensors", paddle=metadata.get("format") in _OF_PADDLE)
-    for name, tensor in tensors:
-        code = SAFE_DTYPES.get(tensor["dtype"])
-        if code is None:
-            raise Refused(f"{printable(name)} of the dtype {tensor['dtype']}")
-        values = np.frombuffer(tensor["data"], code)
-        if tensor["dtype"] == "BF16":
-            values = widened(values)
-            stored.widened.append(name)
-        if tensor["dtype"] == "BOOL":
-            values = values != 0
-        stored.state[name] = values.reshape(tensor["shape"])
-    return _non_empty(stored)
+    return Stored(Mapped(places), "safetensors, mapped", widened=wide)
 
 
 def _pdparams(file: io.BufferedReader) -> Stored:
@@ -292,4 +259,4 @@ def _pdparams(file: io.BufferedReader) -> Stored:
             values = widened(values)
             stored.widened.append(name)
         stored.state[name] = values.reshape(array.shape)
-    return _non_empty(stored)
+    return stored

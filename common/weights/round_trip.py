@@ -67,11 +67,9 @@ def same_bits(values: np.ndarray, expected: np.ndarray) -> bool:
     rows = max(1, _BLOCK * len(values) // values.size)
     parts = (slice(start, start + rows) for start in range(0, len(values), rows))
     dtype = values.dtype
-    return all(_bits(values[part], dtype) == _bits(expected[part], dtype) for part in parts)
-
-
-def _bits(values: np.ndarray, dtype: np.dtype) -> bytes:
-    return np.asarray(values, dtype).tobytes()
+    return all(
+        values[part].tobytes() == np.asarray(expected[part], dtype).tobytes() for part in parts
+    )
 
 
 def filled_padding_rows(layout: Layout, state: Mapping[str, np.ndarray]) -> list[str]:

@@ -15,16 +15,12 @@ from common.logs.pickle_machine import Refused
 from common.system.files import read_into
 from common.weights.state_pickle import BFLOAT16, Storage, StoredTensor, TorchMachine, torch_tensors
 
-_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+# The first bytes of a file in the format before PyTorch 1.6.
+LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _VERSION = b"\x80\x02M\xe9\x03."
 # Several tensors may share a storage; but a small file must not unpack to a huge checkpoint.
 _MAX_REUSE = 16
 _FREE_BYTES = 1 << 26
-
-
-def is_legacy(start: bytes) -> bool:
-    """True where a file's first bytes are those of the format before PyTorch 1.6."""
-    return start.startswith(_MAGIC)
 
 
 def read_torch_zip(
@@ -69,7 +65,7 @@ def read_torch_zip(
 def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], list[str]]:
     """The same of a file in torch.save's format from before PyTorch 1.6."""
     size = os.fstat(file.fileno()).st_size
-    if file.read(len(_MAGIC)) != _MAGIC or file.read(len(_VERSION)) != _VERSION:
+    if file.read(len(LEGACY_MAGIC)) != LEGACY_MAGIC or file.read(len(_VERSION)) != _VERSION:
         raise Refused("another version of torch.save's format")
     machine = TorchMachine(file, size)
     system = machine.run()

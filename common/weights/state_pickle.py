@@ -99,13 +99,15 @@ class TorchMachine(_StateMachine):
 
     def call_tensor(self, storage, offset, shape, strides, *more) -> StoredTensor:
         """A tensor's place in its storage; whether it wants gradients is of no interest."""
-        sizes = (shape, strides)
-        plain = isinstance(storage, Storage) and type(offset) is int and offset >= 0
-        for values in sizes:
+        for values in (shape, strides):
             if not isinstance(values, tuple) or len(values) > _MAX_AXES:
                 raise Refused("a tensor whose shape is no tuple of sizes")
-            plain = plain and all(type(n) is int and n >= 0 for n in values)
-        if not plain or len(shape) != len(strides) or len(more) > 3:
+        plain = all(type(n) is int and n >= 0 for n in (offset, *shape, *strides))
+        if (
+            not (plain and isinstance(storage, Storage))
+            or len(shape) != len(strides)
+            or len(more) > 3
+        ):
             raise Refused("a tensor that is built otherwise than torch's own")
         tensor = StoredTensor(storage, offset, shape, strides)
         reach = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
@@ -150,14 +152,14 @@ def paddle_arrays(unpickled: object) -> dict[str, StoredArray]:
     """Name -> array of PaddleMachine's result; Refused where that is no state dict."""
     if isinstance(unpickled, dict):
         unpickled = {key: value for key, value in unpickled.items() if key != NAME_TABLE}
-    return _named(unpickled, _paddle_array)
 
+    def array(value: object) -> StoredArray | None:
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], _Text):
+            value = value[1]
+        filled = isinstance(value, StoredArray) and value.data is not None
+        return value if filled else None
 
-def _paddle_array(value: object) -> StoredArray | None:
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], _Text):
-        value = value[1]
-    filled = isinstance(value, StoredArray) and value.data is not None
-    return value if filled else None
+    return _named(unpickled, array)
 
 
 def _named(unpickled: object, weight_of) -> dict:
@@ -168,22 +170,15 @@ def _named(unpickled: object, weight_of) -> dict:
     for key, value in unpickled.items():
         weights[key] = weight_of(value)
         if weights[key] is None:
-            inside = ""
+            kind, inside = f"a {type(value).__name__.strip('_').lower()}", ""
             if isinstance(value, dict):
-                keys = ", ".join(printable(key) for key in list(value)[:3]) or "nothing"
-                inside = f", which holds {keys}{', …' if len(value) > 3 else ''}"
+                keys = [printable(key) for key in list(value)[:3]] + ["…"] * (len(value) > 3)
+                inside = f", which holds {', '.join(keys) or 'nothing'}"
             raise Refused(
-                f"{_kind(value)} under the key {printable(key)}{inside}: save the model's state "
-                "dict alone"
+                f"{'text' if isinstance(value, _Text) else kind} under the key {printable(key)}"
+                f"{inside}: save the model's state dict alone"
             )
     return weights
-
-
-def _kind(value: object) -> str:
-    """What a value is, in words."""
-    if isinstance(value, _Text):
-        return "text"
-    return "a dict" if isinstance(value, dict) else f"a {type(value).__name__.strip('_').lower()}"
 
 
 def read_stored(file: io.BufferedReader, array: StoredArray) -> bytearray | bytes:

@@ -42,7 +42,7 @@ from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, made_by, read_sidecar
-from common.pair.pairs import EVAL, Noisy, Pair, load_pairs
+from common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs
 from common.pair.request import RunRequest
 from common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
 from common.pair.worker_process import Failure, WorkerProcess
@@ -177,7 +177,7 @@ def certify(
     """
     pythons = {side: interpreter(side, pythons[side]) for side in SIDES}
     checkpoints = {}
-    if not isinstance(run.start, Noisy):
+    if is_checkpoint(run.weights):
         for i, pair in enumerate(pairs):
             told = (pair, run.weights, run.preset, False, pythons, work)
             read = prepare(*told, offload=run.offload)

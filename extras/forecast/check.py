@@ -26,7 +26,7 @@ from common.logs.result_folder import ResultFolder
 from common.pair import sources
 from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, data_preset
 from common.pair.data import save_arrays
-from common.pair.pairs import Checkpoint, Pair, load_pairs
+from common.pair.pairs import Pair, is_checkpoint, load_pairs
 from common.pair.sources import ett
 from common.pair.sources.request import SourceRequest
 from common.report import terminal as report
@@ -67,7 +67,7 @@ def forecast(options: CheckOptions) -> int:
     with tempfile.TemporaryDirectory(prefix="predict-") as name:
         series = {}
         for pair in load_pairs(options.models):
-            if isinstance(options.run.start, Checkpoint):
+            if is_checkpoint(options.run.weights):
                 pair, _ = configured(pair, options.run.weights, options.run.preset, train=False)
             series[pair.name] = Series(pair, options.run.preset, options.data)
             if not options.compare_only:

@@ -28,7 +28,7 @@ from common.check.command_line import write_step_page
 from common.check.flags import OF_EVERY_CHECK, OF_HALF, OF_JUDGING, Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
-from common.check.report_json import write_report
+from common.check.report_json import report_text
 from common.check.result import overall_exit
 from common.check.runner import base_folder, run_step
 from common.check.steps import Launch, Step
@@ -37,6 +37,7 @@ from common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, Result
 from common.pair.pairs import WORDS, built_in_models, load_pairs
 from common.report import terminal as report
 from common.system.errors import UserError
+from common.system.files import write_text
 from common.system.frameworks import SIDES
 from common.system.json_file import load_json, write_json
 from common.verdict.row import Row, claim
@@ -228,7 +229,7 @@ def check(arguments, options: CheckOptions) -> int:
     report.show_step(step, results)
     if arguments.json:
         more = {"generation": documents} if documents else {}
-        write_report(arguments.json, results, texts=texts, **more)
+        write_text(arguments.json, report_text(results, texts=texts, **more))
     write_step_page(step, options, results)
     return overall_exit(results)
 

@@ -14,16 +14,7 @@ from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, UNFORCED, ResultFolder
 from common.logs.sidecar import read_sidecar
-from common.pair.pairs import (
-    PERTURBED,
-    TRAINED_LIKE,
-    Case,
-    Initial,
-    Noisy,
-    Pair,
-    chosen_cases,
-    start_of,
-)
+from common.pair.pairs import PERTURBED, TRAINED_LIKE, Case, Pair, chosen_cases, is_checkpoint
 from common.pair.request import RunRequest
 from common.system.errors import UserError
 from common.system.frameworks import SETTINGS
@@ -67,8 +58,7 @@ def run_both(
 
     Raises UserError, in a side's own words where it cannot run the model.
     """
-    start = start_of(weights)
-    from_file = not isinstance(start, Initial | Noisy)
+    from_file = is_checkpoint(weights)
     if from_file:
         on_progress("reading the weights")
         pair, checkpoint = prepare(pair, weights, preset, False, pythons, work, both=True)
@@ -76,12 +66,12 @@ def run_both(
     case = _case(pair, preset, case_name, weights)
     if from_file:
         origin = f"{file.name} of {file.parent.name}", f"{file.parent.name} 中的 {file.name}"
-    elif start == Noisy(TRAINED_LIKE):
+    elif weights == TRAINED_LIKE:
         origin = (
             f"random values like those of training, under seed {seed}",
             f"随机种子 {seed} 下模拟训练后分布的随机值，未经训练",
         )
-    elif start == Noisy(PERTURBED) or case.weights == PERTURBED:
+    elif PERTURBED in (weights, case.weights):
         origin = (
             f"the initial state under seed {seed} with noise, untrained",
             f"随机种子 {seed} 下的初始权重加噪声，未经训练",
@@ -115,7 +105,7 @@ def run_both(
 
 def _case(pair: Pair, preset: str, name: str | None, weights: str | None) -> Case:
     """The case that --case names, else the first; UserError for one in train mode."""
-    cases = pair.cases(preset, start_of(weights))
+    cases = pair.cases(preset, weights)
     case = chosen_cases(cases, [name] if name else [])[0]
     if case.train:
         others = ", ".join(c.name or "main" for c in cases if not c.train)

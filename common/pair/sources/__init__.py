@@ -27,10 +27,6 @@ SOURCES = "alignment_workbench.sources"  # kind -> its Source
 _SERIES = "ett"  # that of a built-in model, which needs no extra
 
 
-def _kinds() -> list[str]:
-    return [*extras.entry_points(SOURCES), _SERIES]
-
-
 def source_of(settings: dict) -> Source:
     """The source that a preset's settings name."""
     kind = settings["source"]
@@ -42,32 +38,22 @@ def source_settings(pair: Pair, preset: str) -> dict | None:
     table = getattr(pair.case, "DATA", None)
     if table is None or preset not in table:
         return None
-    settings = table[preset]
-    if not isinstance(settings, dict) or settings.get("source") not in _kinds():
-        raise UserError(
-            f'{pair.folder / "case.py"}: DATA["{preset}"] must be a dict whose "source" is one of '
-            f"{', '.join(_kinds())}"
-        )
+    settings, where = table[preset], f'{pair.folder / "case.py"}: DATA["{preset}"]'
+    kinds = [*extras.entry_points(SOURCES), _SERIES]
+    if not isinstance(settings, dict) or settings.get("source") not in kinds:
+        raise UserError(f'{where} must be a dict whose "source" is one of {", ".join(kinds)}')
     source = source_of(settings)
     allowed = {"source", *source.settings}
-    unknown = sorted(map(str, set(settings) - allowed))
+    unknown = ", ".join(sorted(map(str, set(settings) - allowed)))
     if unknown:
-        raise UserError(
-            f'{pair.folder / "case.py"}: DATA["{preset}"]: unknown {", ".join(unknown)}; known: '
-            f"{', '.join(sorted(allowed))}"
-        )
-    if source is ett.SOURCE and settings.get("split") not in ett.SPLITS:
-        raise UserError(
-            f'{pair.folder / "case.py"}: DATA["{preset}"]: split is {settings.get("split")!r}; '
-            f"allowed: {', '.join(ett.SPLITS)}"
-        )
+        raise UserError(f"{where}: unknown {unknown}; known: {', '.join(sorted(allowed))}")
+    split = settings.get("split")
+    if source is ett.SOURCE and split not in ett.SPLITS:
+        raise UserError(f"{where}: split is {split!r}; allowed: {', '.join(ett.SPLITS)}")
     for key in {"length", "eval_length"} & set(source.settings):
         value = settings.get(key, 1 if key == "eval_length" else None)
         if type(value) is not int or value < 1:
-            raise UserError(
-                f'{pair.folder / "case.py"}: DATA["{preset}"]: {key} is {value!r}; allowed: an '
-                "integer from 1"
-            )
+            raise UserError(f"{where}: {key} is {value!r}; allowed: an integer from 1")
     return settings
 
 

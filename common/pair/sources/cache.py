@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from common.pair.data import load_arrays, save_arrays
@@ -38,7 +39,13 @@ def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Datase
     `build` is called with the request and a path for its own progress file.
     """
     kind = request.settings["source"]
-    source = "help " + _help_sha256() if request.path is None else source_sha256(request)
+    if request.path is None:
+        from pydoc_data.topics import topics
+
+        help_text = json.dumps(topics, sort_keys=True).encode()
+        source = f"help {hashlib.sha256(help_text).hexdigest()}"
+    else:
+        source = source_sha256(request)
     built_from = {
         "source": source,
         "settings": request.settings,
@@ -95,10 +102,8 @@ def source_sha256(request: SourceRequest) -> str:
     digest = hashlib.sha256(json.dumps([str(path), listed]).encode())
     remembered = folder() / "sources" / f"{digest.hexdigest()[:24]}.json"
     if remembered.is_file():
-        try:
+        with suppress(UserError, KeyError):  # damaged: read the source again
             return load_json(remembered)["sha256"]
-        except (UserError, KeyError):
-            pass  # damaged: read the source again
     total, done = sum(size for _, size, _ in listed), 0
     digest = hashlib.sha256()
     for file, (name, _, _) in zip(files, listed, strict=True):
@@ -127,12 +132,6 @@ def source_files(path: Path) -> list[Path]:
     if not files:
         raise UserError(f"--data {path}: there is no .txt, .csv or .tsv file in this folder")
     return files
-
-
-def _help_sha256() -> str:
-    from pydoc_data.topics import topics
-
-    return hashlib.sha256(json.dumps(topics, sort_keys=True).encode()).hexdigest()
 
 
 def _shown(path: Path) -> str:

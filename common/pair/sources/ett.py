@@ -17,7 +17,9 @@ The data file holds the series once (common/pair/windows.py).
 
 import csv
 import datetime
+import math
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -64,14 +66,8 @@ _RANGES = {
     "month": (1, 11),
 }
 _TABLES = ("month", "day", "weekday", "hour")  # rows of tables; and quarters of an hour
-_STEPS = {  # seconds between two rows
-    "s": 1,
-    "t": 60,
-    "h": 3600,
-    "d": 86400,
-    "b": 86400,
-    "w": 7 * 86400,
-}
+# Seconds between two rows.
+_STEPS = {"s": 1, "t": 60, "h": 3600, "d": 86400, "b": 86400, "w": 7 * 86400}
 
 
 def build(request: SourceRequest, progress: Path) -> Dataset:
@@ -166,9 +162,6 @@ def layout(config: dict) -> dict[str, np.ndarray]:
     return {f"windows/{name}": np.array(what, np.int64) for name, what in windows.items()}
 
 
-# ---- the file -----------------------------------------------------------------------------------
-
-
 def read_series(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
     """A CSV file's dates (T,), datetime64[s], names of its other columns, and values (T, F).
 
@@ -197,7 +190,7 @@ def read_series(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
                         f"names {len(header)} columns"
                     )
                 dates.append(_date(path, lines.line_num, row.pop(at)))
-                rows.append(_numbers(path, lines.line_num, row))
+                rows.append([_number(path, lines.line_num, cell) for cell in row])
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"--data {path}: this is no CSV file in UTF-8: {error}") from None
     if not rows:
@@ -214,32 +207,22 @@ def read_series(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
 
 def _date(path: Path, line: int, text: str) -> str:
     found = _DATE.fullmatch(text.strip())
+    with suppress(ValueError):
+        if found:
+            return datetime.datetime(*(int(part or 0) for part in found.groups())).isoformat()
+    raise UserError(
+        f"--data {path}, line {line}: {text[:40]!r} is no date; write 2016-07-01 00:00:00"
+    )
+
+
+def _number(path: Path, line: int, cell: str) -> float:
     try:
-        if not found:
-            raise ValueError
-        return datetime.datetime(*(int(part or 0) for part in found.groups())).isoformat()
+        value = float(cell)
     except ValueError:
-        raise UserError(
-            f"--data {path}, line {line}: {text[:40]!r} is no date; write 2016-07-01 00:00:00"
-        ) from None
-
-
-def _numbers(path: Path, line: int, cells: list[str]) -> list[float]:
-    try:
-        values = [float(cell) for cell in cells]
-        if np.isfinite(values).all():
-            return values
-    except ValueError:
-        pass
-    bad = next(cell for cell in cells if not _is_number(cell))
-    raise UserError(f"--data {path}, line {line}: {bad[:40]!r} is no number; fill or drop the row")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return bool(np.isfinite(float(cell)))
-    except ValueError:
-        return False
+        value = math.nan
+    if math.isfinite(value):
+        return value
+    raise UserError(f"--data {path}, line {line}: {cell[:40]!r} is no number; fill or drop the row")
 
 
 def chosen_columns(
@@ -272,18 +255,12 @@ def uneven(dates: np.ndarray) -> list[str]:
     ]
 
 
-# ---- parts and scale ----------------------------------------------------------------------------
-
-
 def borders(path: Path, rows: int, split: str, seq_len: int) -> dict[str, tuple[int, int]]:
     """Part -> its first row and the row behind its last."""
     if split == "share":
         train, test = int(rows * 0.7), int(rows * 0.2)
-        ends = {
-            "train": (0, train),
-            "validation": (train, rows - test),
-            "test": (rows - test, rows),
-        }
+        ends = {"train": (0, train), "validation": (train, rows - test)}
+        ends |= {"test": (rows - test, rows)}
     else:
         ends, first = {}, 0
         for part, months in _MONTHS.items():
@@ -306,9 +283,6 @@ def scaler(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values.mean(axis=0), np.where(deviation > 0.0, deviation, 1.0)
 
 
-# ---- times --------------------------------------------------------------------------------------
-
-
 def marks(dates: np.ndarray, freq: str, embed: str) -> np.ndarray:
     """What tells the time: features within ±0.5 (T, columns), or rows of tables, int64."""
     parts = parts_of(dates)
@@ -316,10 +290,8 @@ def marks(dates: np.ndarray, freq: str, embed: str) -> np.ndarray:
         columns = [parts[name] for name in _TABLES]
         columns += [parts["minute"] // 15] if freq in ("t", "s") else []
         return np.stack(columns, axis=1)
-    columns = []
-    for name in FEATURES[freq]:
-        first, length = _RANGES[name]
-        columns.append((parts[name] - first) / length - 0.5)
+    ranges = {name: _RANGES[name] for name in FEATURES[freq]}
+    columns = [(parts[name] - first) / length - 0.5 for name, (first, length) in ranges.items()]
     return np.stack(columns, axis=1)
 
 
@@ -355,8 +327,7 @@ def following(last: np.datetime64, freq: str, count: int) -> np.ndarray:
     times = last + np.arange(1, count + 1) * np.timedelta64(_STEPS[freq], "s")
     if freq == "b":  # Monday to Friday
         days = last.astype("datetime64[D]")
-        clock = last - days
-        times = np.busday_offset(days, np.arange(1, count + 1), roll="backward") + clock
+        times = np.busday_offset(days, np.arange(1, count + 1), roll="backward") + (last - days)
     return times.astype("datetime64[s]")
 
 
